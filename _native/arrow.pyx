@@ -1,0 +1,476 @@
+"""The Arrow C data interface: columns in through the PyCapsule protocol, arrays out the same way."""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset, strlen
+
+import cython
+
+from flinkcore.errors import SchemaError
+
+cdef extern from "Python.h":
+    void PyErr_NoMemory() except *
+
+
+# ---- in ----------------------------------------------------------------------------------------------------------
+
+
+cdef int _column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1:
+    cdef char c = format[0]
+    byte_width[0] = 0
+    if format[1] == 0:
+        if c == b"n":
+            type[0] = ColumnType.NULL_TYPE
+        elif c == b"b":
+            type[0] = ColumnType.BOOL
+        elif c == b"c":
+            type[0] = ColumnType.INT8
+            byte_width[0] = 1
+        elif c == b"C":
+            type[0] = ColumnType.UINT8
+            byte_width[0] = 1
+        elif c == b"s":
+            type[0] = ColumnType.INT16
+            byte_width[0] = 2
+        elif c == b"S":
+            type[0] = ColumnType.UINT16
+            byte_width[0] = 2
+        elif c == b"i":
+            type[0] = ColumnType.INT32
+            byte_width[0] = 4
+        elif c == b"I":
+            type[0] = ColumnType.UINT32
+            byte_width[0] = 4
+        elif c == b"l":
+            type[0] = ColumnType.INT64
+            byte_width[0] = 8
+        elif c == b"L":
+            type[0] = ColumnType.UINT64
+            byte_width[0] = 8
+        elif c == b"f":
+            type[0] = ColumnType.FLOAT32
+            byte_width[0] = 4
+        elif c == b"g":
+            type[0] = ColumnType.FLOAT64
+            byte_width[0] = 8
+        elif c == b"u":
+            type[0] = ColumnType.STRING
+        elif c == b"U":
+            type[0] = ColumnType.LARGE_STRING
+        elif c == b"z":
+            type[0] = ColumnType.BINARY
+        elif c == b"Z":
+            type[0] = ColumnType.LARGE_BINARY
+        else:
+            return _unsupported(format)
+        return 0
+    if c == b"t":
+        if format[1] == b"d":
+            type[0] = ColumnType.DATE32 if format[2] == b"D" else ColumnType.DATE64
+            byte_width[0] = 4 if format[2] == b"D" else 8
+        elif format[1] == b"t":
+            type[0] = ColumnType.TIME32 if format[2] in b"sm" else ColumnType.TIME64
+            byte_width[0] = 4 if format[2] in b"sm" else 8
+        elif format[1] == b"s":
+            type[0] = ColumnType.TIMESTAMP
+            byte_width[0] = 8
+        elif format[1] == b"D":
+            type[0] = ColumnType.DURATION
+            byte_width[0] = 8
+        else:
+            return _unsupported(format)
+        return 0
+    if c == b"w":
+        type[0] = ColumnType.FIXED_BINARY
+        byte_width[0] = int((<bytes> format)[2:])
+        return 0
+    if c == b"d" and (<bytes> format).count(b",") == 1:
+        type[0] = ColumnType.DECIMAL128
+        byte_width[0] = 16
+        return 0
+    if format == b"+s":
+        type[0] = ColumnType.STRUCT
+        return 0
+    return _unsupported(format)
+
+
+cdef int _unsupported(const char* format) except -1:
+    raise SchemaError(
+        f"a column of Arrow format {format.decode()!r} is not supported here; cast it to a plain type "
+        "(dictionary and view types to their values, decimals to double or int64)"
+    )
+
+
+cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
+    cdef int64_t row, nulls = 0
+    for row in range(offset, offset + length):
+        nulls += 1 - ((validity[row >> 3] >> (row & 7)) & 1)
+    return nulls
+
+
+cdef int _read_column(
+    ArrowSchema* schema, ArrowArray* array, int64_t parent_offset, int64_t length, Column* column
+) except -1:
+    cdef int64_t offset = parent_offset + array.offset, i
+    if schema.dictionary != NULL:
+        raise SchemaError("a dictionary column is not supported here; cast it to the type of its values")
+    _column_type(schema.format, &column.type, &column.byte_width)
+    column.format = schema.format
+    column.length = length
+    column.bit_offset = offset
+    column.validity = NULL
+    column.null_count = 0
+    if column.type == ColumnType.NULL_TYPE:
+        column.null_count = length
+        return 0
+    if array.null_count != 0 and array.buffers[0] != NULL:
+        column.null_count = _count_nulls(<const uint8_t*> array.buffers[0], offset, length)
+        if column.null_count:
+            column.validity = <const uint8_t*> array.buffers[0]
+    if column.type == ColumnType.STRUCT:
+        column.children = <Column*> calloc(schema.n_children + 1, sizeof(Column))
+        if column.children == NULL:
+            raise MemoryError()
+        column.n_children = schema.n_children
+        for i in range(schema.n_children):
+            _read_column(schema.children[i], array.children[i], offset, length, &column.children[i])
+    elif column.type == ColumnType.BOOL:
+        column.values = array.buffers[1]
+    elif column.byte_width:
+        column.values = <const uint8_t*> array.buffers[1] + offset * column.byte_width
+    else:
+        column.values = array.buffers[2]
+        if column.type == ColumnType.LARGE_STRING or column.type == ColumnType.LARGE_BINARY:
+            column.offsets = <const uint8_t*> array.buffers[1] + offset * 8
+        else:
+            column.offsets = <const uint8_t*> array.buffers[1] + offset * 4
+        if array.buffers[1] == NULL:  # allowed by the format where the array is empty
+            column.offsets = <const void*> _NO_OFFSETS
+    return 0
+
+
+cdef int64_t[2] _NO_OFFSETS
+_NO_OFFSETS[0] = _NO_OFFSETS[1] = 0
+
+
+cdef void _free_children(Column* column) noexcept:
+    cdef int64_t i
+    for i in range(column.n_children):
+        _free_children(&column.children[i])
+    free(column.children)
+    column.children = NULL
+    column.n_children = 0
+
+
+cdef tuple _capsules(object arrow_array):
+    export = getattr(arrow_array, "__arrow_c_array__", None)
+    if export is None:
+        raise TypeError(
+            f"{type(arrow_array).__name__} has no __arrow_c_array__; pass a pyarrow array or record batch, "
+            "or another object of the Arrow PyCapsule protocol"
+        )
+    schema, array = export()
+    if not (PyCapsule_IsValid(schema, "arrow_schema") and PyCapsule_IsValid(array, "arrow_array")):
+        raise TypeError(f"__arrow_c_array__ of {type(arrow_array).__name__} did not return Arrow capsules")
+    return schema, array
+
+
+@cython.final
+cdef class RecordBatch:
+    """Borrowed columns of a record batch (or struct array) that speaks the Arrow PyCapsule protocol.
+
+    Parameters
+    ----------
+    batch
+        Any object with `__arrow_c_array__` whose type is a struct without null rows.
+
+    Raises
+    ------
+    SchemaError
+        If a column's type is not supported, or the batch has null rows.
+    """
+
+    def __cinit__(self, object batch):
+        cdef ArrowSchema* schema
+        cdef ArrowArray* array
+        cdef int64_t i
+        self._schema_capsule, self._array_capsule = _capsules(batch)
+        schema = <ArrowSchema*> PyCapsule_GetPointer(self._schema_capsule, "arrow_schema")
+        array = <ArrowArray*> PyCapsule_GetPointer(self._array_capsule, "arrow_array")
+        if schema.format != b"+s":
+            raise SchemaError(f"expected a record batch, got an array of Arrow format {schema.format.decode()!r}")
+        self.num_rows = array.length
+        if array.null_count != 0 and array.n_buffers and array.buffers[0] != NULL and _count_nulls(
+            <const uint8_t*> array.buffers[0], array.offset, array.length
+        ):
+            raise SchemaError("a record batch with null rows is not supported; drop them first")
+        self.columns = <Column*> calloc(schema.n_children + 1, sizeof(Column))
+        if self.columns == NULL:
+            raise MemoryError()
+        self.num_columns = schema.n_children
+        for i in range(schema.n_children):
+            try:
+                _read_column(schema.children[i], array.children[i], array.offset, array.length, &self.columns[i])
+            except SchemaError as error:
+                raise SchemaError(f"column {schema.children[i].name.decode()!r}: {error}") from None
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.columns != NULL:
+            for i in range(self.num_columns):
+                _free_children(&self.columns[i])
+            free(self.columns)
+
+    cdef int64_t index_of(self, str name) except -1:
+        cdef ArrowSchema* schema = <ArrowSchema*> PyCapsule_GetPointer(self._schema_capsule, "arrow_schema")
+        cdef bytes wanted = name.encode()
+        cdef int64_t i
+        for i in range(self.num_columns):
+            if schema.children[i].name == wanted:
+                return i
+        names = [schema.children[i].name.decode() for i in range(self.num_columns)]
+        raise SchemaError(f"no column {name!r}; the columns are {', '.join(names)}")
+
+
+@cython.final
+cdef class ColumnArray:
+    """Borrowed view of one array that speaks the Arrow PyCapsule protocol.
+
+    Raises
+    ------
+    SchemaError
+        If the array's type is not supported.
+    """
+
+    def __cinit__(self, object array):
+        self._schema_capsule, self._array_capsule = _capsules(array)
+        cdef ArrowArray* imported = <ArrowArray*> PyCapsule_GetPointer(self._array_capsule, "arrow_array")
+        _read_column(
+            <ArrowSchema*> PyCapsule_GetPointer(self._schema_capsule, "arrow_schema"),
+            imported,
+            0,
+            imported.length,
+            &self.column,
+        )
+
+    def __dealloc__(self):
+        _free_children(&self.column)
+
+    def __len__(self):
+        return self.column.length
+
+
+# ---- growable memory ---------------------------------------------------------------------------------------------
+
+
+cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
+    # Makes room for `extra` more bytes.
+    cdef int64_t needed = buffer.size + extra, capacity
+    cdef uint8_t* data
+    if needed <= buffer.capacity:
+        return 0
+    capacity = buffer.capacity * 2 if buffer.capacity > 32 else 64
+    if capacity < needed:
+        capacity = (needed + 63) & ~<int64_t> 63
+    data = <uint8_t*> realloc(buffer.data, capacity)
+    if data == NULL:
+        with gil:
+            raise MemoryError(f"{capacity} bytes")
+    buffer.data = data
+    buffer.capacity = capacity
+    return 0
+
+
+cdef void buffer_free(Buffer* buffer) noexcept nogil:
+    free(buffer.data)
+    memset(buffer, 0, sizeof(Buffer))
+
+
+cdef int bits_append(BitBuffer* bits, bint value) except -1 nogil:
+    cdef int64_t length = bits.length
+    if (length & 7) == 0:
+        buffer_reserve(&bits.bytes, 1)
+        bits.bytes.data[length >> 3] = 0
+        bits.bytes.size = (length >> 3) + 1
+    bits.bytes.data[length >> 3] |= value << (length & 7)
+    bits.zeros += not value
+    bits.length = length + 1
+    return 0
+
+
+cdef int bits_append_many(BitBuffer* bits, bint value, int64_t count) except -1 nogil:
+    cdef int64_t whole
+    while count and bits.length & 7:
+        bits_append(bits, value)
+        count -= 1
+    whole = count >> 3
+    if whole:
+        buffer_reserve(&bits.bytes, whole)
+        memset(bits.bytes.data + bits.bytes.size, 0xFF if value else 0, whole)
+        bits.bytes.size += whole
+        bits.length += whole * 8
+        if not value:
+            bits.zeros += whole * 8
+        count -= whole * 8
+    while count:
+        bits_append(bits, value)
+        count -= 1
+    return 0
+
+
+# ---- out ---------------------------------------------------------------------------------------------------------
+
+
+cdef void _release_schema(ArrowSchema* schema) noexcept nogil:
+    cdef int64_t i
+    for i in range(schema.n_children):
+        if schema.children[i].release != NULL:
+            schema.children[i].release(schema.children[i])
+        free(schema.children[i])
+    free(schema.children)
+    free(<void*> schema.format)
+    free(<void*> schema.name)
+    schema.release = NULL
+
+
+cdef void _release_array(ArrowArray* array) noexcept nogil:
+    cdef int64_t i
+    for i in range(array.n_children):
+        if array.children[i].release != NULL:
+            array.children[i].release(array.children[i])
+        free(array.children[i])
+    free(array.children)
+    for i in range(array.n_buffers):
+        free(<void*> array.buffers[i])
+    free(array.buffers)
+    array.release = NULL
+
+
+cdef void _schema_capsule_destructor(object capsule) noexcept:
+    cdef ArrowSchema* schema = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
+    if schema.release != NULL:
+        schema.release(schema)
+    free(schema)
+
+
+cdef void _array_capsule_destructor(object capsule) noexcept:
+    cdef ArrowArray* array = <ArrowArray*> PyCapsule_GetPointer(capsule, "arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    free(array)
+
+
+cdef char* _copy_text(bytes text) except NULL:
+    cdef char* copy = <char*> malloc(len(text) + 1)
+    if copy == NULL:
+        raise MemoryError()
+    memcpy(copy, <const char*> text, len(text) + 1)
+    return copy
+
+
+@cython.final
+cdef class NativeArray:
+    """An Arrow array made by a native kernel; `pyarrow.array(x)` or any other importer takes it over, once.
+
+    A struct array is also a record batch: `pyarrow.record_batch(x)`.
+    """
+
+    def __init__(self):
+        raise TypeError("NativeArray is made by native kernels only")
+
+    def __dealloc__(self):
+        if self.schema != NULL:
+            if self.schema.release != NULL:
+                self.schema.release(self.schema)
+            free(self.schema)
+        if self.array != NULL:
+            if self.array.release != NULL:
+                self.array.release(self.array)
+            free(self.array)
+
+    def __len__(self):
+        if self.array == NULL:
+            raise ValueError("this array was already taken over")
+        return self.array.length
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """Hand the array over as a pair of capsules (Arrow PyCapsule protocol); a second call is a ValueError."""
+        if self.array == NULL or self.schema == NULL:
+            raise ValueError("this array was already taken over; keep the importer's array instead")
+        schema_capsule = PyCapsule_New(self.schema, "arrow_schema", _schema_capsule_destructor)
+        self.schema = NULL
+        array_capsule = PyCapsule_New(self.array, "arrow_array", _array_capsule_destructor)
+        self.array = NULL
+        return schema_capsule, array_capsule
+
+
+cdef void* _give(Buffer* buffer) noexcept nogil:
+    cdef void* data = buffer.data
+    memset(buffer, 0, sizeof(Buffer))
+    return data
+
+
+cdef NativeArray native_array(
+    str format,
+    int64_t length,
+    BitBuffer* validity,
+    Buffer* second,
+    Buffer* third,
+    list children=None,
+    list names=None,
+):
+    cdef NativeArray made = NativeArray.__new__(NativeArray)
+    cdef NativeArray child
+    cdef int64_t n_children = len(children) if children is not None else 0, i
+    made.schema = <ArrowSchema*> calloc(1, sizeof(ArrowSchema))
+    made.array = <ArrowArray*> calloc(1, sizeof(ArrowArray))
+    if made.schema == NULL or made.array == NULL:
+        raise MemoryError()
+    made.schema.release = _release_schema
+    made.array.release = _release_array
+    made.schema.format = _copy_text(format.encode())
+    made.schema.name = _copy_text(b"")
+    made.schema.flags = 2  # nullable
+    made.array.length = length
+    made.array.buffers = <const void**> calloc(3, sizeof(void*))
+    if made.array.buffers == NULL:
+        raise MemoryError()
+    if validity != NULL:
+        if validity.zeros:
+            made.array.null_count = validity.zeros
+            made.array.buffers[0] = _give(&validity.bytes)
+        else:
+            buffer_free(&validity.bytes)
+        validity.length = validity.zeros = 0
+    made.array.n_buffers = 1
+    if second != NULL:
+        if second.data == NULL:
+            buffer_reserve(second, 8)
+            memset(second.data, 0, 8)
+        made.array.buffers[1] = _give(second)
+        made.array.n_buffers = 2
+    if third != NULL:
+        if third.data == NULL:
+            buffer_reserve(third, 8)
+        made.array.buffers[2] = _give(third)
+        made.array.n_buffers = 3
+    if n_children:
+        made.schema.children = <ArrowSchema**> calloc(n_children, sizeof(ArrowSchema*))
+        made.array.children = <ArrowArray**> calloc(n_children, sizeof(ArrowArray*))
+        if made.schema.children == NULL or made.array.children == NULL:
+            raise MemoryError()
+        for i in range(n_children):
+            child = children[i]
+            if child.schema == NULL:
+                raise ValueError("a child array was already taken over")
+            free(<void*> child.schema.name)
+            child.schema.name = NULL
+            child.schema.name = _copy_text((<str> names[i]).encode())
+            made.schema.children[i] = child.schema
+            made.schema.n_children = i + 1
+            child.schema = NULL
+            made.array.children[i] = child.array
+            made.array.n_children = i + 1
+            child.array = NULL
+    return made

@@ -1,0 +1,211 @@
+# The Arrow C data interface: columns in through the PyCapsule protocol, arrays out the same way.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from *:
+    """
+    #ifndef ARROW_C_DATA_INTERFACE
+    #define ARROW_C_DATA_INTERFACE
+    #include <stdint.h>
+    struct ArrowSchema {
+        const char* format;
+        const char* name;
+        const char* metadata;
+        int64_t flags;
+        int64_t n_children;
+        struct ArrowSchema** children;
+        struct ArrowSchema* dictionary;
+        void (*release)(struct ArrowSchema*);
+        void* private_data;
+    };
+    struct ArrowArray {
+        int64_t length;
+        int64_t null_count;
+        int64_t offset;
+        int64_t n_buffers;
+        int64_t n_children;
+        const void** buffers;
+        struct ArrowArray** children;
+        struct ArrowArray* dictionary;
+        void (*release)(struct ArrowArray*);
+        void* private_data;
+    };
+    #endif
+    """
+    cdef struct ArrowSchema:
+        const char* format
+        const char* name
+        const char* metadata
+        int64_t flags
+        int64_t n_children
+        ArrowSchema** children
+        ArrowSchema* dictionary
+        void (*release)(ArrowSchema*) noexcept nogil
+        void* private_data
+
+    cdef struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void** buffers
+        ArrowArray** children
+        ArrowArray* dictionary
+        void (*release)(ArrowArray*) noexcept nogil
+        void* private_data
+
+
+cdef enum ColumnType:
+    NULL_TYPE = 0
+    BOOL = 1
+    INT8 = 2
+    INT16 = 3
+    INT32 = 4
+    INT64 = 5
+    UINT8 = 6
+    UINT16 = 7
+    UINT32 = 8
+    UINT64 = 9
+    FLOAT32 = 10
+    FLOAT64 = 11
+    DATE32 = 12        # int32 days
+    DATE64 = 13        # int64 ms
+    TIME32 = 14        # int32
+    TIME64 = 15        # int64
+    TIMESTAMP = 16     # int64
+    DURATION = 17      # int64
+    STRING = 18        # int32 offsets, UTF-8
+    LARGE_STRING = 19  # int64 offsets, UTF-8
+    BINARY = 20
+    LARGE_BINARY = 21
+    FIXED_BINARY = 22  # byte_width bytes
+    DECIMAL128 = 23    # 16 bytes, little endian
+    STRUCT = 24
+
+
+cdef struct Column:
+    # Borrowed view of one Arrow array; valid while its RecordBatch lives.
+    ColumnType type
+    int64_t length
+    int64_t null_count       # never negative; 0 exactly when validity is NULL
+    const uint8_t* validity  # bitmap, or NULL where no value is null; bit of row i is at bit_offset + i
+    int64_t bit_offset       # for validity, and for values where type is BOOL
+    const void* values       # fixed width: first row's value (offset applied; bitmap for BOOL); else the bytes
+    const void* offsets      # int32 or int64 by type, first row's offset (offset applied); NULL for fixed width
+    int32_t byte_width       # of fixed-width types, else 0
+    const char* format       # the Arrow format string, for units and zones
+    int64_t n_children       # STRUCT only
+    Column* children         # already shifted: row i of the parent is row i of each child
+
+
+cdef inline bint is_valid(const Column* column, int64_t row) noexcept nogil:
+    cdef int64_t bit
+    if column.validity == NULL:
+        return True
+    bit = column.bit_offset + row
+    return (column.validity[bit >> 3] >> (bit & 7)) & 1
+
+
+cdef inline bint bool_value(const Column* column, int64_t row) noexcept nogil:
+    cdef int64_t bit = column.bit_offset + row
+    return ((<const uint8_t*> column.values)[bit >> 3] >> (bit & 7)) & 1
+
+
+cdef inline int64_t bytes_value(const Column* column, int64_t row, const uint8_t** start) noexcept nogil:
+    # Length of a string or binary value; *start points at its first byte.
+    cdef int64_t begin, end
+    if column.type == ColumnType.LARGE_STRING or column.type == ColumnType.LARGE_BINARY:
+        begin = (<const int64_t*> column.offsets)[row]
+        end = (<const int64_t*> column.offsets)[row + 1]
+    elif column.type == ColumnType.FIXED_BINARY or column.type == ColumnType.DECIMAL128:
+        begin = row * column.byte_width
+        end = begin + column.byte_width
+    else:
+        begin = (<const int32_t*> column.offsets)[row]
+        end = (<const int32_t*> column.offsets)[row + 1]
+    start[0] = <const uint8_t*> column.values + begin
+    return end - begin
+
+
+cdef inline int64_t integer_value(const Column* column, int64_t row) noexcept nogil:
+    # Value of any integer or temporal type, sign-extended (uint64 bit for bit).
+    cdef ColumnType t = column.type
+    if t == ColumnType.UINT8:
+        return (<const uint8_t*> column.values)[row]
+    if t == ColumnType.UINT32:
+        return (<const uint32_t*> column.values)[row]
+    if column.byte_width == 8:
+        return (<const int64_t*> column.values)[row]
+    if column.byte_width == 4:
+        return (<const int32_t*> column.values)[row]
+    if t == ColumnType.UINT16:
+        return (<const unsigned short*> column.values)[row]
+    if column.byte_width == 2:
+        return (<const short*> column.values)[row]
+    return (<const signed char*> column.values)[row]
+
+
+cdef class RecordBatch:
+    # Owns the capsules that the columns point into.
+    cdef object _schema_capsule
+    cdef object _array_capsule
+    cdef readonly int64_t num_rows
+    cdef readonly int64_t num_columns
+    cdef Column* columns
+    cdef int64_t index_of(self, str name) except -1
+
+
+cdef class ColumnArray:
+    # One array, as a column.
+    cdef object _schema_capsule
+    cdef object _array_capsule
+    cdef Column column
+
+
+cdef struct Buffer:
+    # Growable bytes, owned. Zero-initialise; free with buffer_free.
+    uint8_t* data
+    int64_t size
+    int64_t capacity
+
+
+cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil
+cdef void buffer_free(Buffer* buffer) noexcept nogil
+
+cdef inline int buffer_append_int64(Buffer* buffer, int64_t value) except -1 nogil:
+    if buffer.size + 8 > buffer.capacity:
+        buffer_reserve(buffer, 8)
+    (<int64_t*> (buffer.data + buffer.size))[0] = value
+    buffer.size += 8
+    return 0
+
+
+cdef struct BitBuffer:
+    # Growable bitmap: bits beyond `length` of the last byte are zero. `zeros` counts the zero bits appended.
+    Buffer bytes
+    int64_t length
+    int64_t zeros
+
+
+cdef int bits_append(BitBuffer* bits, bint value) except -1 nogil
+cdef int bits_append_many(BitBuffer* bits, bint value, int64_t count) except -1 nogil
+
+
+cdef class NativeArray:
+    # An array made here; hands its memory over once, through __arrow_c_array__.
+    cdef ArrowSchema* schema
+    cdef ArrowArray* array
+
+
+# Takes the buffers (they are left empty). A NULL or empty validity means no nulls. `second` holds the values or the
+# offsets; `third` the bytes of strings. `children` are NativeArrays, which are consumed; field names are `names`.
+cdef NativeArray native_array(
+    str format,
+    int64_t length,
+    BitBuffer* validity,
+    Buffer* second,
+    Buffer* third,
+    list children=*,
+    list names=*,
+)
