@@ -10,6 +10,7 @@ MODULES = (
     "aggregates",
     "arrow",
     "exchange",
+    "firings",
     "key_groups",
     "keys",
     "session_windows",

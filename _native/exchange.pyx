@@ -1,1 +1,212 @@
+"""Rows to partitions by key group, and many runs into one total order."""
 
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+from flinkcore.errors import ConfigurationError
+
+
+cdef struct Run:
+    int64_t at
+    int64_t stop
+
+
+cdef inline bint _run_precedes(const TotalOrder* order, const Run* a, const Run* b) noexcept nogil:
+    # Equal events keep the order of their runs: the earlier run lies earlier.
+    if precedes(order, a.at, b.at):
+        return True
+    return not precedes(order, b.at, a.at) and a.at < b.at
+
+
+cdef void _sift_down(const TotalOrder* order, Run* runs, int64_t n_runs, int64_t at) noexcept nogil:
+    cdef Run moving = runs[at]
+    cdef int64_t child
+    while True:
+        child = 2 * at + 1
+        if child >= n_runs:
+            break
+        if child + 1 < n_runs and _run_precedes(order, &runs[child + 1], &runs[child]):
+            child += 1
+        if not _run_precedes(order, &runs[child], &moving):
+            break
+        runs[at] = runs[child]
+        at = child
+    runs[at] = moving
+
+
+cdef int64_t _count_runs(const TotalOrder* order, int64_t n) noexcept nogil:
+    cdef int64_t row, runs = 1
+    for row in range(1, n):
+        runs += precedes(order, row, row - 1)
+    return runs
+
+
+cdef void _merge(const TotalOrder* order, int64_t n, Run* runs, int64_t n_runs, uint32_t* merged) noexcept nogil:
+    cdef int64_t row, i = 0, at
+    runs[0].at = 0
+    for row in range(1, n):
+        if precedes(order, row, row - 1):
+            runs[i].stop = row
+            i += 1
+            runs[i].at = row
+    runs[i].stop = n
+    for at in range(n_runs // 2 - 1, -1, -1):
+        _sift_down(order, runs, n_runs, at)
+    for i in range(n):
+        merged[i] = <uint32_t> runs[0].at
+        runs[0].at += 1
+        if runs[0].at == runs[0].stop:
+            n_runs -= 1
+            runs[0] = runs[n_runs]
+        _sift_down(order, runs, n_runs, 0)
+
+
+def total_order(
+    const int64_t[::1] arrivals not None, const int32_t[::1] splits not None, const int64_t[::1] positions not None
+):
+    """Rows in the total order of a replay: by arrival, then split, then position in the split.
+
+    The rows are taken as the ascending runs that they already form, and merged: O(n log runs), stable.
+
+    Parameters
+    ----------
+    arrivals, positions : numpy.ndarray of int64, shape (n_rows,)
+    splits : numpy.ndarray of int32, shape (n_rows,)
+
+    Returns
+    -------
+    numpy.ndarray of uint32, shape (n_rows,), or None
+        Row numbers in total order; None where the rows already lie so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> total_order(np.array([5, 1]), np.array([0, 0], np.int32), np.array([0, 1]))
+    array([1, 0], dtype=uint32)
+    """
+    cdef int64_t n = arrivals.shape[0], n_runs
+    cdef TotalOrder order
+    cdef Run* runs
+    cdef uint32_t[::1] merged
+    if splits.shape[0] != n or positions.shape[0] != n:
+        raise ValueError("arrivals, splits and positions must have the same length")
+    if n > 0xFFFFFFFF:
+        raise ValueError("at most 4,294,967,295 rows at once")
+    if n < 2:
+        return None
+    order.arrivals = &arrivals[0]
+    order.splits = &splits[0]
+    order.positions = &positions[0]
+    with nogil:
+        n_runs = _count_runs(&order, n)
+    if n_runs == 1:
+        return None
+    result = np.empty(n, dtype=np.uint32)
+    merged = result
+    runs = <Run*> malloc(n_runs * sizeof(Run))
+    if runs == NULL:
+        raise MemoryError(f"{n_runs} runs")
+    with nogil:
+        _merge(&order, n, runs, n_runs, &merged[0])
+    free(runs)
+    return result
+
+
+cdef int64_t _partition(
+    const int32_t* key_groups,
+    int64_t n_groups,
+    const uint32_t* rows,
+    int64_t n,
+    int64_t max_parallelism,
+    int64_t partitions,
+    int64_t* partition_of,
+    int64_t* bounds,
+    uint32_t* order,
+) noexcept nogil:
+    # -1, or the first row whose key group or number is out of range. A counting sort, stable.
+    cdef int64_t i, row, group
+    for group in range(max_parallelism):
+        partition_of[group] = group * partitions // max_parallelism
+    for i in range(n):
+        row = rows[i] if rows != NULL else i
+        if row >= n_groups or key_groups[row] < 0 or key_groups[row] >= max_parallelism:
+            return row
+        bounds[partition_of[key_groups[row]] + 1] += 1
+    for i in range(partitions):
+        bounds[i + 1] += bounds[i]
+    for i in range(n):
+        row = rows[i] if rows != NULL else i
+        group = partition_of[key_groups[row]]
+        order[bounds[group]] = <uint32_t> row
+        bounds[group] += 1
+    for i in range(partitions, 0, -1):
+        bounds[i] = bounds[i - 1]
+    bounds[0] = 0
+    return -1
+
+
+def partition_rows(const int32_t[::1] key_groups not None, int64_t max_parallelism, int64_t partitions, rows=None):
+    """Rows of each partition, where partitions are ranges of key groups.
+
+    Follows `KeyGroupRangeAssignment.computeOperatorIndexForKeyGroup`.
+
+    Parameters
+    ----------
+    key_groups : numpy.ndarray of int32, shape (n_rows,)
+    max_parallelism : int
+        Number of key groups.
+    partitions : int
+        Number of partitions, at most `max_parallelism`.
+    rows : numpy.ndarray of uint32, optional
+        Rows to distribute, in their order; by default all.
+
+    Returns
+    -------
+    order : numpy.ndarray of uint32
+        Row numbers, partition by partition, within each in the order given.
+    bounds : numpy.ndarray of int64, shape (partitions + 1,)
+        Partition p has order[bounds[p]:bounds[p + 1]].
+
+    Raises
+    ------
+    ConfigurationError
+        If there are more partitions than key groups.
+    """
+    cdef const uint32_t[::1] chosen
+    cdef const uint32_t* chosen_pointer = NULL
+    cdef int64_t n = key_groups.shape[0], wrong = -1
+    cdef int64_t[::1] bounds_view, partition_view
+    cdef uint32_t[::1] order_view
+    if not 0 < partitions <= max_parallelism:
+        raise ConfigurationError(
+            f"{partitions} partitions need at least as many key groups, but the maximum parallelism is {max_parallelism}"
+        )
+    if rows is not None:
+        chosen = rows
+        n = chosen.shape[0]
+        if n:
+            chosen_pointer = &chosen[0]
+    order = np.empty(n, dtype=np.uint32)
+    bounds = np.zeros(partitions + 1, dtype=np.int64)
+    partition_of = np.empty(max_parallelism, dtype=np.int64)
+    if n:
+        bounds_view = bounds
+        partition_view = partition_of
+        order_view = order
+        with nogil:
+            wrong = _partition(
+                &key_groups[0],
+                key_groups.shape[0],
+                chosen_pointer,
+                n,
+                max_parallelism,
+                partitions,
+                &partition_view[0],
+                &bounds_view[0],
+                &order_view[0],
+            )
+    if wrong >= 0:
+        raise ValueError(f"row {wrong} is beyond the rows, or its key group is not in 0..{max_parallelism - 1}")
+    return order, bounds

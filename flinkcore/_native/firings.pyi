@@ -1,0 +1,1 @@
+"""Shared by the window operators at C level; nothing here for Python."""

@@ -1,0 +1,80 @@
+"""The canonical form of golden traces: what two implementations must agree on.
+
+Flink leaves two orders open: that of timers with equal timestamps, and that of the elements of merged sessions. Errors are
+compared by their presence.
+"""
+
+import json
+from itertools import groupby
+from typing import Any
+
+Entry = dict[str, Any]
+
+
+def without_error_text(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    if entry.get("type") == "error":
+        return {"at": entry["at"], "type": "error"}
+    if "error" in entry or {"class", "message"} <= entry.keys():
+        return {"error": True}
+    return entry
+
+
+def _equal_timers(kind: str, entry: Entry) -> tuple[Any, ...] | None:
+    if kind == "timer_service":
+        return (entry["at"], entry["part"], entry["domain"], entry["ts"]) if entry["type"] == "fire" else None
+    return (entry["at"], *entry["timer"][:2]) if "timer" in entry else None
+
+
+def _order_among_equal_timers(kind: str, entry: Entry) -> tuple[Any, ...]:
+    if kind == "timer_service":
+        return entry["key"], entry["ns"]
+    key, start = entry["timer"][2:]
+    return key, start is not None, start or 0
+
+
+def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> list[Entry]:
+    copies: list[Entry] = json.loads(json.dumps(entries))
+    session = kind == "window" and "session" in item["assigner"]["type"]
+    for entry in copies:
+        if entry["type"] == "foreach":
+            entry["timers"].sort(key=json.dumps)
+        if session and isinstance(entry.get("value"), dict):
+            entry["value"]["elements"].sort(key=json.dumps)
+    ordered: list[Entry] = []
+    for timers, run in groupby(copies, key=lambda entry: _equal_timers(kind, entry)):
+        ordered += run if timers is None else sorted(run, key=lambda entry: _order_among_equal_timers(kind, entry))
+    return [without_error_text(entry) for entry in ordered]
+
+
+def canonical_queue_results(item: dict[str, Any], results: list[Any]) -> list[Any]:
+    """Results of `timer_queue` operations; polls of one timestamp are compared as a multiset where ties exist."""
+    results = [without_error_text(result) for result in results]
+    if not item["ties"]:
+        return results
+    compared = []
+    for (operation, *_), result in zip(item["ops"], results, strict=True):
+        if operation == "remove":
+            result = None
+        elif operation == "peek" and isinstance(result, list):
+            result = result[0]
+        compared.append((operation, result))
+    ordered: list[Any] = []
+    for (operation, _), run in groupby(
+        compared, key=lambda pair: (pair[0], pair[1][0] if pair[0] == "poll" and pair[1] else None)
+    ):
+        ordered += sorted(run, key=json.dumps) if operation == "poll" else run
+    return ordered
+
+
+def canonical(kind: str, item: dict[str, Any], output: dict[str, Any]) -> Any:
+    """Output of a golden scenario, or of an implementation, in the form that is compared."""
+    if kind == "timer_queue":
+        return canonical_queue_results(item, output["results"])
+    if kind == "key_groups":
+        return {
+            name: [without_error_text(x) for x in value] if isinstance(value, list) else without_error_text(value)
+            for name, value in output.items()
+        }
+    return {**output, "entries": canonical_entries(kind, item, output["entries"])}
