@@ -14,6 +14,8 @@ MODULES = (
     "key_groups",
     "keys",
     "session_windows",
+    "timer_order",
+    "timer_queue",
     "timers",
     "valve",
     "watermarks",
