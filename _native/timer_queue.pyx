@@ -852,7 +852,7 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
         bucket = <uint64_t> _find(queue, map, _home(map, timer.hash), timer.hash, timer.timestamp_ms, timer.key, timer.namespace_id)
         if <int64_t> bucket < 0 or <uint32_t> map.buckets[bucket] != slot + 1:
             return b"a timer is not found in the map of its key group"
-    for i in range(queue.last_key_group - queue.first_key_group + 1):
+    for i in range(<uint64_t> (queue.last_key_group - queue.first_key_group + 1)):
         map = &queue.maps[i]
         if map.buckets == NULL:
             if map.size:

@@ -517,9 +517,9 @@ cdef class TimerHeap:
         assert fault == NULL, fault.decode()
 
     def _skip_sequence(self, uint32_t next_sequence):
-        """Let the next timer have this sequence, not below the present one, to reach the end of the 32 bits."""
-        assert next_sequence >= self.queue.next_sequence
-        self.queue.next_sequence = next_sequence
+        """Give the next timer at least this sequence: a way to the end of the 32 bits without 2**32 registrations."""
+        if self.queue.next_sequence < next_sequence:
+            self.queue.next_sequence = next_sequence
 
 
 cdef NativeArray _native_column(object column, str format):
