@@ -14,6 +14,7 @@ MODULES = (
     "key_groups",
     "keys",
     "session_windows",
+    "timer_batches",
     "timer_order",
     "timer_queue",
     "timers",

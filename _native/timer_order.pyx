@@ -22,17 +22,18 @@ cdef uint32_t heap_rise(TimerEntry* heap, uint64_t i, TimerEntry entry, uint32_t
         if heap[parent] < entry:
             break
         heap[i] = heap[parent]
-        positions[entry_slot(heap[i])] = <uint32_t> i
+        if positions != NULL:
+            positions[entry_slot(heap[i])] = <uint32_t> i
         i = parent
     heap[i] = entry
-    positions[entry_slot(entry)] = <uint32_t> i
+    if positions != NULL:
+        positions[entry_slot(entry)] = <uint32_t> i
     return <uint32_t> i
 
 
 cdef inline void _sink(
     TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions
 ) noexcept nogil:
-    # positions may be NULL.
     cdef uint64_t child = 4 * i + 1, best, other
     while child + 3 < size:
         if 4 * child + 1 < size:

@@ -7,13 +7,12 @@ An entry of the heap carries timestamp, sequence and slot in 16 bytes, so that o
     chunks     [ts, key, namespace, key group] ...  by slot, 32 bytes, in blocks that never move
     maps       [hash|slot + 1] ...                  per key group: 8 bytes, probed without touching the chunks
 
-That is 52 bytes for a timer and 8 / load for its bucket. The batch loops run over blocks of rows in stages, each of which
-only prefetches what the next one reads; the last stage looks everything up again, so stale hints do no harm.
+That is 52 bytes for a timer and 8 / load for its bucket, 11 to 22.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memset
 
 from flinkcore._native.timer_order cimport (
     entry_sequence,
@@ -43,17 +42,13 @@ cdef extern from *:
     }
     """
     void* flinkcore_aligned(size_t bytes) noexcept nogil
-    void __builtin_prefetch(const void* address) noexcept nogil
 
 cdef enum:
-    BLOCK = 64           # rows per stage of a batch loop
     CHUNK = 1 << 16      # slots per chunk: 2 MiB
     FIRST_CHUNK = 64     # slots of chunk 0 at first
     MIN_BITS = 3         # buckets of a map at first: 8
-    AHEAD = 24           # rows to prefetch ahead where one loop is enough
 
 cdef uint32_t NO_SLOT = 0xFFFFFFFF
-cdef TimerEntry DEAD = ~<TimerEntry> 0  # marks a removed entry during a large delete; no slot is NO_SLOT
 
 
 # ---- memory ------------------------------------------------------------------------------------------------------
@@ -172,84 +167,7 @@ cdef bint _grow_chunks(TimerQueue* queue) noexcept nogil:
     return True
 
 
-# ---- de-duplication ----------------------------------------------------------------------------------------------
-
-
-cdef inline uint32_t _hash(int64_t timestamp_ms, int64_t key, int64_t namespace_id) noexcept nogil:
-    cdef uint64_t h = <uint64_t> timestamp_ms * <uint64_t> 0x9E3779B97F4A7C15
-    h ^= h >> 32
-    h = (h + <uint64_t> key) * <uint64_t> 0xD6E8FEB86659FD93
-    h ^= h >> 29
-    h = (h + <uint64_t> namespace_id) * <uint64_t> 0xA0761D6478BD642F
-    h ^= h >> 32
-    h *= <uint64_t> 0xE7037ED1A0B428DB
-    return <uint32_t> (h >> 32)
-
-
-cdef inline DedupMap* _map(const TimerQueue* queue, int32_t key_group) noexcept nogil:
-    return &queue.maps[key_group - queue.first_key_group]
-
-
-cdef inline uint32_t _home(const DedupMap* map, uint32_t hash) noexcept nogil:
-    return hash >> map.shift
-
-
-cdef inline bint _equal(const Timer* timer, int64_t timestamp_ms, int64_t key, int64_t namespace_id) noexcept nogil:
-    return timer.timestamp_ms == timestamp_ms and timer.key == key and timer.namespace_id == namespace_id
-
-
-cdef inline uint32_t _probe(const DedupMap* map, uint32_t hash, uint32_t i) noexcept nogil:
-    # The first bucket from i on that is empty or has the hash.
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
-    while map.buckets[i] and <uint32_t> (map.buckets[i] >> 32) != hash:
-        i = (i + 1) & mask
-    return i
-
-
-cdef inline int64_t _find(
-    const TimerQueue* queue,
-    const DedupMap* map,
-    uint32_t i,
-    uint32_t hash,
-    int64_t timestamp_ms,
-    int64_t key,
-    int64_t namespace_id,
-) noexcept nogil:
-    # The bucket of the timer, or ~(the empty bucket where it would be put). The map must have buckets; the search begins
-    # at bucket i: the hash's own, or one before which the timer is known not to be.
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
-    while True:
-        i = _probe(map, hash, i)
-        if map.buckets[i] == 0:
-            return ~<int64_t> i
-        if _equal(timer_at(queue, <uint32_t> map.buckets[i] - 1), timestamp_ms, key, namespace_id):
-            return i
-        i = (i + 1) & mask
-
-
-cdef inline void _erase(DedupMap* map, uint32_t i) noexcept nogil:
-    # Empties bucket i and closes the gap, so that no probe sequence is cut.
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, j = i
-    cdef uint64_t bucket
-    while True:
-        j = (j + 1) & mask
-        bucket = map.buckets[j]
-        if bucket == 0:
-            break
-        if ((j - (<uint32_t> (bucket >> 32) >> map.shift)) & mask) >= ((j - i) & mask):
-            map.buckets[i] = bucket
-            i = j
-    map.buckets[i] = 0
-    map.size -= 1
-
-
-cdef inline void _erase_slot(TimerQueue* queue, uint32_t slot) noexcept nogil:
-    cdef const Timer* timer = timer_at(queue, slot)
-    cdef DedupMap* map = _map(queue, timer.key_group)
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, i = timer.hash >> map.shift
-    while <uint32_t> map.buckets[i] != slot + 1:
-        i = (i + 1) & mask
-    _erase(map, i)
+# ---- de-duplication, where maps grow -----------------------------------------------------------------------------
 
 
 cdef inline uint32_t _probe_empty(const DedupMap* map, uint32_t hash) noexcept nogil:
@@ -293,11 +211,6 @@ cdef inline bint _map_is_full(const DedupMap* map) noexcept nogil:
 # ---- slots and sequence ------------------------------------------------------------------------------------------
 
 
-cdef inline void _release_slot(TimerQueue* queue, uint32_t slot) noexcept nogil:
-    queue.free_slots[queue.n_free] = slot
-    queue.n_free += 1
-
-
 cdef bint _renumber(TimerQueue* queue) noexcept nogil:
     # Sequences have run out (once in 2**32 registrations): number the live timers anew, in their order.
     cdef uint32_t i, n = queue.size
@@ -317,7 +230,7 @@ cdef bint _renumber(TimerQueue* queue) noexcept nogil:
     return True
 
 
-cdef inline int64_t _insert(
+cdef int queue_insert(
     TimerQueue* queue,
     DedupMap* map,
     uint32_t probed,
@@ -334,7 +247,7 @@ cdef inline int64_t _insert(
     cdef uint32_t slot
     cdef Timer* timer
     if map.buckets != NULL:
-        bucket = _find(queue, map, probed, hash, timestamp_ms, key, namespace_id)
+        bucket = map_find(queue, map, probed, hash, timestamp_ms, key, namespace_id)
         if bucket >= 0:
             return 0
     if _map_is_full(map):
@@ -370,8 +283,7 @@ cdef inline int64_t _insert(
 # ---- single verbs ------------------------------------------------------------------------------------------------
 
 
-cdef inline void _remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
-    # Takes the entry at i out of the heap; the last entry fills the gap.
+cdef void queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
     cdef TimerEntry last
     queue.size -= 1
     if i == queue.size:
@@ -387,10 +299,10 @@ cdef int timer_queue_add(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) except -1 nogil:
     cdef TimerEntry entry
-    cdef uint32_t hash = _hash(timestamp_ms, key, namespace_id)
-    cdef DedupMap* map = _map(queue, key_group)
-    cdef int64_t added = _insert(
-        queue, map, _home(map, hash), hash, timestamp_ms, key, key_group, namespace_id, &entry
+    cdef uint32_t hash = timer_hash(timestamp_ms, key, namespace_id)
+    cdef DedupMap* map = key_group_map(queue, key_group)
+    cdef int64_t added = queue_insert(
+        queue, map, map_home(map, hash), hash, timestamp_ms, key, key_group, namespace_id, &entry
     )
     if added < 0:
         with gil:
@@ -401,28 +313,19 @@ cdef int timer_queue_add(
     return TimerOutcome.TIMER_CHANGED if heap_rise(queue.heap, queue.size - 1, entry, queue.positions) else TimerOutcome.TIMER_HEAD
 
 
-cdef inline uint32_t _take_out(TimerQueue* queue, DedupMap* map, int64_t bucket) noexcept nogil:
-    # Frees bucket and slot; returns the index in the heap.
-    cdef uint32_t slot = <uint32_t> map.buckets[bucket] - 1
-    _erase(map, <uint32_t> bucket)
-    queue.free_slots[queue.n_free] = slot
-    queue.n_free += 1
-    return queue.positions[slot]
-
-
 cdef int timer_queue_remove(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) noexcept nogil:
-    cdef uint32_t hash = _hash(timestamp_ms, key, namespace_id), i
-    cdef DedupMap* map = _map(queue, key_group)
+    cdef uint32_t hash = timer_hash(timestamp_ms, key, namespace_id), i
+    cdef DedupMap* map = key_group_map(queue, key_group)
     cdef int64_t bucket
     if map.size == 0:
         return TimerOutcome.TIMER_UNCHANGED
-    bucket = _find(queue, map, _home(map, hash), hash, timestamp_ms, key, namespace_id)
+    bucket = map_find(queue, map, map_home(map, hash), hash, timestamp_ms, key, namespace_id)
     if bucket < 0:
         return TimerOutcome.TIMER_UNCHANGED
-    i = _take_out(queue, map, bucket)
-    _remove_at(queue, i)
+    i = queue_take_out(queue, map, bucket)
+    queue_remove_at(queue, i)
     return TimerOutcome.TIMER_CHANGED if i else TimerOutcome.TIMER_HEAD
 
 
@@ -436,354 +339,10 @@ cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil:
         return False
     slot = entry_slot(queue.heap[0])
     timer[0] = timer_at(queue, slot)[0]
-    _erase_slot(queue, slot)
-    _remove_at(queue, 0)
-    _release_slot(queue, slot)
+    queue_erase(queue, slot)
+    queue_remove_at(queue, 0)
+    queue_release(queue, slot)
     return True
-
-
-# ---- batches -----------------------------------------------------------------------------------------------------
-
-
-cdef inline void _prefetch_buckets(
-    const TimerQueue* queue,
-    const int64_t* timestamps_ms,
-    const int64_t* keys,
-    const int32_t* key_groups,
-    const int64_t* namespace_ids,
-    int64_t namespace_stride,
-    int64_t n,
-    uint32_t* hashes,
-) noexcept nogil:
-    cdef int64_t row
-    cdef const DedupMap* map
-    for row in range(n):
-        hashes[row] = _hash(timestamps_ms[row], keys[row], namespace_ids[row * namespace_stride])
-        map = _map(queue, key_groups[row])
-        if map.buckets != NULL:
-            __builtin_prefetch(&map.buckets[_home(map, hashes[row])])
-
-
-cdef int64_t timer_queue_register(
-    TimerQueue* queue,
-    const int64_t* timestamps_ms,
-    const int64_t* keys,
-    const int32_t* key_groups,
-    const int64_t* namespace_ids,
-    int64_t namespace_stride,
-    int64_t n,
-    uint8_t* changed,
-) except -1 nogil:
-    cdef uint32_t hashes[BLOCK]
-    cdef uint32_t probed[BLOCK]
-    cdef int64_t first, row, block, added, total = 0
-    cdef uint32_t slot, hash
-    cdef uint64_t bucket, n_buckets
-    cdef DedupMap* map
-    cdef TimerEntry entry
-    # Many new entries are cheaper to order all at once: O(size + n) instead of O(n log size).
-    cdef bint build = n > BLOCK and n > <int64_t> queue.size
-    added = 0
-    first = 0
-    while first < n:
-        block = n - first if n - first < BLOCK else BLOCK
-        _prefetch_buckets(
-            queue, timestamps_ms + first, keys + first, key_groups + first, namespace_ids + first * namespace_stride,
-            namespace_stride, block, hashes,
-        )
-        for row in range(block if block < queue.n_free else queue.n_free):
-            slot = queue.free_slots[queue.n_free - 1 - row]
-            __builtin_prefetch(timer_at(queue, slot))
-            __builtin_prefetch(&queue.positions[slot])
-        for row in range(block):
-            map = _map(queue, key_groups[first + row])
-            if map.buckets != NULL:
-                probed[row] = _probe(map, hashes[row], _home(map, hashes[row]))
-                bucket = map.buckets[probed[row]]
-                if bucket:
-                    __builtin_prefetch(timer_at(queue, <uint32_t> bucket - 1))
-        n_buckets = queue.n_buckets
-        for row in range(first, first + block):
-            map = _map(queue, key_groups[row])
-            hash = hashes[row - first]
-            # A bucket passed over before is still full, unless a map has grown since.
-            added = _insert(
-                queue,
-                map,
-                probed[row - first] if queue.n_buckets == n_buckets else _home(map, hash),
-                hash,
-                timestamps_ms[row],
-                keys[row],
-                key_groups[row],
-                namespace_ids[row * namespace_stride],
-                &entry,
-            )
-            if added < 0:
-                break
-            changed[row] = <uint8_t> added
-            if added:
-                total += 1
-                queue.size += 1
-                if build:
-                    queue.heap[queue.size - 1] = entry
-                else:
-                    heap_rise(queue.heap, queue.size - 1, entry, queue.positions)
-        if added < 0:
-            break
-        first += BLOCK
-    if build and total:
-        heap_build(queue.heap, queue.size, queue.positions)
-    if added < 0:
-        with gil:
-            raise MemoryError(f"no memory for more than {queue.size} timers")
-    return total
-
-
-cdef int64_t timer_queue_delete(
-    TimerQueue* queue,
-    const int64_t* timestamps_ms,
-    const int64_t* keys,
-    const int32_t* key_groups,
-    const int64_t* namespace_ids,
-    int64_t namespace_stride,
-    int64_t n,
-    uint8_t* changed,
-) noexcept nogil:
-    cdef uint32_t hashes[BLOCK]
-    cdef uint32_t probed[BLOCK]
-    cdef uint64_t buckets[BLOCK]
-    cdef int64_t first, row, block, i, total = 0
-    cdef uint64_t position, bucket
-    cdef uint32_t slot, kept, hash
-    cdef DedupMap* map
-    # Of a large part of the heap, entries are only marked, and the rest is ordered anew: O(size) instead of O(n log size).
-    cdef bint build = n > BLOCK and n > <int64_t> (queue.size >> 2)
-    first = 0
-    while first < n:
-        block = n - first if n - first < BLOCK else BLOCK
-        _prefetch_buckets(
-            queue, timestamps_ms + first, keys + first, key_groups + first, namespace_ids + first * namespace_stride,
-            namespace_stride, block, hashes,
-        )
-        for row in range(block):
-            map = _map(queue, key_groups[first + row])
-            buckets[row] = 0
-            if map.size:
-                probed[row] = _probe(map, hashes[row], _home(map, hashes[row]))
-                bucket = buckets[row] = map.buckets[probed[row]]
-                if bucket:
-                    __builtin_prefetch(timer_at(queue, <uint32_t> bucket - 1))
-                    __builtin_prefetch(&queue.positions[<uint32_t> bucket - 1])
-        for row in range(block):
-            if buckets[row]:
-                position = queue.positions[<uint32_t> buckets[row] - 1]
-                __builtin_prefetch(&queue.heap[position])
-                if not build:
-                    __builtin_prefetch(&queue.heap[(position - 1) >> 2 if position else 0])
-                    __builtin_prefetch(&queue.heap[4 * position + 1])
-        for row in range(first, first + block):
-            changed[row] = 0
-            map = _map(queue, key_groups[row])
-            if buckets[row - first] == 0 or map.size == 0:
-                continue
-            hash = hashes[row - first]
-            i = probed[row - first]
-            # Removals move buckets: what was probed holds only where the bucket is still the same.
-            i = _find(
-                queue,
-                map,
-                <uint32_t> i if map.buckets[i] == buckets[row - first] else _home(map, hash),
-                hash,
-                timestamps_ms[row],
-                keys[row],
-                namespace_ids[row * namespace_stride],
-            )
-            if i >= 0:
-                changed[row] = 1
-                total += 1
-                i = _take_out(queue, map, i)
-                if build:
-                    queue.heap[i] = DEAD
-                else:
-                    _remove_at(queue, <uint32_t> i)
-        first += BLOCK
-    if build and total:
-        kept = 0
-        for slot in range(queue.size):
-            queue.heap[kept] = queue.heap[slot]
-            kept += queue.heap[slot] != DEAD
-        queue.size = kept
-        heap_build(queue.heap, kept, queue.positions)
-    return total
-
-
-# ---- firing ------------------------------------------------------------------------------------------------------
-
-
-cdef int64_t timer_queue_due(TimerQueue* queue, int64_t watermark_ms, int64_t limit) except -1 nogil:
-    cdef uint64_t bound = <uint64_t> watermark_ms ^ (<uint64_t> 1 << 63)
-    cdef uint64_t n = queue.size, child, i, capacity
-    cdef int64_t top, due
-    cdef uint32_t head, tail
-    cdef uint32_t* positions
-    queue.due_mode = DueMode.DUE_NONE
-    queue.due_count = 0
-    queue.due_bound = bound
-    if n == 0 or limit <= 0 or <uint64_t> (queue.heap[0] >> 64) > bound:
-        return 0
-    top = <int64_t> (n >> 2) + 16
-    if top > limit:
-        top = limit
-    # The due timers are a tree at the root: walk it level by level, so that positions ascend. Room for 5 more is always
-    # there, since a visit adds at most 4.
-    if queue.due_capacity < 64:
-        positions = <uint32_t*> realloc(queue.due, 64 * sizeof(uint32_t))
-        if positions == NULL:
-            with gil:
-                raise MemoryError()
-        queue.due = positions
-        queue.due_capacity = 64
-    queue.due[0] = 0
-    head = 0
-    tail = 1
-    while head < tail and tail <= top:
-        if tail + 5 > queue.due_capacity:
-            capacity = <uint64_t> queue.due_capacity * 2
-            positions = <uint32_t*> realloc(queue.due, capacity * sizeof(uint32_t))
-            if positions == NULL:
-                with gil:
-                    raise MemoryError()
-            queue.due = positions
-            queue.due_capacity = <uint32_t> capacity
-        child = 4 * <uint64_t> queue.due[head] + 1
-        head += 1
-        for i in range(child, child + 4 if child + 4 < n else n):
-            if <uint64_t> (queue.heap[i] >> 64) <= bound:
-                queue.due[tail] = <uint32_t> i
-                tail += 1
-                __builtin_prefetch(&queue.heap[4 * i + 1])
-    if tail <= top:
-        queue.due_mode = DueMode.DUE_TOP
-        queue.due_count = tail
-        return tail
-    if top < limit:
-        due = 0
-        for i in range(n):
-            due += <uint64_t> (queue.heap[i] >> 64) <= bound
-        if due <= limit:
-            queue.due_mode = DueMode.DUE_SCAN
-            queue.due_count = <uint32_t> due
-            return due
-    queue.due_mode = DueMode.DUE_POLL
-    queue.due_count = <uint32_t> limit
-    return limit
-
-
-cdef void _retire(
-    TimerQueue* queue,
-    const TimerEntry* entries,
-    int64_t n,
-    int64_t* timestamps_ms,
-    int64_t* keys,
-    int32_t* key_groups,
-    int64_t* namespace_ids,
-) noexcept nogil:
-    # Copies the timers of the entries out and frees their slots and buckets; the heap is the caller's.
-    cdef int64_t i
-    cdef uint32_t slot
-    cdef const Timer* timer
-    cdef const DedupMap* map
-    cdef uint64_t n_maps = queue.last_key_group - queue.first_key_group + 1
-    # Where all go, wiping the maps costs less than to close every gap, unless they are almost empty.
-    cdef bint wipe = n == queue.size and <uint64_t> n * 16 >= queue.n_buckets + n_maps
-    for i in range(n):
-        if i + 2 * AHEAD < n:
-            __builtin_prefetch(timer_at(queue, entry_slot(entries[i + 2 * AHEAD])))
-        if not wipe and i + AHEAD < n:
-            timer = timer_at(queue, entry_slot(entries[i + AHEAD]))
-            map = _map(queue, timer.key_group)
-            __builtin_prefetch(&map.buckets[_home(map, timer.hash)])
-        slot = entry_slot(entries[i])
-        timer = timer_at(queue, slot)
-        timestamps_ms[i] = timer.timestamp_ms
-        keys[i] = timer.key
-        key_groups[i] = timer.key_group
-        namespace_ids[i] = timer.namespace_id
-        if not wipe:
-            _erase_slot(queue, slot)
-            _release_slot(queue, slot)
-    if wipe:
-        for i in range(<int64_t> n_maps):
-            if queue.maps[i].size:
-                memset(queue.maps[i].buckets, 0, (<uint64_t> 1 << (32 - queue.maps[i].shift)) * 8)
-                queue.maps[i].size = 0
-        queue.slots_used = 0
-        queue.n_free = 0
-
-
-cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noexcept nogil:
-    # Closes the holes, a tree at the root: the entries beyond the new size sink in from the lowest hole upwards.
-    cdef int64_t last = n_holes - 1, i
-    cdef uint32_t size = queue.size - <uint32_t> n_holes, end = queue.size
-    i = last
-    while i >= 0 and holes[i] >= size:
-        i -= 1
-    while i >= 0:
-        end -= 1
-        while last >= 0 and holes[last] == end:
-            end -= 1
-            last -= 1
-        if i >= 8:
-            __builtin_prefetch(&queue.heap[4 * <uint64_t> holes[i - 8] + 1])
-        heap_sink(queue.heap, size, holes[i], queue.heap[end], queue.positions)
-        i -= 1
-    queue.size = size
-
-
-cdef int timer_queue_take(
-    TimerQueue* queue, int64_t* timestamps_ms, int64_t* keys, int32_t* key_groups, int64_t* namespace_ids
-) except -1 nogil:
-    cdef int64_t n = queue.due_count, i
-    cdef uint32_t front = 0
-    cdef Timer timer
-    cdef TimerEntry entry
-    cdef TimerEntry* entries
-    cdef DueMode mode = queue.due_mode
-    queue.due_mode = DueMode.DUE_NONE
-    if mode == DueMode.DUE_NONE:
-        return 0
-    if mode == DueMode.DUE_POLL:
-        for i in range(n):
-            timer_queue_poll(queue, &timer)
-            timestamps_ms[i] = timer.timestamp_ms
-            keys[i] = timer.key
-            key_groups[i] = timer.key_group
-            namespace_ids[i] = timer.namespace_id
-        return 0
-    entries = <TimerEntry*> flinkcore_aligned((2 * n if mode == DueMode.DUE_TOP else n) * sizeof(TimerEntry))
-    if entries == NULL:
-        with gil:
-            raise MemoryError(f"no memory to sort {n} due timers")
-    if mode == DueMode.DUE_TOP:
-        for i in range(n):
-            entries[i] = queue.heap[queue.due[i]]
-        sort_entries(entries, n, entries + n)
-        _retire(queue, entries, n, timestamps_ms, keys, key_groups, namespace_ids)
-        _refill(queue, queue.due, n)
-    else:
-        for i in range(queue.size):
-            if <uint64_t> (queue.heap[i] >> 64) <= queue.due_bound:
-                entry = queue.heap[i]
-                queue.heap[i] = queue.heap[front]
-                queue.heap[front] = entry
-                front += 1
-        sort_entries(queue.heap, n, entries)
-        _retire(queue, queue.heap, n, timestamps_ms, keys, key_groups, namespace_ids)
-        queue.size -= front
-        memmove(queue.heap, queue.heap + front, queue.size * sizeof(TimerEntry))
-        heap_build(queue.heap, queue.size, queue.positions)
-    free(entries)
-    return 0
 
 
 # ---- by key group ------------------------------------------------------------------------------------------------
@@ -793,7 +352,7 @@ cdef int64_t timer_queue_count(const TimerQueue* queue, int32_t first, int32_t l
     cdef int32_t key_group
     cdef int64_t total = 0
     for key_group in range(first, last + 1):
-        total += _map(queue, key_group).size
+        total += key_group_map(queue, key_group).size
     return total
 
 
@@ -807,7 +366,7 @@ cdef int timer_queue_slots(const TimerQueue* queue, int32_t first, int32_t last,
         with gil:
             raise MemoryError(f"no memory to sort {n} timers")
     for key_group in range(first, last + 1):
-        map = _map(queue, key_group)
+        map = key_group_map(queue, key_group)
         if map.size:
             for i in range(<int64_t> 1 << (32 - map.shift)):
                 if map.buckets[i]:
@@ -842,14 +401,14 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
             return b"an entry has a sequence that was never given out"
         if i and not queue.heap[(i - 1) >> 2] < queue.heap[i]:
             return b"an entry is not after its parent"
-        if timer.hash != _hash(timer.timestamp_ms, timer.key, timer.namespace_id):
+        if timer.hash != timer_hash(timer.timestamp_ms, timer.key, timer.namespace_id):
             return b"a timer's hash is not that of its fields"
         if not queue.first_key_group <= timer.key_group <= queue.last_key_group:
             return b"a timer's key group is outside of the range"
-        map = _map(queue, timer.key_group)
+        map = key_group_map(queue, timer.key_group)
         if map.buckets == NULL:
             return b"a timer's key group has no map"
-        bucket = <uint64_t> _find(queue, map, _home(map, timer.hash), timer.hash, timer.timestamp_ms, timer.key, timer.namespace_id)
+        bucket = <uint64_t> map_find(queue, map, map_home(map, timer.hash), timer.hash, timer.timestamp_ms, timer.key, timer.namespace_id)
         if <int64_t> bucket < 0 or <uint32_t> map.buckets[bucket] != slot + 1:
             return b"a timer is not found in the map of its key group"
     for i in range(<uint64_t> (queue.last_key_group - queue.first_key_group + 1)):

@@ -4,11 +4,17 @@ from collections import namedtuple
 
 import cython
 import numpy as np
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from flinkcore._native.arrow cimport Buffer, Column, ColumnType, NativeArray, RecordBatch, buffer_free, buffer_reserve
 from flinkcore._native.arrow cimport native_array
+from flinkcore._native.timer_batches cimport (
+    timer_queue_delete,
+    timer_queue_due,
+    timer_queue_register,
+    timer_queue_take,
+)
 from flinkcore._native.timer_queue cimport (
     Timer as CTimer,
     TimerOutcome,
@@ -16,17 +22,13 @@ from flinkcore._native.timer_queue cimport (
     timer_queue_add,
     timer_queue_clear,
     timer_queue_count,
-    timer_queue_delete,
-    timer_queue_due,
     timer_queue_find_fault,
     timer_queue_free,
     timer_queue_init,
     timer_queue_peek,
     timer_queue_poll,
-    timer_queue_register,
     timer_queue_remove,
     timer_queue_slots,
-    timer_queue_take,
 )
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
@@ -49,7 +51,7 @@ def _integers(values, str name):
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64, "safe"):
         if array.size or array.dtype.kind != "f":  # an empty list is float64
             raise SchemaError(f"{name} has type {array.dtype}; pass integers that fit in int64")
-    return np.ascontiguousarray(array, np.int64)
+    return array
 
 
 cdef object _empty_columns(int64_t n):
@@ -61,8 +63,9 @@ cdef class TimerHeap:
     """Timers of a key-group range: a min-heap by timestamp that holds each (timestamp, key, namespace) once.
 
     Timers of equal timestamp fire in the order in which they were registered. A timer takes 52 bytes and, by how full
-    its key group's map happens to be, 11 to 22 more. One thread at a time may use a heap; the batch verbs release
-    the GIL. Follows Flink's HeapPriorityQueueSet, in which the order of equal timestamps is left open.
+    its key group's map happens to be, 11 to 22 more; memory once used is kept for reuse until `clear`. One thread at a
+    time may use a heap; the batch verbs release the GIL. Follows Flink's HeapPriorityQueueSet, in which the order of
+    equal timestamps is left open.
 
     Parameters
     ----------
@@ -124,7 +127,7 @@ cdef class TimerHeap:
 
     # ---- single verbs ----
 
-    def add(self, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace=0):
+    def add(self, int64_t timestamp_ms, int64_t key, int64_t key_group, int64_t namespace=0):
         """Register one timer; O(log n).
 
         Parameters
@@ -149,9 +152,11 @@ cdef class TimerHeap:
         """
         self._enter()
         self._check_key_group(key_group)
-        return timer_queue_add(&self.queue, timestamp_ms, key, key_group, namespace) == TimerOutcome.TIMER_HEAD
+        return timer_queue_add(
+            &self.queue, timestamp_ms, key, <int32_t> key_group, namespace
+        ) == TimerOutcome.TIMER_HEAD
 
-    def remove(self, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace=0):
+    def remove(self, int64_t timestamp_ms, int64_t key, int64_t key_group, int64_t namespace=0):
         """Delete one timer, if it is registered; O(log n), without search.
 
         Parameters
@@ -171,7 +176,9 @@ cdef class TimerHeap:
         """
         self._enter()
         self._check_key_group(key_group)
-        return timer_queue_remove(&self.queue, timestamp_ms, key, key_group, namespace) == TimerOutcome.TIMER_HEAD
+        return timer_queue_remove(
+            &self.queue, timestamp_ms, key, <int32_t> key_group, namespace
+        ) == TimerOutcome.TIMER_HEAD
 
     def peek(self):
         """Return the next timer to fire as a Timer, or None (HeapPriorityQueue.peek); O(1)."""
@@ -212,22 +219,43 @@ cdef class TimerHeap:
 
     # ---- batches ----
 
-    cdef tuple _rows(self, object timestamps_ms, object keys, object key_groups, object namespaces):
-        # The columns, checked, as contiguous arrays; namespaces of length 1 stand for all rows if they were scalar.
+    cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces):
         scalar = isinstance(namespaces, (int, np.integer))
         timestamps_ms = _integers(timestamps_ms, "timestamps_ms")
         keys = _integers(keys, "keys")
+        key_groups = _integers(key_groups, "key_groups")
         namespaces = np.array([namespaces], np.int64) if scalar else _integers(namespaces, "namespaces")
-        wide = np.asarray(key_groups)
-        groups = wide if wide.dtype == np.int32 and wide.ndim == 1 else _integers(key_groups, "key_groups")
-        n = len(timestamps_ms)
-        for name, column in (("keys", keys), ("key_groups", groups), ("namespaces", namespaces)):
+        cdef int64_t n = len(timestamps_ms), stride = 0 if scalar else 1
+        for name, column in (("keys", keys), ("key_groups", key_groups), ("namespaces", namespaces)):
             if len(column) != n and not (scalar and name == "namespaces"):
                 raise SchemaError(f"{name} has {len(column)} rows, timestamps_ms has {n}; they must be equally long")
-        if n and (groups.min() < self.queue.first_key_group or groups.max() > self.queue.last_key_group):
-            row = int(np.argmax((groups < self.queue.first_key_group) | (groups > self.queue.last_key_group)))
-            raise DataError(f"row {row}: {self._outside(groups[row])}")
-        return timestamps_ms, keys, np.ascontiguousarray(groups, np.int32), namespaces, 0 if scalar else 1
+        changed = np.empty(n, np.bool_)
+        if n == 0:
+            return changed
+        first, last = self.key_group_range
+        if key_groups.min() < first or key_groups.max() > last:
+            row = int(np.argmax((key_groups < first) | (key_groups > last)))
+            raise DataError(f"row {row}: {self._outside(key_groups[row])}")
+        cdef const int64_t[::1] timestamp = np.ascontiguousarray(timestamps_ms, np.int64)
+        cdef const int64_t[::1] key = np.ascontiguousarray(keys, np.int64)
+        cdef const int32_t[::1] key_group = np.ascontiguousarray(key_groups, np.int32)
+        cdef const int64_t[::1] namespace = np.ascontiguousarray(namespaces, np.int64)
+        cdef uint8_t[::1] out = changed.view(np.uint8)
+        self._enter()
+        self._busy = True
+        try:
+            with nogil:
+                if delete:
+                    timer_queue_delete(
+                        &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
+                    )
+                else:
+                    timer_queue_register(
+                        &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
+                    )
+        finally:
+            self._busy = False
+        return changed
 
     def register(self, timestamps_ms, keys, key_groups, namespaces=0):
         """Register a batch of timers, as if added row after row.
@@ -255,25 +283,7 @@ cdef class TimerHeap:
         DataError
             If a key group is outside of the range. Nothing is registered.
         """
-        timestamps_ms, keys, key_groups, namespaces, stride = self._rows(timestamps_ms, keys, key_groups, namespaces)
-        changed = np.empty(len(timestamps_ms), np.bool_)
-        cdef const int64_t[::1] timestamp = timestamps_ms
-        cdef const int64_t[::1] key = keys
-        cdef const int32_t[::1] key_group = key_groups
-        cdef const int64_t[::1] namespace = namespaces
-        cdef uint8_t[::1] out = changed.view(np.uint8)
-        cdef int64_t n = timestamp.shape[0], namespace_stride = stride
-        if n:
-            self._enter()
-            self._busy = True
-            try:
-                with nogil:
-                    timer_queue_register(
-                        &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], namespace_stride, n, &out[0]
-                    )
-            finally:
-                self._busy = False
-        return changed
+        return self._change(False, timestamps_ms, keys, key_groups, namespaces)
 
     def delete(self, timestamps_ms, keys, key_groups, namespaces=0):
         """Delete a batch of timers, as if removed row after row.
@@ -295,25 +305,7 @@ cdef class TimerHeap:
         DataError
             If a key group is outside of the range. Nothing is deleted.
         """
-        timestamps_ms, keys, key_groups, namespaces, stride = self._rows(timestamps_ms, keys, key_groups, namespaces)
-        changed = np.empty(len(timestamps_ms), np.bool_)
-        cdef const int64_t[::1] timestamp = timestamps_ms
-        cdef const int64_t[::1] key = keys
-        cdef const int32_t[::1] key_group = key_groups
-        cdef const int64_t[::1] namespace = namespaces
-        cdef uint8_t[::1] out = changed.view(np.uint8)
-        cdef int64_t n = timestamp.shape[0], namespace_stride = stride
-        if n:
-            self._enter()
-            self._busy = True
-            try:
-                with nogil:
-                    timer_queue_delete(
-                        &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], namespace_stride, n, &out[0]
-                    )
-            finally:
-                self._busy = False
-        return changed
+        return self._change(True, timestamps_ms, keys, key_groups, namespaces)
 
     def advance(self, int64_t watermark_ms, limit=None):
         """Remove all timers that are due at a watermark and return them in firing order.
@@ -360,26 +352,6 @@ cdef class TimerHeap:
 
     # ---- by key group ----
 
-    cdef object _columns(self, int32_t first, int32_t last):
-        cdef int64_t n = timer_queue_count(&self.queue, first, last), i
-        cdef const CTimer* timer
-        columns = _empty_columns(n)
-        cdef int64_t[::1] timestamp = columns[0]
-        cdef int64_t[::1] key = columns[1]
-        cdef int32_t[::1] key_group = columns[2]
-        cdef int64_t[::1] namespace = columns[3]
-        cdef uint32_t[::1] slots = np.empty(n, np.uint32)
-        if n:
-            with nogil:
-                timer_queue_slots(&self.queue, first, last, &slots[0])
-                for i in range(n):
-                    timer = timer_at(&self.queue, slots[i])
-                    timestamp[i] = timer.timestamp_ms
-                    key[i] = timer.key
-                    key_group[i] = timer.key_group
-                    namespace[i] = timer.namespace_id
-        return columns
-
     cdef tuple _range(self, key_group_range):
         first, last = key_group_range if key_group_range is not None else self.key_group_range
         if not self.queue.first_key_group <= first <= last <= self.queue.last_key_group:
@@ -406,9 +378,30 @@ cdef class TimerHeap:
         ConfigurationError
             If the range is not within the heap's.
         """
+        cdef int32_t first, last
+        cdef int64_t n, i
+        cdef const CTimer* timer
         self._enter()
         first, last = self._range(key_group_range)
-        return self._columns(first, last)
+        n = timer_queue_count(&self.queue, first, last)
+        columns = _empty_columns(n)
+        cdef int64_t[::1] timestamp = columns[0], key = columns[1], namespace = columns[3]
+        cdef int32_t[::1] key_group = columns[2]
+        cdef uint32_t[::1] slots = np.empty(n, np.uint32)
+        self._busy = True
+        try:
+            with nogil:
+                if n:
+                    timer_queue_slots(&self.queue, first, last, &slots[0])
+                for i in range(n):
+                    timer = timer_at(&self.queue, slots[i])
+                    timestamp[i] = timer.timestamp_ms
+                    key[i] = timer.key
+                    key_group[i] = timer.key_group
+                    namespace[i] = timer.namespace_id
+        finally:
+            self._busy = False
+        return columns
 
     def subset_for_key_group(self, key_group):
         """Return the timers of one key group in order of registration (HeapPriorityQueueSet.getSubsetForKeyGroup).

@@ -30,8 +30,9 @@ cdef inline uint32_t entry_slot(TimerEntry entry) noexcept nogil:
     return <uint32_t> entry
 
 
-# In a heap the children of i are 4i + 1 to 4i + 4. Where an entry comes to lie, positions[its slot] becomes its index.
-# Both put `entry` where the heap has a gap at i: rise moves it towards the root, and returns its index; sink away from it.
+# In a heap the children of i are 4i + 1 to 4i + 4. Where an entry comes to lie, positions[its slot] becomes its index,
+# unless positions is NULL.
+# Put `entry` where the heap has a gap at i: rise moves it towards the root, and returns its index; sink away from it.
 cdef uint32_t heap_rise(TimerEntry* heap, uint64_t i, TimerEntry entry, uint32_t* positions) noexcept nogil
 cdef void heap_sink(TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions) noexcept nogil
 # Makes a heap of any entries in O(size), and their positions.

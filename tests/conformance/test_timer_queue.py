@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from flinkcore._native.timers import Timer, TimerColumns, TimerHeap
-from flinkcore.errors import DataError
 from models.canonical import canonical
 from models.timers import string_key_group
+
+from flinkcore._native.timers import Timer, TimerColumns, TimerHeap
+from flinkcore.errors import DataError
 
 
 class NamedTimers:
@@ -29,7 +30,9 @@ class NamedTimers:
     def sorted(self, columns: TimerColumns) -> list[Any]:
         return sorted(
             [ts, self.names[key], self.names[namespace]]
-            for ts, key, namespace in zip(columns.timestamps_ms, columns.keys, columns.namespaces, strict=True)
+            for ts, key, namespace in zip(
+                columns.timestamps_ms, columns.keys, columns.namespaces, strict=True
+            )
         )
 
     def apply(self, op: str, *arguments: Any) -> Any:

@@ -73,7 +73,7 @@ def _rotate(value: int, by: int) -> int:
 
 
 def string_key_group(key: str, max_parallelism: int) -> int:
-    """KeyGroupRangeAssignment.assignToKeyGroup of a string key: MathUtils.murmurHash of its hash code, modulo."""
+    """KeyGroupRangeAssignment.assignToKeyGroup of a string key: murmur of its hash code, modulo."""
     code = _rotate(java_string_hash(key) * 0xCC9E2D51 & 0xFFFFFFFF, 15)
     code = _rotate(code * 0x1B873593 & 0xFFFFFFFF, 13)
     code = (code * 5 + 0xE6546B64) & 0xFFFFFFFF

@@ -5,15 +5,17 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from models.timers import Row, TimerModel
 
 from flinkcore._native.timers import TimerColumns, TimerHeap
-from models.timers import Row, TimerModel
 
 MIN = -(2**63)
 MAX = 2**63 - 1
 KEY_GROUPS = 6
 
-timestamps = st.one_of(st.integers(-20, 20), st.integers(-20, 20), st.sampled_from([MIN, MAX]), st.integers(MIN, MAX))
+timestamps = st.one_of(
+    st.integers(-20, 20), st.integers(-20, 20), st.sampled_from([MIN, MAX]), st.integers(MIN, MAX)
+)
 key_groups = st.integers(0, KEY_GROUPS - 1)
 
 
@@ -61,7 +63,12 @@ class TimerMachine(RuleBasedStateMachine):
         rows = self.draw_rows(data, 30)
         assert self.timers.register(*columns(rows)).tolist() == self.model.register(rows)
 
-    @rule(start=st.integers(-5, 5), step=st.sampled_from([-1, 0, 1, 7]), n=st.integers(65, 200), at=st.integers(0, 50))
+    @rule(
+        start=st.integers(-5, 5),
+        step=st.sampled_from([-1, 0, 1, 7]),
+        n=st.integers(65, 200),
+        at=st.integers(0, 50),
+    )
     def register_many(self, start: int, step: int, n: int, at: int) -> None:
         keys = [20 + at + i for i in range(n)]
         span = self.last - self.first + 1
@@ -115,7 +122,9 @@ class TimerMachine(RuleBasedStateMachine):
     @rule(key_group=key_groups)
     def subset(self, key_group: int) -> None:
         if self.first <= key_group <= self.last:
-            assert tuples(self.timers.subset_for_key_group(key_group)) == self.model.of_key_groups(key_group, key_group)
+            assert tuples(self.timers.subset_for_key_group(key_group)) == self.model.of_key_groups(
+                key_group, key_group
+            )
 
     @rule()
     def sequences_run_out_soon(self) -> None:

@@ -369,7 +369,12 @@ def test_a_snapshot_restores_timers_and_their_order() -> None:
     timers.advance(-600)
     snapshot = pa.record_batch(timers.snapshot())
     assert snapshot.schema == pa.schema(
-        [("timestamp_ms", pa.int64()), ("key", pa.int64()), ("key_group", pa.int32()), ("namespace", pa.int64())]
+        [
+            ("timestamp_ms", pa.int64()),
+            ("key", pa.int64()),
+            ("key_group", pa.int32()),
+            ("namespace", pa.int64()),
+        ]
     )
     restored = TimerHeap()
     assert restored.restore(snapshot) == snapshot.num_rows == timers.size()
@@ -428,11 +433,19 @@ def test_a_sliced_snapshot_restores_its_rows() -> None:
     ("changes", "error", "message"),
     [
         ({"key": None}, SchemaError, "no column 'key'"),
-        ({"key": pa.array([1, 2], pa.int32())}, SchemaError, "'key' of the snapshot has Arrow format 'i'; it must be int64"),
+        (
+            {"key": pa.array([1, 2], pa.int32())},
+            SchemaError,
+            "'key' of the snapshot has Arrow format 'i'; it must be int64",
+        ),
         ({"key_group": pa.array([1, 2])}, SchemaError, "'key_group' .* must be int32"),
         ({"timestamp_ms": pa.array([1, None])}, SchemaError, "'timestamp_ms' of the snapshot has 1 nulls"),
         ({"namespace": pa.array(["a", "b"])}, SchemaError, "'namespace' .* format 'u'"),
-        ({"key_group": pa.array([1, 128], pa.int32())}, DataError, "row 1 .*: key_group is 128, but max_parallelism is 128"),
+        (
+            {"key_group": pa.array([1, 128], pa.int32())},
+            DataError,
+            "row 1 .*: key_group is 128, but max_parallelism is 128",
+        ),
         ({"key_group": pa.array([-1, 0], pa.int32())}, DataError, "row 0 .*: key_group is -1"),
     ],
 )
@@ -447,7 +460,9 @@ def test_a_bad_snapshot_is_refused_whole(
     } | changes
     timers = TimerHeap()
     with pytest.raises(error, match=message):
-        timers.restore(pa.record_batch({name: column for name, column in columns.items() if column is not None}))
+        timers.restore(
+            pa.record_batch({name: column for name, column in columns.items() if column is not None})
+        )
     assert timers.is_empty()
     timers._check()
 
@@ -455,7 +470,9 @@ def test_a_bad_snapshot_is_refused_whole(
 def test_a_snapshot_of_key_groups_that_are_not_here_is_refused() -> None:
     timers = TimerHeap(128, (10, 20))
     for verb in (timers.timers, timers.snapshot, lambda wanted: timers.restore(None, wanted)):
-        with pytest.raises(ConfigurationError, match=r"key_group_range is \(5, 12\); .* this heap's range 10 to 20"):
+        with pytest.raises(
+            ConfigurationError, match=r"key_group_range is \(5, 12\); .* this heap's range 10 to 20"
+        ):
             verb((5, 12))
 
 
