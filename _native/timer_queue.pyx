@@ -47,6 +47,7 @@ cdef enum:
     CHUNK = 1 << 16      # slots per chunk: 2 MiB
     FIRST_CHUNK = 64     # slots of chunk 0 at first
     MIN_BITS = 3         # buckets of a map at first: 8
+    SMALL_BITS = 12      # maps with fewer buckets, less than 32 KiB, grow fourfold
 
 cdef uint32_t NO_SLOT = 0xFFFFFFFF
 
@@ -97,8 +98,9 @@ cdef void timer_queue_free(TimerQueue* queue) noexcept nogil:
 
 
 cdef bint _grow(TimerQueue* queue) noexcept nogil:
-    # Makes room for more entries; a full heap has no free slots to keep.
-    cdef uint64_t capacity = <uint64_t> queue.capacity * 2 if queue.capacity else FIRST_CHUNK
+    # Makes room for more entries; a full heap has no free slots to keep. Fourfold, since room that is never touched costs
+    # address space only, and copying does cost.
+    cdef uint64_t capacity = <uint64_t> queue.capacity * 4 if queue.capacity else FIRST_CHUNK
     cdef TimerEntry* heap
     cdef uint32_t* positions
     cdef uint32_t* free_slots
@@ -178,9 +180,10 @@ cdef inline uint32_t _probe_empty(const DedupMap* map, uint32_t hash) noexcept n
 
 
 cdef bint _grow_map(TimerQueue* queue, DedupMap* map) noexcept nogil:
-    cdef uint32_t bits = 32 - map.shift + 1 if map.buckets != NULL else MIN_BITS
+    cdef uint32_t old_bits = 32 - map.shift if map.buckets != NULL else 0
+    cdef uint32_t bits = old_bits + (1 if old_bits >= SMALL_BITS else 2) if old_bits else MIN_BITS
     cdef uint32_t shift, mask, i
-    cdef uint64_t old, n_old = <uint64_t> 1 << (32 - map.shift) if map.buckets != NULL else 0, bucket
+    cdef uint64_t n_old = <uint64_t> 1 << old_bits if old_bits else 0, kept = 0, old
     cdef uint64_t* buckets
     if bits > 31:
         return False
@@ -189,13 +192,14 @@ cdef bint _grow_map(TimerQueue* queue, DedupMap* map) noexcept nogil:
     buckets = <uint64_t*> calloc(<uint64_t> 1 << bits, sizeof(uint64_t))
     if buckets == NULL:
         return False
-    for old in range(n_old):
-        bucket = map.buckets[old]
-        if bucket:
-            i = <uint32_t> (bucket >> 32) >> shift
-            while buckets[i]:
-                i = (i + 1) & mask
-            buckets[i] = bucket
+    for old in range(n_old):  # moved together first, without a branch that nobody could predict
+        map.buckets[kept] = map.buckets[old]
+        kept += map.buckets[old] != 0
+    for old in range(kept):
+        i = <uint32_t> (map.buckets[old] >> 32) >> shift
+        while buckets[i]:
+            i = (i + 1) & mask
+        buckets[i] = map.buckets[old]
     free(map.buckets)
     map.buckets = buckets
     map.shift = shift

@@ -57,7 +57,7 @@ def _download(folder: Path) -> None:
         archives = list(Path(temporary).glob("*.tar.gz"))
         if done.returncode or not archives:
             raise FlinkUnavailable(
-                f"Flink's jars are not in {folder}, and pip cannot download them: {done.stderr[-300:].strip()}"
+                f"Flink's jars are not in {folder}, pip cannot download them: {done.stderr[-300:].strip()}"
             )
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archives[0]) as archive:
