@@ -74,8 +74,10 @@ class EventLogSource(Transformation):
         paths = isinstance(self.data, str) or not hasattr(self.data, "__arrow_c_stream__")
         data = str(self.data) if paths else f"{type(self.data).__name__} in memory"
         arrival = self.arrival or f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
-        split = "the whole log" if self.split is None else self.split
-        return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, split {split}"
+        split = "one split" if self.split is None else str(self.split)
+        if isinstance(self.split, str):
+            split = f"split by {self.split}"
+        return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, {split}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,12 +36,10 @@ from flinkcore.replay.column_ops import (
     output_schema,
 )
 from flinkcore.replay.event_log import EventLog
+from flinkcore.replay.event_reader import EventReader
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
-
-REASON: Final = "reason"
-"""Column of the rejected rows' side output that tells why."""
 
 
 @dataclass(frozen=True)
@@ -113,22 +111,24 @@ class ReplayPlan:
         return tuple(tag for tag in tags if tag is not None)
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
-        """Return the columns of a side output: those of the events, and why a row was rejected.
+        """Return the columns of a side output.
+
+        Late rows are events as they reach the key; rejected rows are rows of the log as they were read, with
+        the reason last.
 
         Raises
         ------
         ConfigurationError
             If the job has no side output with this tag.
         """
+        if not isinstance(output_tag, OutputTag):
+            raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
         if output_tag not in self.side_outputs():
             known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
-            raise ConfigurationError(
-                f"no side output is named {output_tag.tag_id!r}; this job has: {known}"
-                if isinstance(output_tag, OutputTag)
-                else f"a side output is named by an OutputTag, not {output_tag!r}"
-            )
-        schema = self.data_schema()
-        return schema if output_tag == self.late_tag else schema.append(pa.field(REASON, pa.string()))
+            raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}")
+        if output_tag == self.late_tag:
+            return self.data_schema()
+        return EventReader(self.log, self.before, self.data_columns()).rejected_schema
 
     def _kept_columns(self) -> Columns:
         """Columns of the events at the key that something reads; None: all, as a side output shows them."""

@@ -314,7 +314,7 @@ def test_explain_tells_every_step_and_its_path(stream: DataStream) -> None:
     assert result.explain() == (
         "recording replay, parallelism of the executor, 128 key groups, watermarks every 200 ms\n"
         "  1. [columnar] event log log.parquet: timestamp ts, arrival by position, 1000 records/s from 0 ms, "
-        "split the whole log\n"
+        "one split\n"
         "  2. [columnar] filter (a > 1)\n"
         "  3. [columnar] timestamps and watermarks: monotonous timestamps\n"
         "  4. [columnar] key by k\n"
@@ -326,7 +326,7 @@ def test_explain_tells_every_step_and_its_path(stream: DataStream) -> None:
 def test_explain_does_not_print_a_table(executor: RecordingExecutor) -> None:
     env = StreamExecutionEnvironment(executor)
     log = env.from_event_log(pa.table({"ts": [1]}), timestamp="ts", arrival="at", split=FILE)
-    assert "event log Table in memory: timestamp ts, arrival at, split FILE" in log.explain()
+    assert "event log Table in memory: timestamp ts, arrival at, each file is a split" in log.explain()
 
 
 def test_environments_have_settings_of_their_own() -> None:
