@@ -12,13 +12,13 @@ from typing import Any
 import flinkcore
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
+    FILE,
+    Aggregate,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import Aggregate, aggregate_function
-from flinkcore.datastream.transformations import FILE
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -76,7 +76,10 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
     if not match:
         raise ConfigurationError(f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)")
     name, function, columns = match.groups()
-    return name, aggregate_function(function, *[column for column in (columns or "").split(",") if column])
+    names = [column for column in (columns or "").split(",") if column]
+    if len(names) > 2:
+        raise ConfigurationError(f"{text!r} names {len(names)} columns; an aggregate reads two at most")
+    return name, Aggregate(function, *names)
 
 
 def _parser() -> argparse.ArgumentParser:
