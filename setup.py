@@ -13,6 +13,7 @@ MODULES = (
     "firings",
     "key_groups",
     "keys",
+    "panes",
     "session_windows",
     "timers",
     "valve",
