@@ -14,6 +14,7 @@ MODULES = (
     "key_groups",
     "keys",
     "session_windows",
+    "split_positions",
     "timers",
     "valve",
     "watermarks",
