@@ -15,6 +15,7 @@ MODULES = (
     "keys",
     "panes",
     "session_windows",
+    "split_positions",
     "timers",
     "valve",
     "watermarks",
