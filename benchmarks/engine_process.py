@@ -61,7 +61,7 @@ class EngineProcess:
             text=True,
         )
         os.close(write_end)
-        self._answers = open(read_end, encoding="utf-8")
+        self._answers = os.fdopen(read_end, encoding="utf-8")
         self._name = name
         self._answer()
 

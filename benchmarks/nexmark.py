@@ -125,7 +125,7 @@ class Bids:
         return pa.Table.from_batches(self.batches(), SCHEMA)
 
     def parquet(self, files: int = 1) -> Path:
-        """A folder of Parquet files in order of arrival (row groups of 1 M), made once and kept in the cache."""
+        """A folder of Parquet files in order of arrival (row groups of 1 M), made once and cached."""
         name = (
             f"bids-{self.events}-seed{self.seed}-rate{self.events_per_second}"
             f"-disorder{self.disorder_seconds}-people{self.active_people}-files{files}"

@@ -1,4 +1,4 @@
-"""Polars doing the windowed bids job as a plain hash aggregation, on its streaming engine (the faster here)."""
+"""Polars doing the windowed bids job as a plain hash aggregation, on its streaming engine (its faster one)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's own groupBy doing the windowed bids job in a warm session: no watermarks, no late rows, no order."""
+"""Spark's own groupBy doing the windowed bids job in a warm session: no watermarks, no late rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.nexmark import Bids
 
 
 def checksum(result: DataFrame) -> Checksum:
-    """Consume a result in Spark. A bare `count()` would let the optimizer drop the aggregates; the sums do not."""
+    """Consume a result in Spark: the sums keep the optimizer from dropping the aggregates, as `count()` would."""
     return Checksum(*result.agg(F.count("*"), F.sum("n"), F.sum("total"), F.sum("top")).first())
 
 
