@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.transformations import (
@@ -25,6 +26,7 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay import event_log
 from flinkcore.replay.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
@@ -36,10 +38,12 @@ from flinkcore.replay.column_ops import (
     output_schema,
 )
 from flinkcore.replay.event_log import EventLog
-from flinkcore.replay.event_reader import EventReader
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
+
+REASON: Final = "reason"
+"""Column of the rejected rows' side output that tells why."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,7 @@ class ReplayPlan:
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output.
 
-        Late rows are events as they reach the key; rejected rows are rows of the log as they were read, with
-        the reason last.
+        Those of the events as they reach the key; for rejected rows the reason comes last.
 
         Raises
         ------
@@ -126,9 +129,8 @@ class ReplayPlan:
         if output_tag not in self.side_outputs():
             known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
             raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}")
-        if output_tag == self.late_tag:
-            return self.data_schema()
-        return EventReader(self.log, self.before, self.data_columns()).rejected_schema
+        schema = self.data_schema()
+        return schema if output_tag == self.late_tag else schema.append(pa.field(REASON, pa.string()))
 
     def _kept_columns(self) -> Columns:
         """Columns of the events at the key that something reads; None: all, as a side output shows them."""
@@ -164,7 +166,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         source.data,
         timestamp=timestamp,
         arrival=source.arrival,
-        split=source.split,
+        split=event_log.FILE if source.split is FILE else source.split,
         rate=source.rate,
         arrival_start_ms=source.arrival_start_ms,
         on_bad_row=source.on_bad_row,
@@ -284,6 +286,10 @@ def _check_columns(plan: ReplayPlan) -> None:
         for column in (aggregate.column, aggregate.by):
             if column is not None:
                 _require(column, at_key, f"{name} = {aggregate}")
+    if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
+        raise ConfigurationError(
+            f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
+        )
 
 
 def _require(column: str, schema: pa.Schema, what: str) -> None:

@@ -14,6 +14,7 @@ from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, T
 from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay import event_log
 from flinkcore.replay.column_ops import apply_ops
 from flinkcore.replay.plan import EVENT_TIME, ReplayPlan, make_plan
 
@@ -94,7 +95,7 @@ def test_a_plan_travels_by_pickle(log: DataStream) -> None:
 def test_split_by_file_reaches_the_log(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "a.parquet")
     log = env.from_event_log(tmp_path, timestamp="ts", split=FILE).assign_timestamps_and_watermarks(BOUNDED)
-    assert plan(windowed(log).aggregate(n=count())).log.split is FILE
+    assert plan(windowed(log).aggregate(n=count())).log.split is event_log.FILE
 
 
 @pytest.mark.parametrize(
@@ -237,6 +238,13 @@ def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> Non
     assert batch.schema == made.data_schema()
 
 
+def test_the_reason_of_a_rejected_row_needs_its_name(env: StreamExecutionEnvironment) -> None:
+    log = env.from_event_log(TABLE, timestamp="ts", on_bad_row=REJECTED).with_columns(reason=pc.field("note"))
+    job = windowed(log.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
+    with pytest.raises(ConfigurationError, match="has a column 'reason' of its own: rename the log's"):
+        plan(job)
+
+
 def test_side_outputs_show_all_columns(env: StreamExecutionEnvironment) -> None:
     log = env.from_event_log(TABLE, timestamp="ts", on_bad_row=REJECTED)
     job = log.assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner(pc.field("seconds") * 1000))
@@ -244,7 +252,7 @@ def test_side_outputs_show_all_columns(env: StreamExecutionEnvironment) -> None:
     assert made.data_columns() == TABLE.schema.names
     assert made.side_outputs() == (REJECTED, LATE)
     assert made.side_output_schema(LATE).names == [*TABLE.schema.names, "double"]
-    assert made.side_output_schema(REJECTED).names == [*TABLE.schema.names, "reason"]
+    assert made.side_output_schema(REJECTED).names == [*TABLE.schema.names, "double", "reason"]
     with pytest.raises(ConfigurationError, match="no side output is named 'x'; this job has: rejected, late"):
         made.side_output_schema(OutputTag("x"))
     with pytest.raises(ConfigurationError, match="named by an OutputTag, not 'late'"):
