@@ -14,6 +14,7 @@ MODULES = (
     "key_groups",
     "keys",
     "session_windows",
+    "timeline",
     "timers",
     "valve",
     "watermarks",
