@@ -134,7 +134,7 @@ def test_a_large_file_among_small_ones_is_cut_alone(tmp_path):
     assert read_all(source, 4)["ts"].to_pylist() == list(range(100_020))
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 64, 100, 1000, 4096])
+@pytest.mark.parametrize("batch_rows", [1, 7, 64, 100, 500, 1000, 4096])
 @pytest.mark.parametrize("name", ["log.parquet", "log.arrow", "log.csv", "log.json"])
 def test_batches_are_no_longer_than_asked_for_and_not_much_shorter(tmp_path, name, batch_rows):
     table = events()
@@ -564,6 +564,16 @@ def test_a_damaged_page_is_an_error(tmp_path):
     (tmp_path / "a.parquet").write_bytes(data)
     with pytest.raises(SourceError, match=r"a\.parquet cannot be read"):
         read_all(FileSource.discover(tmp_path), 3)
+
+
+def test_lying_offsets_in_an_arrow_file_are_not_followed(tmp_path):
+    write_ipc(pa.table({"text": ["aaaa", "bbbb"]}), tmp_path / "a.arrow")
+    data = (tmp_path / "a.arrow").read_bytes()
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 4, 8))
+    assert data.count(offsets) == 1
+    (tmp_path / "a.arrow").write_bytes(data.replace(offsets, offsets[:8] + (1 << 30).to_bytes(4, "little")))
+    with pytest.raises(SourceError, match=r"a\.arrow cannot be read"):
+        read_all(FileSource.discover(tmp_path))
 
 
 def test_a_file_that_vanished_is_an_error(tmp_path):
