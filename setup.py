@@ -7,14 +7,22 @@ from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 
 MODULES = (
+    "aggregate_functions",
+    "aggregate_results",
+    "aggregate_specs",
     "aggregates",
     "arrow",
+    "byte_values",
+    "column_blocks",
+    "distinct_sets",
     "exchange",
     "firings",
     "key_groups",
     "keys",
+    "result_columns",
     "session_windows",
     "timers",
+    "value_lists",
     "valve",
     "watermarks",
     "windows",
