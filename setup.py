@@ -7,13 +7,20 @@ from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 
 MODULES = (
+    "aggregate_functions",
+    "aggregate_results",
+    "aggregate_specs",
     "aggregates",
     "arrow",
+    "byte_values",
+    "column_blocks",
+    "distinct_sets",
     "exchange",
     "firings",
     "key_groups",
     "keys",
     "panes",
+    "result_columns",
     "session_windows",
     "split_positions",
     "timeline",
@@ -21,6 +28,7 @@ MODULES = (
     "timer_order",
     "timer_queue",
     "timers",
+    "value_lists",
     "valve",
     "watermarks",
     "windows",
