@@ -601,6 +601,11 @@ cdef class SessionWindowOperator:
             memcpy(&late_view[0], state.late_rows, state.n_late_rows * sizeof(uint32_t))
         return late
 
+    def advance(self, int64_t arrival):
+        """Walk the timeline up to what a row that arrives at this time (ms) would see; what is due fires."""
+        with nogil:
+            _advance_clock(self.state, arrival)
+
     def finish(self):
         """Walk the rest of the timeline: everything that is due fires."""
         with nogil:

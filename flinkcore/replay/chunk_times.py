@@ -30,7 +30,9 @@ class TimedEvents(Protocol):
     @property
     def positions(self) -> Int64s: ...
     @property
-    def split_rows(self) -> Mapping[Any, int]: ...
+    def split_rows(self) -> Int64s: ...
+    @property
+    def rows_read(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def _aligned(values: Iterable[Any], of: Mapping[Any, int]) -> Int64s:
 
 
 def _count_rows(rows: dict[Any, int], batch: TimedEvents) -> None:
-    for value, count in batch.split_rows.items():
+    for value, count in zip(batch.split_values, batch.split_rows.tolist(), strict=True):
         rows[value] = rows.get(value, 0) + count
 
 
@@ -185,6 +187,8 @@ class ChunkTimes:
         Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
     times, records : dict of str to numpy.ndarray
         As of `TimeSummary.finish`: columns per split, and per record.
+    floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
+        "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it. Not for batches without events.
     """
 
     index: int
@@ -193,6 +197,7 @@ class ChunkTimes:
     bases: Int64s
     times: dict[str, Int64s]
     records: dict[str, npt.NDArray[Any]]
+    floors: dict[str, Int64s]
 
     @classmethod
     def build(
@@ -239,23 +244,36 @@ class ChunkTimes:
         rows: dict[Any, int] = {}
         values: list[Any] | None = None
         splits = np.empty(0, np.int32)
+        rows_read = 0
+        floors: list[tuple[int, int]] = []
         for batch in timed:
             _count_rows(rows, batch)
+            rows_read += batch.rows_read
             if values is None or batch.split_values != values:
                 values = list(batch.split_values)
                 splits = _numbers(values, numbers)
                 summary.reserve(len(numbers))
             arrivals = arrivals_of(batch, _aligned(values, bases), rate)
             summary.update(batch.split_codes, splits, arrivals, batch.timestamp_ms)
+            if len(arrivals):
+                floors.append((rows_read, int(arrivals.min())))
         _numbers(list(rows), numbers)
         summary.reserve(len(numbers))
-        return cls(index, list(numbers), _aligned(numbers, rows), _aligned(numbers, bases), *summary.finish())
+        floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T
+        return cls(
+            index,
+            list(numbers),
+            _aligned(numbers, rows),
+            _aligned(numbers, bases),
+            *summary.finish(),
+            {"rows": floor_rows, "arrival_ms": floor_arrivals},
+        )
 
     def to_ipc(self) -> bytes:
         """The summary as an Arrow IPC stream."""
         columns = {"split_values": self.split_values, "rows": self.rows, "bases": self.bases}
-        columns |= {f"times.{name}": column for name, column in self.times.items()}
-        columns |= {f"records.{name}": column for name, column in self.records.items()}
+        for part in ("times", "records", "floors"):
+            columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
         return write_columns("ChunkTimes", {"index": self.index}, columns)
 
     @classmethod
@@ -264,7 +282,7 @@ class ChunkTimes:
         header, columns = read_columns("ChunkTimes", data)
         values = columns.pop("split_values").to_pylist()
         rows, bases = columns.pop("rows").to_numpy(), columns.pop("bases").to_numpy()
-        parts: dict[str, dict[str, npt.NDArray[Any]]] = {"times": {}, "records": {}}
+        parts: dict[str, dict[str, npt.NDArray[Any]]] = {"times": {}, "records": {}, "floors": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
             parts[part][member] = column.to_numpy()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from flinkcore._native.timeline import SplitMerge, order_events
 from flinkcore._native.valve import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.replay.chunk_times import (
     ArrivalRate,
@@ -39,9 +40,6 @@ __all__ = [
     "combine",
     "position_bases",
 ]
-
-MIN_TIMESTAMP = -(2**63)
-MAX_TIMESTAMP = 2**63 - 1
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -74,7 +72,7 @@ class Timeline:
         numpy.ndarray of int64, of the same shape
         """
         before = np.searchsorted(self.clock_ms, arrival_ms, side="left")
-        return np.concatenate(([MIN_TIMESTAMP], self.watermark_ms))[before]
+        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))[before]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +140,30 @@ class ChunkStarts:
 
 
 @dataclass(frozen=True, eq=False)
+class ArrivalFloors:
+    """What arrivals can still come after each batch of the log, in log order.
+
+    Parameters
+    ----------
+    chunk, rows : numpy.ndarray of int64, shape (n_batches,)
+        The chunk of a batch, and the rows of that chunk read by its end.
+    arrival_ms : numpy.ndarray of int64, shape (n_batches,)
+        No event of this batch, or of a later one, arrives earlier.
+    """
+
+    chunk: Int64s
+    rows: Int64s
+    arrival_ms: Int64s
+
+    def after(self, chunk: int, rows: int) -> int | None:
+        """The earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
+        first = int(np.searchsorted(self.chunk, chunk, side="left"))
+        last = int(np.searchsorted(self.chunk, chunk, side="right"))
+        at = first + int(np.searchsorted(self.rows[first:last], rows, side="right"))
+        return int(self.arrival_ms[at]) if at < len(self.arrival_ms) else None
+
+
+@dataclass(frozen=True, eq=False)
 class TimePlane:
     """The timeline of a log, and the way into its chunks; small enough to go to every task.
 
@@ -150,6 +172,7 @@ class TimePlane:
     timeline : Timeline
     splits : SplitTimes
     starts : ChunkStarts
+    floors : ArrivalFloors
     rate : ArrivalRate or None
         Where the log records no arrivals.
     """
@@ -157,6 +180,7 @@ class TimePlane:
     timeline: Timeline
     splits: SplitTimes
     starts: ChunkStarts
+    floors: ArrivalFloors
     rate: ArrivalRate | None
 
     @property
@@ -228,7 +252,7 @@ class TimePlane:
         return cls(**parts, rate=ArrivalRate(**header["rate"]) if header["rate"] else None)
 
 
-_PARTS: dict[str, type[Any]] = {"timeline": Timeline, "splits": SplitTimes, "starts": ChunkStarts}
+_PARTS: dict[str, type[Any]] = {"timeline": Timeline, "splits": SplitTimes, "starts": ChunkStarts, "floors": ArrivalFloors}
 
 
 class ChunkClock:
@@ -479,5 +503,15 @@ def combine(
             base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
             arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
         ),
+        floors=_floors(ordered),
         rate=rate,
+    )
+
+
+def _floors(chunks: list[ChunkTimes]) -> ArrivalFloors:
+    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
+    return ArrivalFloors(
+        chunk=np.repeat([chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]).astype(np.int64),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
+        arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
     )

@@ -1,0 +1,225 @@
+"""The command `flinkcore`: replay a log, or see the demo."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import flinkcore
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    FILE,
+    Aggregate,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.errors import ConfigurationError, FlinkcoreError
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of a duration such as 200ms, 10s, 5m, 1h30m or 2d.
+
+    Raises
+    ------
+    ConfigurationError
+        If the text is no duration.
+
+    Examples
+    --------
+    >>> duration_ms("1h30m")
+    5400000
+    """
+    parts = re.findall(r"(-?\d+)(ms|min|s|m|h|d)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ConfigurationError(f"{text!r} is no duration; write 200ms, 10s, 5m, 1h30m or 2d")
+    return sum(int(number) * UNITS_MS[unit] for number, unit in parts)
+
+
+def window_assigner(text: str) -> Any:
+    """Window assigner of a text such as tumbling:1h, tumbling:1h,15m (offset), sliding:1h,10m or session:30m.
+
+    Raises
+    ------
+    ConfigurationError
+        If the text is no window.
+    """
+    kind, _, arguments = text.partition(":")
+    times = [Time.milliseconds(duration_ms(part)) for part in arguments.split(",") if part]
+    if kind == "tumbling" and len(times) in (1, 2):
+        return TumblingEventTimeWindows.of(*times)
+    if kind == "sliding" and len(times) in (2, 3):
+        return SlidingEventTimeWindows.of(*times)
+    if kind == "session" and len(times) == 1:
+        return EventTimeSessionWindows.with_gap(*times)
+    raise ConfigurationError(
+        f"{text!r} is no window; write tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or session:GAP"
+    )
+
+
+def named_aggregate(text: str) -> tuple[str, Aggregate]:
+    """Name and aggregate of a text such as n=count(), total=sum(price) or best=max_by(item,price).
+
+    Raises
+    ------
+    ConfigurationError
+        If the text is no aggregate.
+    """
+    match = re.fullmatch(r"([^=()]+)=(\w+)(?:\(([^()]*)\))?", text.replace(" ", ""))
+    if not match:
+        raise ConfigurationError(f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)")
+    name, function, columns = match.groups()
+    names = [column for column in (columns or "").split(",") if column]
+    if len(names) > 2:
+        raise ConfigurationError(f"{text!r} names {len(names)} columns; an aggregate reads two at most")
+    return name, Aggregate(function, *names)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="flinkcore", description="Replays event logs with Flink's event-time semantics, on Spark or in one process."
+    )
+    parser.add_argument("--version", action="version", version=f"flinkcore {flinkcore.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    replay = commands.add_parser(
+        "replay",
+        help="aggregate a log in event-time windows",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    replay.add_argument("input", nargs="+", help="files, directories, globs or URIs")
+    replay.add_argument("--format", help="parquet, arrow, csv or json; by the files' endings if not given")
+    replay.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
+    replay.add_argument("--arrival", metavar="COLUMN", help="when the event reached the system; else by position")
+    replay.add_argument("--rate", type=float, default=1000.0, help="records per second and split, where there is no arrival")
+    replay.add_argument("--split", metavar="COLUMN", help="column that tells splits (Kafka partitions, sources) apart")
+    replay.add_argument("--split-per-file", action="store_true", help="each file is a split")
+    replay.add_argument("--key", required=True, action="append", metavar="COLUMN", help="key; repeat for a composite key")
+    replay.add_argument("--window", required=True, help="tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or session:GAP")
+    replay.add_argument("--out-of-orderness", default="0s", help="the watermark trails the largest timestamp by this and 1 ms")
+    replay.add_argument("--idleness", help="a split without events for longer holds no watermark back")
+    replay.add_argument("--watermark-interval", default="200ms", help="of periodic watermarks, on the arrival clock")
+    replay.add_argument("--allowed-lateness", default="0s", help="late events still fire their window again for so long")
+    replay.add_argument(
+        "--aggregate",
+        required=True,
+        action="append",
+        metavar="NAME=FUNCTION(COLUMN)",
+        help="count, sum, min, max, mean, first, last, min_by, max_by, count_distinct, collect; repeat for more",
+    )
+    replay.add_argument("--on-bad-row", choices=["fail", "drop"], default="fail", help="null timestamps, arrivals, keys")
+    replay.add_argument("--output", metavar="DIR", help="directory for the results as Parquet; else they are printed")
+    replay.add_argument("--late-output", metavar="DIR", help="directory for events too late for all their windows")
+    _add_engine(replay)
+
+    demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
+    demo.add_argument("--output", metavar="DIR", default="flinkcore-demo", help="directory for the results")
+    _add_engine(demo)
+    return parser
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="where to run")
+    parser.add_argument("--master", default="local[*]", help="Spark master")
+    parser.add_argument("--parallelism", type=int, help="tasks (spark) or threads (embedded) of the keyed part")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _environment(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
+    if arguments.engine == "embedded":
+        environment = StreamExecutionEnvironment.get_execution_environment()
+    else:
+        try:
+            from flinkcore.spark import SparkExecutionEnvironment, start_session
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(
+                f'{error.name} is not installed: pip install "flinkcore[spark]", or choose --engine embedded'
+            ) from None
+        environment = SparkExecutionEnvironment(start_session(arguments.master, "flinkcore"))
+    if arguments.parallelism is not None:
+        environment.set_parallelism(arguments.parallelism)
+    return environment
+
+
+def _print_rows(table: Any, limit: int = 20) -> None:
+    names = table.schema.names
+    rows = [[str(value) for value in row.values()] for row in table.slice(0, limit).to_pylist()]
+    widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
+    for row in [names, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if table.num_rows > limit:
+        print(f"… {table.num_rows - limit:,} more rows")
+
+
+def _replay(arguments: argparse.Namespace) -> None:
+    environment = _environment(arguments)
+    environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(duration_ms(arguments.out_of_orderness)))
+    if arguments.idleness:
+        strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
+    if arguments.split and arguments.split_per_file:
+        raise ConfigurationError("--split and --split-per-file exclude each other")
+    late = OutputTag("late")
+    windowed = (
+        environment.from_event_log(
+            arguments.input,
+            timestamp=arguments.timestamp,
+            arrival=arguments.arrival,
+            split=FILE if arguments.split_per_file else arguments.split,
+            rate=arguments.rate,
+            format=arguments.format,
+            on_bad_row=arguments.on_bad_row,
+        )
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by(*arguments.key)
+        .window(window_assigner(arguments.window))
+        .allowed_lateness(duration_ms(arguments.allowed_lateness))
+    )
+    if arguments.late_output:
+        windowed = windowed.side_output_late_data(late)
+    results = windowed.aggregate(**dict(named_aggregate(text) for text in arguments.aggregate))
+    result = results.execute(progress=None if arguments.quiet else _progress_line())
+    if arguments.output:
+        print(result.write_parquet(arguments.output, {late: arguments.late_output} if arguments.late_output else {}))
+        print(f"results: {arguments.output}")
+    else:
+        _print_rows(result.to_arrow())
+        if arguments.late_output:
+            raise ConfigurationError("--late-output needs --output")
+        print(result.report)
+    if arguments.late_output:
+        print(f"late events: {arguments.late_output}")
+
+
+def _progress_line() -> Any:
+    from flinkcore.replay.progress import ProgressLine
+
+    return ProgressLine() if sys.stderr.isatty() else None
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    from flinkcore.examples import flights
+
+    flights.run(_environment(arguments), Path(arguments.output), None if arguments.quiet else _progress_line())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 0, or 1 after an error that is told in one line."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        {"replay": _replay, "demo": _demo}[parsed.command](parsed)
+    except FlinkcoreError as error:
+        print(f"flinkcore: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

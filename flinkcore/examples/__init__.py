@@ -1,0 +1,1 @@
+"""Runnable jobs with their small data."""

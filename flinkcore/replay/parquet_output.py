@@ -1,0 +1,111 @@
+"""Parquet files written by workers, visible only when the whole replay has succeeded."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+
+from flinkcore.errors import ConfigurationError
+
+_STAGING = "_temporary"
+
+
+def _locate(path: str) -> tuple[fs.FileSystem, str]:
+    if "://" in path:
+        filesystem, inner = fs.FileSystem.from_uri(path)
+        return filesystem, inner.rstrip("/")
+    return fs.LocalFileSystem(), path.rstrip("/")
+
+
+class ParquetPart:
+    """One worker's file in the staging folder; `name` identifies it to `ParquetOutput.commit`.
+
+    Parameters
+    ----------
+    output
+        The directory.
+    schema
+        Columns of all batches.
+    partition
+        Number of the partition, for the file's name.
+    """
+
+    def __init__(self, output: ParquetOutput, schema: pa.Schema, partition: int) -> None:
+        self.name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
+        filesystem, directory = _locate(output.path)
+        self._writer = pq.ParquetWriter(
+            f"{directory}/{_STAGING}/{self.name}",
+            schema,
+            filesystem=filesystem,
+            compression=output.compression,
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch."""
+        self._writer.write_batch(batch)
+
+    def __enter__(self) -> ParquetPart:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+
+@dataclass(frozen=True)
+class ParquetOutput:
+    """A directory of Parquet files that appears whole or not at all.
+
+    Workers write into a staging folder inside; `commit` moves the files of the attempts that counted into place, so that
+    a task tried twice never doubles rows and a failed replay leaves no part of a result.
+
+    Parameters
+    ----------
+    path
+        Directory: a local path or a URI that pyarrow.fs knows.
+    compression
+        Parquet compression codec.
+    """
+
+    path: str
+    compression: str = "snappy"
+
+    def prepare(self) -> None:
+        """Create the directory.
+
+        Raises
+        ------
+        ConfigurationError
+            If the directory already has something in it, or is a file.
+        """
+        filesystem, directory = _locate(self.path)
+        info = filesystem.get_file_info(directory)
+        if info.type == fs.FileType.File:
+            raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
+        if info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory)):
+            raise ConfigurationError(f"{self.path} is not empty; remove it or give another directory")
+        filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
+
+    def open_part(self, schema: pa.Schema, partition: int) -> ParquetPart:
+        """Open a new file for one partition's results."""
+        return ParquetPart(self, schema, partition)
+
+    def commit(self, names: Iterable[str]) -> None:
+        """Move the named parts into place and remove everything else that was staged."""
+        filesystem, directory = _locate(self.path)
+        for name in sorted(names):
+            final = f"{name.rsplit('-', 1)[0]}.parquet"
+            filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{final}")
+        filesystem.delete_dir(f"{directory}/{_STAGING}")
+
+    def abort(self) -> None:
+        """Remove everything that was staged."""
+        filesystem, directory = _locate(self.path)
+        filesystem.delete_dir(f"{directory}/{_STAGING}")

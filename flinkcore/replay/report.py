@@ -1,0 +1,144 @@
+"""What a replay did with every event of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.milliseconds import unit_warning
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.timeline import TimePlane
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """Milliseconds since the epoch as ISO 8601 in UTC; the ends of the int64 range as words."""
+    if timestamp_ms == MIN_TIMESTAMP:
+        return "none yet"
+    if timestamp_ms == MAX_TIMESTAMP:
+        return "end of log"
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass
+class ReplayReport:
+    """Counts of one replay; `check` asserts that no event was lost.
+
+    Attributes
+    ----------
+    events_read
+        Rows of the log.
+    filtered
+        Rows that filters took out.
+    rejected
+        Rows refused because of a fault (a null timestamp, say), by reason.
+    windowed
+        Events that went into at least one window.
+    late
+        Events too late for all their windows: in the late side output where there is one, else dropped.
+    in_no_window
+        Events in no window, where the slide is longer than the size.
+    on_time_firings, late_firings
+        Result rows fired by a watermark, and by a late event.
+    splits
+        Splits of the log.
+    arrival_regressions
+        Events whose recorded arrival went back within their split; the running maximum was taken.
+    min_timestamp_ms, max_timestamp_ms
+        Range of event time, None where there was no event.
+    timeline_steps
+        Steps of the merged watermark.
+    warnings
+        What looks wrong but was left as it is, for people to read.
+    """
+
+    events_read: int = 0
+    filtered: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    windowed: int = 0
+    late: int = 0
+    in_no_window: int = 0
+    on_time_firings: int = 0
+    late_firings: int = 0
+    splits: int = 0
+    arrival_regressions: int = 0
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    timeline_steps: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
+        """Add what the first pass found."""
+        splits = time_plane.splits
+        self.splits = len(splits.values)
+        self.arrival_regressions = int(splits.regressions.sum())
+        self.timeline_steps = len(time_plane.timeline.clock_ms)
+        with_events = splits.events > 0
+        if with_events.any():
+            self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
+            self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
+            ends = np.array([self.min_timestamp_ms, self.max_timestamp_ms])
+            warning = unit_warning(plan.time_type(), plan.log.timestamp, ends)
+            self.warnings += [warning] if warning else []
+
+    def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
+        """Add what reading a part of the log counted."""
+        self.events_read += events_read
+        self.filtered += filtered
+        self.rejected.update(rejected)
+
+    def add_windows(self, counts: Mapping[str, int]) -> None:
+        """Add the counts of a window operator."""
+        self.windowed += counts["windowed"]
+        self.late += counts["late"]
+        self.in_no_window += counts["in_no_window"]
+        self.on_time_firings += counts["on_time_firings"]
+        self.late_firings += counts["late_firings"]
+
+    def check(self) -> None:
+        """Assert that every event read is accounted for exactly once.
+
+        Raises
+        ------
+        FlinkcoreError
+            If events are missing or counted twice; that is a defect of flinkcore.
+        """
+        accounted = self.filtered + self.rejected.total() + self.windowed + self.late + self.in_no_window
+        if accounted != self.events_read:
+            raise FlinkcoreError(
+                f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}; "
+                "this is a defect of flinkcore, the result must not be used"
+            )
+
+    def __str__(self) -> str:
+        lines = [f"{self.events_read:,} events from {self.splits:,} split{'s' * (self.splits != 1)}"]
+        if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
+            lines[0] += (
+                f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
+            )
+        lines.append(f"  {self.windowed:>14,} in windows")
+        lines.append(f"  {self.late:>14,} late for all their windows")
+        for count, label in (
+            (self.in_no_window, "between windows (the slide is longer than the size)"),
+            (self.filtered, "filtered"),
+            *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
+        ):
+            if count:
+                lines.append(f"  {count:>14,} {label}")
+        lines.append(
+            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} fired by the watermark, "
+            f"{self.late_firings:,} by late events"
+        )
+        if self.arrival_regressions:
+            lines.append(f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken")
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)

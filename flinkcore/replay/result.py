@@ -1,0 +1,183 @@
+"""Results of an embedded replay: batches, a table, or Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, NoReturn, Protocol
+
+import pyarrow as pa
+
+from flinkcore.common import OutputTag
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.report import ReplayReport
+
+
+@dataclass(frozen=True)
+class Output:
+    """Batches of the results (`tag` is None) or of a side output."""
+
+    tag: OutputTag | None
+    batches: list[pa.RecordBatch]
+
+
+class Replay(Protocol):
+    """One run of a plan."""
+
+    report: ReplayReport
+
+    def run(self) -> Iterator[Output]:
+        """Run; the report is complete when the outputs are."""
+
+
+class EmbeddedResult:
+    """What a job gives: results and side outputs, in whichever form is asked for.
+
+    Nothing runs before a form is asked for. `to_arrow` runs the replay once and keeps all outputs; `to_batches` and
+    `write_parquet` stream, and keep nothing.
+    """
+
+    def __init__(self, plan: ReplayPlan, start: Callable[[], Replay]) -> None:
+        self._plan = plan
+        self._start = start
+        self._collected: dict[str | None, pa.Table] | None = None
+        self._report: ReplayReport | None = None
+
+    @property
+    def report(self) -> ReplayReport:
+        """Counts of the last replay that ran to its end; runs one if there was none."""
+        if self._report is None:
+            self._collect()
+        assert self._report is not None
+        return self._report
+
+    def _run(self) -> Iterator[Output]:
+        replay = self._start()
+        yield from replay.run()
+        self._report = replay.report
+
+    def _collect(self) -> dict[str | None, pa.Table]:
+        if self._collected is None:
+            batches: dict[str | None, list[pa.RecordBatch]] = {None: []}
+            batches |= {tag.tag_id: [] for tag in self._plan.side_outputs()}
+            for output in self._run():
+                batches[output.tag and output.tag.tag_id] += output.batches
+            schemas = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
+            self._collected = {
+                tag_id: pa.Table.from_batches(found, schemas.get(tag_id) or found[0].schema)
+                for tag_id, found in batches.items()
+            }
+        return self._collected
+
+    def to_arrow(self) -> pa.Table:
+        """All results as a table, in the order in which they fired within each thread."""
+        return self._collect()[None]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The results as batches, as the replay makes them; the first may be empty, for the schema."""
+        if self._collected is not None:
+            yield from self._collected[None].to_batches()
+            return
+        for output in self._run():
+            if output.tag is None:
+                yield from output.batches
+
+    def to_dataframe(self) -> NoReturn:
+        """Raise ConfigurationError: DataFrames are made on Spark only."""
+        raise ConfigurationError(
+            "to_dataframe() needs Spark: build the job on flinkcore.spark.SparkExecutionEnvironment, or take to_arrow()"
+        )
+
+    def write_parquet(
+        self,
+        path: str | PathLike[str],
+        side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
+    ) -> ReplayReport:
+        """Write the results as a directory of Parquet files, in bounded memory; all files appear at the end, or none.
+
+        Parameters
+        ----------
+        path
+            Directory that does not exist or is empty; a local path or a URI of pyarrow.fs.
+        side_outputs
+            A directory for each side output that is wanted.
+
+        Returns
+        -------
+        ReplayReport
+            What became of every event.
+
+        Raises
+        ------
+        ConfigurationError
+            If a directory is not empty or a tag is unknown.
+        """
+        directories = {None: ParquetOutput(fspath(path))}
+        for tag, directory in (side_outputs or {}).items():
+            self._plan.side_output_schema(tag)
+            directories[tag.tag_id] = ParquetOutput(fspath(directory))
+        for output in directories.values():
+            output.prepare()
+        try:
+            names = self._write_parts(directories)
+        except BaseException:
+            for output in directories.values():
+                output.abort()
+            raise
+        for tag_id, output in directories.items():
+            output.commit([names[tag_id]])
+        assert self._report is not None
+        return self._report
+
+    def _write_parts(self, directories: Mapping[str | None, ParquetOutput]) -> dict[str | None, str]:
+        parts: dict[str | None, ParquetPart] = {}
+        with ExitStack() as open_parts:
+            for tag in self._plan.side_outputs():
+                if tag.tag_id in directories:
+                    part = directories[tag.tag_id].open_part(self._plan.side_output_schema(tag), 0)
+                    parts[tag.tag_id] = open_parts.enter_context(part)
+            for output in self._run():
+                tag_id = output.tag and output.tag.tag_id
+                if tag_id not in directories:
+                    continue
+                for batch in output.batches:
+                    if tag_id not in parts:
+                        part = directories[tag_id].open_part(batch.schema, 0)
+                        parts[tag_id] = open_parts.enter_context(part)
+                    parts[tag_id].write(batch)
+        return {tag_id: part.name for tag_id, part in parts.items()}
+
+    def get_side_output(self, output_tag: OutputTag) -> EmbeddedSideOutput:
+        """Rows of a side output.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has no side output with this tag.
+        """
+        self._plan.side_output_schema(output_tag)
+        return EmbeddedSideOutput(self, output_tag)
+
+
+class EmbeddedSideOutput:
+    """Rows of one side output of an embedded replay."""
+
+    def __init__(self, result: EmbeddedResult, tag: OutputTag) -> None:
+        self._result = result
+        self._tag = tag
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table."""
+        return self._result._collect()[self._tag.tag_id]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as batches."""
+        yield from self.to_arrow().to_batches()
+
+    def to_dataframe(self) -> Any:
+        """Raise ConfigurationError: DataFrames are made on Spark only."""
+        return self._result.to_dataframe()

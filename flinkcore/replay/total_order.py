@@ -1,0 +1,153 @@
+"""Events of many runs, brought into the total order of a replay as early as what is still to come allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.exchange import total_order
+
+Int64Array = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
+RowNumbers = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Events:
+    """Rows of one batch with what places them in a replay.
+
+    Attributes
+    ----------
+    batch
+        The user's columns.
+    timestamps, arrivals
+        int64 (n_rows,), ms since the epoch.
+    splits
+        int32 (n_rows,), index of the split.
+    positions
+        int64 (n_rows,), position in the split.
+    """
+
+    batch: pa.RecordBatch
+    timestamps: Int64Array
+    arrivals: Int64Array
+    splits: Int32Array
+    positions: Int64Array
+
+    def take(self, rows: RowNumbers) -> Events:
+        """The given rows, copied in the given order."""
+        return Events(
+            self.batch.take(pa.array(rows)),
+            self.timestamps[rows],
+            self.arrivals[rows],
+            self.splits[rows],
+            self.positions[rows],
+        )
+
+    def slice(self, start: int, stop: int) -> Events:
+        """A range of rows, without copying."""
+        return Events(
+            self.batch.slice(start, stop - start),
+            self.timestamps[start:stop],
+            self.arrivals[start:stop],
+            self.splits[start:stop],
+            self.positions[start:stop],
+        )
+
+    def key(self, row: int) -> tuple[int, int, int]:
+        """Place of a row in the total order."""
+        return int(self.arrivals[row]), int(self.splits[row]), int(self.positions[row])
+
+    def in_order(self) -> tuple[Events, RowNumbers | None]:
+        """These events and their rows in total order; None where they lie so."""
+        return self, total_order(self.arrivals, self.splits, self.positions)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the rows take, about."""
+        return int(self.batch.nbytes) + 28 * len(self.timestamps)
+
+
+def concatenate(parts: list[Events]) -> Events:
+    """All rows of the parts, one part after the other."""
+    return Events(
+        pa.concat_batches([part.batch for part in parts]),
+        np.concatenate([part.timestamps for part in parts]),
+        np.concatenate([part.arrivals for part in parts]),
+        np.concatenate([part.splits for part in parts]),
+        np.concatenate([part.positions for part in parts]),
+    )
+
+
+class TotalOrderMerge:
+    """Merges runs of events; gives those that nothing still to come can precede.
+
+    Rows pass through without a copy as long as the runs do not overlap. What is held back is bounded by how far the runs
+    overlap in arrival, not by the length of the log.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Events] = []
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the events held back, about."""
+        return sum(part.nbytes for part in self._held)
+
+    def add(self, events: Events) -> None:
+        """Add events, in any order."""
+        if events.batch.num_rows == 0:
+            return
+        events, rows = events.in_order()
+        self._held.append(events if rows is None else events.take(rows))
+
+    def release(self, arrival: int | None) -> Iterator[tuple[Events, RowNumbers | None]]:
+        """Give all events that arrive before a time, in total order.
+
+        Parameters
+        ----------
+        arrival
+            No event that is still to be added arrives earlier (ms since the epoch); None: no more events come.
+
+        Yields
+        ------
+        tuple of (Events, numpy.ndarray of uint32 or None)
+            Events and their rows in order; None where they lie in order.
+        """
+        ready, held = [], []
+        for part in self._held:
+            n_rows = len(part.arrivals)
+            cut = n_rows if arrival is None else int(np.searchsorted(part.arrivals, arrival, side="left"))
+            if cut:
+                ready.append(part.slice(0, cut) if cut < n_rows else part)
+            if cut < n_rows:
+                held.append(part.slice(cut, n_rows) if cut else part)
+        self._held = held
+        ready.sort(key=lambda part: part.key(0))
+        while ready:
+            overlapping = [ready.pop(0)]
+            last = overlapping[0].key(-1)
+            if ready and ready[0].key(0) <= last:
+                # Most of a long run may lie before the next one begins: that much passes without a copy.
+                yield from self._pass_before(overlapping, ready[0].arrivals[0])
+            while ready and ready[0].key(0) <= last:
+                overlapping.append(ready.pop(0))
+                last = max(last, overlapping[-1].key(-1))
+            if len(overlapping) == 1:
+                yield overlapping[0], None
+            else:
+                yield concatenate(overlapping).in_order()
+
+    @staticmethod
+    def _pass_before(
+        parts: list[Events], arrival: np.int64
+    ) -> Iterator[tuple[Events, RowNumbers | None]]:
+        part = parts[0]
+        cut = int(np.searchsorted(part.arrivals, arrival, side="left"))
+        if cut:
+            parts[0] = part.slice(cut, len(part.arrivals))
+            yield part.slice(0, cut), None

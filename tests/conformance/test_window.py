@@ -1,0 +1,175 @@
+"""The native window operators against Flink's WindowOperator, as far as they run the golden scenarios' programs."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from models.canonical import canonical_entries
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.session_windows import SessionWindowOperator
+from flinkcore._native.windows import WindowOperator
+from flinkcore.common import Time
+from flinkcore.datastream import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkcore.errors import ConfigurationError, DataError
+
+ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
+# Flink wraps around, or takes the record for late; flinkcore refuses the timestamp.
+OVERFLOWING = ("window-edge-overflow_window_end", "window-edge-near_min", "window-edge-after_the_end")
+RESULT = {
+    "aggregate": [("sum", "value", None), ("count", None, None), ("min", "value", None), ("max", "value", None)],
+    "sum": [("sum", "value", None)],
+    "min": [("min", "value", None)],
+    "max": [("max", "value", None)],
+    "last": [("last", "value", None)],
+    "list": [("collect", "value", None)],
+}
+
+
+def why_not_columnar(item: dict[str, Any]) -> str | None:
+    """What of a scenario's program does not run over columns yet."""
+    assigner = item["assigner"]["type"]
+    if assigner not in ("tumbling", "sliding", "session"):
+        return f"assigner {assigner} does not run over columns"
+    if item["trigger"]["type"] not in ("default", "event_time"):
+        return f"trigger {item['trigger']['type']} does not run over columns"
+    if item["evictor"]:
+        return "evictors do not run over columns"
+    if assigner == "session" and item["function"].get("window_state"):
+        return "per-window state needs a ProcessWindowFunction"
+    if any(event[0] == "r" and event[1] is None for event in item["events"]):
+        return "records without a timestamp are rejected before they reach a columnar window"
+    watermarks = [event[1] for event in item["events"] if event[0] == "w"]
+    if watermarks != sorted(watermarks):
+        return "the watermark of a timeline never goes back"
+    return None
+
+
+def aggregates_of(function: dict[str, Any]) -> list[tuple[str, str | None, str | None]]:
+    kind = function["type"].removesuffix("_process")
+    return RESULT[function["op"] if kind == "reduce" else kind]
+
+
+def make_operator(item: dict[str, Any], clocks: list[int], watermarks: list[int]) -> Any:
+    assigner, aggregates = item["assigner"], aggregates_of(item["function"])
+    common: dict[str, Any] = {
+        "allowed_lateness": item["allowed_lateness"],
+        "keys": KeyEncoder(ROWS, ["key"]),
+        "accumulators": Accumulators(ROWS, aggregates),
+        "key_names": ["key"],
+        "aggregate_names": [f"a{i}" for i in range(len(aggregates))],
+        "clocks": np.array(clocks, dtype=np.int64),
+        "watermarks": np.array(watermarks, dtype=np.int64),
+    }
+    times = {name: Time.milliseconds(value) for name, value in assigner.items() if name != "type"}
+    if assigner["type"] == "session":
+        return SessionWindowOperator(gap=EventTimeSessionWindows.with_gap(times["gap"]).gap_ms, **common)
+    if assigner["type"] == "sliding":
+        sliding = SlidingEventTimeWindows.of(times["size"], times["slide"], times["offset"])
+        return WindowOperator(size=sliding.size_ms, slide=sliding.slide_ms, offset=sliding.offset_ms, **common)
+    tumbling = TumblingEventTimeWindows.of(times["size"], times["offset"])
+    return WindowOperator(size=tumbling.size_ms, slide=tumbling.size_ms, offset=tumbling.offset_ms, **common)
+
+
+def value_of(item: dict[str, Any], row: dict[str, Any]) -> Any:
+    function = item["function"]
+    results = [row[f"a{i}"] for i in range(len(aggregates_of(function)))]
+    kind = function["type"]
+    inner: Any = [row["key"], results[0]] if kind.startswith("reduce") else results
+    if kind in ("reduce", "aggregate"):
+        return inner
+    elements = results[0] if kind == "list" else [results[0] if kind == "reduce_process" else results]
+    return {
+        "key": row["key"],
+        "start": row["window_start"],
+        "end": row["window_end"],
+        "elements": elements,
+        "watermark": row["watermark"],
+    }
+
+
+def run(item: dict[str, Any]) -> dict[str, Any]:
+    """Runs a scenario event by event: event i arrives at clock 2 i + 1, a watermark between its neighbours."""
+    events = item["events"]
+    advancing, watermark = [], -(2**63)
+    for at, event in enumerate(events):
+        if event[0] == "w" and event[1] > watermark:
+            watermark = event[1]
+            advancing.append(at)
+    operator = make_operator(item, [2 * at for at in advancing], [events[at][1] for at in advancing])
+    keys = KeyEncoder(ROWS, ["key"])
+    empty = pa.record_batch([[], []], schema=ROWS)
+    entries: list[dict[str, Any]] = []
+    late = 0
+
+    def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+        return batch.to_pylist()  # type: ignore[no-any-return]
+
+    for at, event in enumerate(events):
+        if event[0] == "w":
+            batch, arrival = empty, 2 * at + 1
+        elif event[0] == "r":
+            batch, arrival = pa.record_batch([[event[2]], [event[3]]], schema=ROWS), 2 * at
+        else:
+            continue  # a status does nothing to windows
+        timestamps = np.array([event[1]] if batch.num_rows else [], dtype=np.int64)
+        native = RecordBatch(batch)
+        keys.encode_batch(native)
+        if batch.num_rows:
+            late_rows = operator.process(native, keys, None, timestamps, np.array([arrival], dtype=np.int64))
+        else:
+            operator.advance(arrival)
+            late_rows = ()
+        operator._check()
+        for row in rows_of(pa.record_batch(operator.take())):
+            entry = {"at": at, "type": "record", "ts": row["window_end"] - 1, "value": value_of(item, row)}
+            assert row["late_firing"] == (event[0] == "r")
+            if event[0] == "w":
+                entry["timer"] = ["event", row["window_end"] - 1, row["key"], row["window_start"]]
+            entries.append(entry)
+        for _ in late_rows:
+            late += 1
+            if item["late_output"]:
+                entries.append({"at": at, "type": "side", "ts": event[1], "value": event[2:], "tag": "late"})
+        if event[0] == "w":
+            entries.append({"at": at, "type": "watermark", "ts": event[1]})
+    return {"entries": entries, "late_dropped": 0 if item["late_output"] else late}
+
+
+def comparable(item: dict[str, Any], entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Golden entries without what only a ProcessWindowFunction shows: clear calls, statuses, its clock and its state."""
+    hidden = ("now", "window_firings", "global_firings")
+    kept = []
+    for entry in entries:
+        if entry["type"] in ("clear", "status"):
+            continue
+        if isinstance(entry.get("value"), dict):
+            entry = {**entry, "value": {k: v for k, v in entry["value"].items() if k not in hidden}}
+        kept.append(entry)
+    return canonical_entries("window", item, kept)
+
+
+def check(scenario: dict[str, Any]) -> None:
+    item = scenario["input"]
+    reason = why_not_columnar(item)
+    if reason:
+        pytest.skip(reason)
+    want = scenario["output"]
+    if scenario["name"] in OVERFLOWING or any(entry["type"] == "error" for entry in want["entries"]):
+        with pytest.raises((ConfigurationError, DataError)):
+            run(item)
+        return
+    got = run(item)
+    assert comparable(item, got["entries"]) == comparable(item, want["entries"])
+    assert got["late_dropped"] == want["late_dropped"]
+
+
+def test_columnar_windows_fire_as_flink_does(window_scenario: dict[str, Any]) -> None:
+    check(window_scenario)
+
+
+def test_columnar_windows_follow_the_seed_trace(seed_trace_scenario: dict[str, Any]) -> None:
+    check(seed_trace_scenario)

@@ -1,0 +1,117 @@
+"""The wheel, the source distribution and the editable install all give a package that works elsewhere."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "_native", "flinkcore")
+PROBE = """
+import numpy as np, pyarrow as pa
+import flinkcore
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.common import Time, WatermarkStrategy
+log = pa.table({"ts": [0, 5, 12], "k": ["a", "a", "b"]})
+rows = (
+    StreamExecutionEnvironment.get_execution_environment()
+    .from_event_log(log, timestamp="ts")
+    .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    .key_by("k").window(TumblingEventTimeWindows.of(Time.milliseconds(10))).aggregate(n=count())
+    .to_arrow().to_pylist()
+)
+assert sorted((row["k"], row["n"]) for row in rows) == [("a", 2), ("b", 1)], rows
+print(flinkcore.__file__)
+"""
+USER_MODULE = """
+from libc.stdint cimport int64_t
+from flinkcore._native.firings cimport saturating_add
+
+def add(int64_t a, int64_t b):
+    return saturating_add(a, b)
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=clean_environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "FLINKCORE_SANITIZE")}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a checkout holds, so that no stale build leaks in."""
+    copy = tmp_path_factory.mktemp("checkout")
+    ignore = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "*.egg-info")
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=ignore)
+        else:
+            shutil.copy(source, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def distributions(sources: Path) -> Iterator[tuple[Path, Path]]:
+    """The sdist, and the wheel built from it."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", ".", cwd=sources)
+    (sdist,) = (sources / "dist").glob("*.tar.gz")
+    (wheel,) = (sources / "dist").glob("*.whl")
+    yield sdist, wheel
+
+
+def test_the_wheel_that_is_built_from_the_source_distribution_works(
+    distributions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, wheel = distributions
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    probe = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{PROBE}"
+    assert str(tmp_path / "site") in run(sys.executable, "-P", "-c", probe, cwd=tmp_path)
+
+
+def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kernels(
+    distributions: tuple[Path, Path],
+) -> None:
+    with zipfile.ZipFile(distributions[1]) as archive:
+        names = archive.namelist()
+    for wanted in ("py.typed", "_native/timers.pxd", "_native/timers.pyi", "examples/flights.parquet"):
+        assert f"flinkcore/{wanted}" in names
+    kernels = {path.stem for path in (ROOT / "_native").glob("*.pyx")}
+    assert {name.split("/")[-1].split(".")[0] for name in names if name.endswith(".so")} == kernels
+    assert not [name for name in names if name.endswith((".pyx", ".c")) or name.startswith(("tests/", "benchmarks/"))]
+
+
+def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv", cwd=tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    paths = [path for path in sys.path if path.endswith("site-packages")]
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "parent.pth").write_text("\n".join(paths) + "\n")
+    run(python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "-e", sources, cwd=tmp_path)
+    assert str(sources) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
+
+
+def test_a_user_module_can_cimport_from_the_wheel(distributions: tuple[Path, Path], tmp_path: Path) -> None:
+    with zipfile.ZipFile(distributions[1]) as archive:
+        archive.extractall(tmp_path / "site")
+    (tmp_path / "user_module.pyx").write_text(USER_MODULE)
+    build = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n"
+        "from setuptools import setup\nfrom Cython.Build import cythonize\n"
+        f"setup(script_args=['build_ext', '--inplace'], ext_modules=cythonize('user_module.pyx', language_level=3, "
+        f"include_path=[{str(tmp_path / 'site')!r}]))\n"
+        "import user_module\nassert user_module.add(2**63 - 1, 1) == 2**63 - 1\n"
+    )
+    run(sys.executable, "-P", "-c", "import sys; sys.path.insert(0, '.')\n" + build, cwd=tmp_path)

@@ -1,0 +1,127 @@
+"""The native window operators against the row-by-row model, on random logs, batches and partitions."""
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.windows import Firing, WindowModel
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.session_windows import SessionWindowOperator
+from flinkcore._native.windows import WindowOperator
+
+EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key
+STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark step
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> dict[str, Any]:
+    if draw(st.booleans()):
+        slide = draw(st.integers(1, 12))
+        window = {"size": draw(st.integers(1, 30)), "slide": slide, "offset": draw(st.integers(-5, 5))}
+        if draw(st.booleans()):
+            window["slide"] = window["size"]
+    else:
+        window = {"gap": draw(st.integers(1, 15))}
+    return window | {"lateness": draw(st.sampled_from([0, 0, 1, 10, 60, 2**63 - 1]))}
+
+
+def key_column(kind: str, numbers: list[int]) -> pa.Array:
+    if kind == "int64":
+        return pa.array(numbers, pa.int64())
+    return pa.array(["", "a", "b" * 20, "ä", "ab"][n] for n in numbers)
+
+
+def operator_of(job: dict[str, Any], schema: pa.Schema, clocks: list[int], watermarks: list[int]) -> Any:
+    common: dict[str, Any] = {
+        "allowed_lateness": job["lateness"],
+        "keys": KeyEncoder(schema, ["key"]),
+        "accumulators": Accumulators(schema, [("collect", "value", None), ("count", None, None)]),
+        "key_names": ["key"],
+        "aggregate_names": ["elements", "n"],
+        "clocks": np.array(clocks, dtype=np.int64),
+        "watermarks": np.array(watermarks, dtype=np.int64),
+    }
+    if "gap" in job:
+        return SessionWindowOperator(gap=job["gap"], **common)
+    return WindowOperator(size=job["size"], slide=job["slide"], offset=job["offset"], **common)
+
+
+def canonical(firings: list[Firing]) -> list[tuple[Any, ...]]:
+    """Firings in order, but for the one order that is open: that of timers of one watermark and one time."""
+    ordered: list[tuple[Any, ...]] = []
+    for (late, watermark, end, _), run in groupby(
+        enumerate(firings), key=lambda item: (item[1].late, item[1].watermark, item[1].end, item[1].late and item[0])
+    ):
+        ordered += sorted((late, watermark, end, str(f.key), f.start, tuple(f.elements)) for _, f in run)
+    return ordered
+
+
+@pytest.mark.parametrize("kind", ["int64", "string"])
+@settings(deadline=None, max_examples=150)
+@given(job=jobs(), events=st.lists(EVENT, max_size=60), steps=st.lists(STEP, max_size=20), data=st.data())
+def test_native_windows_agree_with_the_model(
+    kind: str, job: dict[str, Any], events: list[tuple[int, int, int]], steps: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    clocks = [int(c) for c in np.cumsum([clock for clock, _ in steps])]
+    watermarks = [int(w) - 30 for w in np.cumsum([step for _, step in steps])]
+    clocks.append(2**63 - 1)
+    watermarks.append(2**63 - 1)
+
+    model = WindowModel(**{name: value for name, value in job.items()})
+    at = 0
+    for value, ((_, timestamp, key), arrival) in enumerate(zip(events, arrivals, strict=True)):
+        while clocks[at] < arrival:
+            model.advance(watermarks[at])
+            at += 1
+        model.element(key_column(kind, [key])[0].as_py(), timestamp, value)
+    for watermark in watermarks[at:]:
+        model.advance(watermark)
+
+    batch = pa.record_batch(
+        {"key": key_column(kind, [key for _, _, key in events]), "value": pa.array(range(len(events)), pa.int64())}
+    )
+    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    operator = operator_of(job, batch.schema, clocks, watermarks)
+    encoder = KeyEncoder(batch.schema, ["key"])
+    late: list[int] = []
+    results: list[dict[str, Any]] = []
+    start = 0
+    while start < batch.num_rows:
+        stop = data.draw(st.integers(start + 1, batch.num_rows))
+        part = batch.slice(start, stop - start)
+        native = RecordBatch(part)
+        encoder.encode_batch(native)
+        rows = None
+        if data.draw(st.booleans()):
+            rows = np.arange(part.num_rows, dtype=np.uint32)
+        got = operator.process(native, encoder, rows, timestamps[start:stop], arrivals[start:stop])
+        late += [int(row) + start for row in got]
+        operator._check()
+        if data.draw(st.booleans()):
+            results += pa.record_batch(operator.take()).to_pylist()
+        start = stop
+    operator.finish()
+    operator._check()
+    results += pa.record_batch(operator.take()).to_pylist()
+
+    firings = [
+        Firing(r["key"], r["window_start"], r["window_end"], r["elements"], r["late_firing"], r["watermark"]) for r in results
+    ]
+    assert canonical(firings) == canonical(model.firings)
+    assert late == model.late
+    counts = operator.counts()
+    assert (counts["windowed"], counts["late"], counts["in_no_window"]) == (
+        model.windowed,
+        len(model.late),
+        model.in_no_window,
+    )
+    assert all(len(r["elements"]) == r["n"] for r in results)
+    assert operator.live_windows == 0
