@@ -60,24 +60,21 @@ cdef int _periodic_emit(SplitMerge merge, int32_t split, int64_t clock) except -
 
 
 # The operator is called at every tick, but most calls change nothing: what matters is the call at a tick with activity,
-# the next one, which starts the idle count, and the one that finds the count exceeded.
-
-
-cdef int _leave_tick(SplitMerge merge, int32_t split) except -1 nogil:
-    if merge.splits[split].ticked:
-        _periodic_emit(merge, split, merge.splits[split].tick)
-    return 0
+# the next one, which starts the idle count, and the one that finds the count exceeded. (A call at the opening, where
+# there is no tick, has no effect: the generator's clock shows 0, and it has seen no event.)
+#
+# What a chunk saw before the last arrival of the chunks before it has in fact arrived with that. A split stands at the
+# tick of its last arrival so far; hence it suffices that it never moves back.
 
 
 cdef int _move_to(SplitMerge merge, int32_t split, int64_t tick) except -1 nogil:
     # On to a tick with activity, with no idleness on the way.
     cdef SplitOperator* state = &merge.splits[split]
     if tick > state.tick:
-        _leave_tick(merge, split)
+        _periodic_emit(merge, split, state.tick)
         state.tick = tick
-    state.ticked = True
-    state.generator.activity = True
-    state.generator.is_idle_now = False
+    # There was some event; one with a timestamp that matters comes as a step.
+    generator_on_event(&state.generator, INT64_MIN)
     return 0
 
 
@@ -86,7 +83,7 @@ cdef int _move_over_gap(SplitMerge merge, int32_t split, int64_t tick) except -1
     cdef SplitOperator* state = &merge.splits[split]
     cdef int64_t last = state.tick
     if tick > last and <uint64_t> tick - <uint64_t> last > merge.idle_wait:
-        _leave_tick(merge, split)
+        _periodic_emit(merge, split, last)
         _periodic_emit(merge, split, last + merge.interval)
         _periodic_emit(merge, split, last + <int64_t> merge.idle_wait)
         state.tick = tick
@@ -98,7 +95,7 @@ cdef int _last_ticks(SplitMerge merge, int32_t split, int64_t last_arrival) exce
     cdef int64_t tick = merge.splits[split].tick
     if merge.interval == 0 or tick > last_arrival:
         return 0
-    _leave_tick(merge, split)
+    _periodic_emit(merge, split, tick)
     if tick + merge.interval <= last_arrival:
         _periodic_emit(merge, split, tick + merge.interval)
     if <uint64_t> last_arrival - <uint64_t> tick >= merge.idle_wait:
@@ -109,15 +106,12 @@ cdef int _last_ticks(SplitMerge merge, int32_t split, int64_t last_arrival) exce
 # ---- chunks ------------------------------------------------------------------------------------------------------
 
 
-cdef int _add_record(
-    SplitMerge merge, int32_t split, int64_t earliest_tick, int32_t kind, int64_t first, int64_t second
-) except -1 nogil:
-    # What the chunk saw before the last arrival of the chunks before it has in fact arrived with that.
-    _move_to(merge, split, max(first, earliest_tick))
+cdef int _add_record(SplitMerge merge, int32_t split, int32_t kind, int64_t first, int64_t second) except -1 nogil:
+    _move_to(merge, split, first)
     if kind == RecordKind.STEP:
         generator_on_event(&merge.splits[split].generator, second)
         return 0
-    return _move_over_gap(merge, split, max(second, earliest_tick))
+    return _move_over_gap(merge, split, second)
 
 
 @cython.final
@@ -178,7 +172,6 @@ cdef class SplitMerge:
         self,
         const int32_t[::1] splits not None,
         const int64_t[::1] events not None,
-        const int64_t[::1] arrivals_before_ms not None,
         const int64_t[::1] first_arrivals_ms not None,
         const int64_t[::1] last_arrivals_ms not None,
         const int64_t[::1] max_timestamps_ms not None,
@@ -195,37 +188,34 @@ cdef class SplitMerge:
             Number among all splits of each split of the chunk.
         events, first_arrivals_ms, last_arrivals_ms, max_timestamps_ms : numpy.ndarray of int64, shape (n_splits,)
             As of TimeSummary.
-        arrivals_before_ms : numpy.ndarray of int64, shape (n_splits,)
-            The split's maximum arrival in the chunks before; -2**63 if there was none.
         record_splits, record_kinds : numpy.ndarray of int32, shape (n_records,)
         record_first, record_second : numpy.ndarray of int64, shape (n_records,)
             As of TimeSummary.
+
+        Raises
+        ------
+        DataError
+            If the columns do not fit together.
         """
         cdef int64_t i, n = splits.shape[0]
-        cdef int64_t[::1] earliest_ticks = np.full(n, INT64_MIN, np.int64)
         cdef int32_t split
+        if not (
+            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0] == max_timestamps_ms.shape[0]
+            and record_splits.shape[0] == record_kinds.shape[0] == record_first.shape[0] == record_second.shape[0]
+        ):
+            raise DataError("the columns of a chunk's summary differ in length")
         check_codes(splits, self.n_splits)
         check_codes(record_splits, n)
         with nogil:
             for i in range(n):
-                if events[i] == 0:
-                    continue
-                if arrivals_before_ms[i] > INT64_MIN:
-                    earliest_ticks[i] = tick_of(arrivals_before_ms[i], self.interval)
-                _move_over_gap(self, splits[i], max(tick_of(first_arrivals_ms[i], self.interval), earliest_ticks[i]))
+                if events[i]:
+                    _move_over_gap(self, splits[i], tick_of(first_arrivals_ms[i], self.interval))
             for i in range(record_splits.shape[0]):
-                _add_record(
-                    self,
-                    splits[record_splits[i]],
-                    earliest_ticks[record_splits[i]],
-                    record_kinds[i],
-                    record_first[i],
-                    record_second[i],
-                )
+                _add_record(self, splits[record_splits[i]], record_kinds[i], record_first[i], record_second[i])
             for i in range(n):
                 if events[i]:
                     split = splits[i]
-                    _move_to(self, split, max(tick_of(last_arrivals_ms[i], self.interval), earliest_ticks[i]))
+                    _move_to(self, split, tick_of(last_arrivals_ms[i], self.interval))
                     generator_on_event(&self.splits[split].generator, max_timestamps_ms[i])
 
     def finish(self, int64_t last_arrival_ms):

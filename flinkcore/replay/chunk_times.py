@@ -128,7 +128,8 @@ class ChunkCounts:
     def build(cls, timed: Iterable[TimedEvents], *, index: int) -> "ChunkCounts":
         """Count the rows of a chunk's batches.
 
-        Where a file's metadata tells the rows of its only split, `ChunkCounts(index, {split: rows})` needs no reading.
+        Where a file's metadata tells the rows of its only split, `ChunkCounts(index, {split: rows})` needs no
+        reading.
         """
         rows: dict[Any, int] = {}
         for batch in timed:
@@ -223,8 +224,8 @@ class ChunkTimes:
         rate : ArrivalRate or None
             For batches without recorded arrivals.
         bases : mapping of split value to int, or None
-            Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is missing
-            has none.
+            Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is
+            missing has none.
 
         Raises
         ------

@@ -1,8 +1,9 @@
 """The time plane of a replay: watermarks per split, merged into one timeline.
 
-A task summarises the times of a chunk of the log (`ChunkTimes`), independently of the chunks before it; `combine`
-makes the summaries, in log order, into the `TimePlane`, from which every task of the data plane gets the clock of its
-chunk (`ChunkClock`) and the watermark in force at each arrival. However the log is cut, the timeline is the same.
+A task summarises the times of a chunk of the log (`ChunkTimes`), independently of the chunks before it;
+`combine` makes the summaries, in log order, into the `TimePlane`, from which every task of the data plane
+gets the clock of its chunk (`ChunkClock`) and the watermark in force at each arrival. However the log is cut,
+the timeline is the same.
 """
 
 from collections.abc import Iterable
@@ -92,7 +93,8 @@ class SplitTimes:
     final_watermark_ms : numpy.ndarray of int64, shape (n_splits,)
         The split's own last watermark before the end of time; -2**63 if there was none.
     idle_split, idle_from_ms, idle_to_ms : numpy.ndarray of int64, shape (n_spans,)
-        Which split was idle when, by split and clock; one that is idle at the end is so up to the last arrival.
+        Which split was idle when, by split and clock; one that is idle at the end is so up to the last
+        arrival.
     """
 
     values: list[Any]
@@ -295,8 +297,8 @@ class ChunkClock:
         Returns
         -------
         tuple of numpy.ndarray, each of shape (n_rows,)
-            `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the split, the
-            split its number in split order, the position that in the whole split.
+            `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the
+            split, the split its number in split order, the position that in the whole split.
 
         Raises
         ------
@@ -309,8 +311,8 @@ class ChunkClock:
             places = np.array([self._places[value] for value in timed.split_values], np.int32)
         except KeyError as error:
             raise SourceError(
-                f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was computed; "
-                "the log has changed during the replay"
+                f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
+                "computed; the log has changed during the replay"
             ) from None
         return order_events(
             arrivals_of(timed, self._bases[places], self._rate),
@@ -323,7 +325,7 @@ class ChunkClock:
         )
 
 
-# ---- combining chunks ----------------------------------------------------------------------------------------
+# ---- combining chunks --------------------------------------------------------------------------------------
 
 
 def _in_split_order(values: Iterable[Any]) -> list[Any]:
@@ -361,8 +363,8 @@ class _LogTimes:
         bases, arrivals_before = self.rows[splits], self.last_arrival_ms[splits]
         if check_bases and not np.array_equal(bases, chunk.bases):
             raise DataError(
-                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its times "
-                "with the bases that position_bases gives"
+                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
+                "times with the bases that position_bases gives"
             )
         self.rows[splits] += chunk.rows
         live = chunk.times["events"] > 0
@@ -382,7 +384,7 @@ class _LogTimes:
 
 def _merge(
     chunks: list[ChunkTimes],
-    starts: list[tuple[Int32s, Int64s, Int64s]],
+    splits: list[Int32s],
     log: _LogTimes,
     generator: GeneratorSpec,
     interval_ms: int,
@@ -397,11 +399,10 @@ def _merge(
         interval_ms=interval_ms,
         first_arrival_ms=int(log.first_arrival_ms[live].min()),
     )
-    for chunk, (splits, _, arrivals_before) in zip(chunks, starts, strict=True):
+    for chunk, numbers in zip(chunks, splits, strict=True):
         merge.add_chunk(
-            splits,
+            numbers,
             chunk.times["events"],
-            arrivals_before,
             chunk.times["first_arrival_ms"],
             chunk.times["last_arrival_ms"],
             chunk.times["max_timestamp_ms"],
@@ -444,13 +445,13 @@ def combine(
 ) -> TimePlane:
     """The time plane of a log.
 
-    Every split has a generator and an operator of its own, on its channel of one valve. All operators are opened one
-    interval before the first tick that sees an event of the log, so that a split without events holds the watermark
-    back from then on, unless it is idle. After the last arrival, each split emits what is pending, in split order, and
-    then comes the end of time.
+    Every split has a generator and an operator of its own, on its channel of one valve. All operators are
+    opened one interval before the first tick that sees an event of the log, so that a split without events
+    holds the watermark back from then on, unless it is idle. After the last arrival, each split emits what is
+    pending, in split order, and then comes the end of time.
 
-    Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3; ticks lie on the multiples of the
-    interval, where Flink counts on from the opening.
+    Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3; ticks lie on the multiples
+    of the interval, where Flink counts on from the opening.
 
     Parameters
     ----------
@@ -477,7 +478,8 @@ def combine(
     final_watermarks = np.full(len(values), MIN_TIMESTAMP)
     spans = [np.empty(0, np.int64) for _ in range(3)]
     if log.events.any():
-        timeline, final_watermarks, spans = _merge(ordered, starts, log, generator, interval_ms)
+        splits = [splits for splits, _, _ in starts]
+        timeline, final_watermarks, spans = _merge(ordered, splits, log, generator, interval_ms)
     return TimePlane(
         timeline=timeline,
         splits=SplitTimes(

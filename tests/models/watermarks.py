@@ -1,4 +1,4 @@
-"""A plain model of what makes a timeline, step by step: generators, an operator for each split, the valve, ticks.
+"""A plain model of what makes a timeline, step by step: generators, an operator per split, the valve, ticks.
 
 Nothing is skipped and nothing summarised: every operator is called at every tick.
 """
@@ -97,7 +97,7 @@ def generator_of(parameters: dict[str, Any]) -> Generator:
 
 
 class Operator:
-    """What TimestampsAndWatermarksOperator emits: what its generator does, but only watermarks that advance."""
+    """What TimestampsAndWatermarksOperator emits: its generator's output, less what does not advance."""
 
     def __init__(self, generator: Generator, opened_ms: int) -> None:
         self.generator = generator

@@ -1,6 +1,7 @@
-"""The timeline is the one that the step-by-step model gives, however the log is cut into chunks and batches."""
+"""The timeline is that of the step-by-step model, however the log is cut into chunks and batches."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def check_report(splits: Any, log: Log, model: ReplayModel) -> None:
             )
         if events and events[0].arrival_ms is not None:
             recorded = [event.arrival_ms for event in events]
-            went_back = sum(later < earlier for earlier, later in zip(recorded, recorded[1:], strict=False))
+            went_back = sum(later < earlier for earlier, later in pairwise(recorded))
             assert splits.regressions[number] == went_back
 
 

@@ -1,0 +1,71 @@
+"""Watermark generators against the traces of Flink's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from models.canonical import canonical
+from models.watermarks import generator_of
+
+from flinkcore._native.watermarks import WatermarkGenerator
+from flinkcore.errors import ConfigurationError
+
+
+def native(parameters: dict[str, Any], idleness_ms: int | None = None) -> WatermarkGenerator:
+    kind = parameters["type"]
+    if kind == "idleness":
+        return native(parameters["of"], parameters["timeout"])
+    if kind == "bounded":
+        return WatermarkGenerator(parameters["delay"], idleness_ms)
+    if kind == "ascending":
+        return WatermarkGenerator(0, idleness_ms)
+    if kind == "none":
+        return WatermarkGenerator(None, idleness_ms)
+    pytest.skip(f"the generator {kind!r} is not one of the columnar path")
+
+
+def trace(build: Callable[[], Any], events: list[list[Any]]) -> dict[str, Any]:
+    entries: list[dict[str, Any]] = []
+    try:
+        generator = build()
+    except ConfigurationError:
+        return {"entries": [{"at": -1, "type": "error"}]}
+    clock_ms = 0
+    for at, (verb, *arguments) in enumerate(events):
+        outputs = []
+        if verb == "e":
+            outputs = generator.on_event(arguments[0]) or []
+        elif verb == "t":
+            clock_ms += arguments[0]
+        else:
+            outputs = generator.on_periodic_emit(clock_ms)
+        entries += (
+            {"at": at, "type": kind, "ts" if kind == "watermark" else "status": out} for kind, out in outputs
+        )
+    return {"entries": entries}
+
+
+def test_every_call_puts_out_what_flinks_generator_does(
+    watermark_generators_scenario: dict[str, Any],
+) -> None:
+    item = watermark_generators_scenario["input"]
+    output = trace(lambda: native(item["generator"]), item["events"])
+    expected = watermark_generators_scenario["output"]
+    assert canonical("watermark_generators", item, output) == canonical(
+        "watermark_generators", item, expected
+    )
+
+
+def test_the_model_of_the_property_tests_is_flinks_generator(
+    watermark_generators_scenario: dict[str, Any],
+) -> None:
+    item = watermark_generators_scenario["input"]
+    expected = watermark_generators_scenario["output"]
+    if item["generator"]["type"].startswith("legacy"):
+        pytest.skip("the model has no legacy generators")
+    if any(entry["type"] == "error" for entry in expected["entries"]):
+        pytest.skip("the model does not check its parameters")
+    output = trace(lambda: generator_of(item["generator"]), item["events"])
+    assert canonical("watermark_generators", item, output) == canonical(
+        "watermark_generators", item, expected
+    )

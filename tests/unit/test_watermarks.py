@@ -1,0 +1,190 @@
+"""Watermark generators of single splits, and summaries of columns of times."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flinkcore._native.watermarks import MAX_ARRIVAL_MS, MAX_INTERVAL_MS, TimeSummary, WatermarkGenerator
+from flinkcore.errors import ConfigurationError, DataError
+
+MIN_TIMESTAMP = -(2**63)
+MAX_TIMESTAMP = 2**63 - 1
+STEP, GAP = 0, 1
+
+
+def summary(
+    events: list[tuple[int, int]], interval_ms: int = 100, idleness_ms: int | None = None, steps: bool = True
+) -> tuple[dict[str, int], list[tuple[int, int, int]]]:
+    """Of one split with these (arrival, timestamp): its columns, and its records (kind, first, second)."""
+    summary = TimeSummary(interval_ms=interval_ms, idleness_ms=idleness_ms, steps=steps)
+    summary.reserve(1)
+    arrivals, timestamps = np.array(events, np.int64).reshape(-1, 2).T.copy()
+    summary.update(np.zeros(len(events), np.int32), np.zeros(1, np.int32), arrivals, timestamps)
+    times, records = summary.finish()
+    columns = (records[name].tolist() for name in ("kind", "first", "second"))
+    return {name: int(column[0]) for name, column in times.items()}, list(zip(*columns, strict=True))
+
+
+def test_the_watermark_trails_the_maximum_timestamp_by_the_delay_and_one_more() -> None:
+    generator = WatermarkGenerator(10)
+    assert generator.on_periodic_emit(0) == [("watermark", MIN_TIMESTAMP)]
+    generator.on_event(50)
+    generator.on_event(40)
+    assert generator.on_periodic_emit(0) == [("watermark", 39)]
+
+
+@pytest.mark.parametrize("delay", [0, 10, MAX_TIMESTAMP])
+def test_the_watermark_never_wraps_around(delay: int) -> None:
+    generator = WatermarkGenerator(delay)
+    for timestamp in (MIN_TIMESTAMP, MIN_TIMESTAMP + 5):
+        generator.on_event(timestamp)
+        assert generator.on_periodic_emit(0) == [("watermark", max(MIN_TIMESTAMP, timestamp - delay - 1))]
+    generator.on_event(MAX_TIMESTAMP)
+    assert generator.on_periodic_emit(0) == [("watermark", MAX_TIMESTAMP - delay - 1)]
+
+
+def test_without_a_delay_there_are_no_watermarks() -> None:
+    generator = WatermarkGenerator(None)
+    generator.on_event(50)
+    assert generator.on_periodic_emit(100) == []
+
+
+def test_idleness_counts_from_the_first_call_without_an_event_and_must_exceed_the_timeout() -> None:
+    generator = WatermarkGenerator(0, 100)
+    generator.on_event(5)
+    assert generator.on_periodic_emit(1_000) == [("watermark", 4)]
+    assert generator.on_periodic_emit(2_000) == [("watermark", 4)]
+    assert generator.on_periodic_emit(2_100) == [("watermark", 4)]
+    assert generator.on_periodic_emit(2_101) == [("status", "idle")]
+    assert generator.on_periodic_emit(9_999) == []
+    generator.on_event(1)
+    assert generator.on_periodic_emit(10_000) == [("watermark", 4)]
+
+
+def test_a_timeout_beyond_64_bits_is_never_reached() -> None:
+    generator = WatermarkGenerator(0, 2**80)
+    generator.on_periodic_emit(1)
+    assert generator.on_periodic_emit(MAX_TIMESTAMP) == [("watermark", MIN_TIMESTAMP)]
+
+
+@pytest.mark.parametrize("delay", [-1, 2**63])
+def test_a_delay_out_of_range_is_refused(delay: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"out-of-orderness .* not {delay}"):
+        WatermarkGenerator(delay)
+
+
+@pytest.mark.parametrize("timeout", [0, -5])
+def test_an_idle_timeout_that_is_not_positive_is_refused(timeout: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"idle timeout must be greater than zero, not {timeout} ms"):
+        WatermarkGenerator(0, timeout)
+
+
+def test_a_step_is_recorded_for_each_tick_at_which_the_maximum_has_grown() -> None:
+    _, records = summary([(5, 1), (100, 7), (101, 3), (200, 6), (201, 8), (250, 9), (777, 9)])
+    assert records == [(STEP, 100, 7), (STEP, 300, 9)]
+
+
+def test_an_event_on_a_tick_belongs_to_it() -> None:
+    assert summary([(100, 1), (101, 2)])[1] == [(STEP, 100, 1), (STEP, 200, 2)]
+
+
+def test_ticks_before_the_epoch_are_multiples_of_the_interval_too() -> None:
+    assert summary([(-250, 1), (-200, 2), (-199, 3), (-1, 4)])[1] == [
+        (STEP, -200, 2),
+        (STEP, -100, 3),
+        (STEP, 0, 4),
+    ]
+
+
+def test_an_event_at_the_minimum_timestamp_is_a_step() -> None:
+    assert summary([(0, MIN_TIMESTAMP)])[1] == [(STEP, 0, MIN_TIMESTAMP)]
+
+
+def test_an_arrival_that_goes_back_counts_as_the_maximum_before_it() -> None:
+    times, records = summary([(150, 1), (20, 9), (160, 3), (170, 4), (10, 5)])
+    assert records == [(STEP, 200, 9)]
+    assert times["regressions"] == 2
+    assert (times["first_arrival_ms"], times["recorded_arrival_ms"], times["last_arrival_ms"]) == (
+        150,
+        10,
+        170,
+    )
+
+
+def test_a_gap_is_recorded_if_the_split_turns_idle_in_it() -> None:
+    # Active at 100, the count starts at 200, and exceeds 250 at 500: idle if the next activity is later.
+    assert summary([(100, 1), (500, 1)], idleness_ms=250)[1] == [(STEP, 100, 1)]
+    assert summary([(100, 1), (501, 1)], idleness_ms=250)[1] == [(STEP, 100, 1), (GAP, 100, 600)]
+
+
+def test_without_an_interval_there_are_no_records() -> None:
+    times, records = summary([(100, 5), (9_999, 7)], interval_ms=0, idleness_ms=1)
+    assert records == []
+    assert (times["events"], times["min_timestamp_ms"], times["max_timestamp_ms"]) == (2, 5, 7)
+
+
+def test_without_watermarks_only_gaps_are_recorded() -> None:
+    assert summary([(100, 5), (9_999, 7)], idleness_ms=50, steps=False)[1] == [(GAP, 100, 10_000)]
+
+
+def test_interleaved_splits_are_summarised_apart() -> None:
+    summary = TimeSummary(interval_ms=10, idleness_ms=None, steps=True)
+    summary.reserve(5)
+    columns: Any = np.array([(0, 5, 1), (1, 7, 2), (0, 15, 3), (1, 8, 1), (1, 25, 9)], np.int64).T
+    summary.update(
+        columns[0].astype(np.int32), np.array([4, 2], np.int32), columns[1].copy(), columns[2].copy()
+    )
+    times, records = summary.finish()
+    assert times["events"].tolist() == [0, 0, 3, 0, 2]
+    of_split = {split: records["split"] == split for split in (2, 4)}
+    assert records["first"][of_split[4]].tolist() == [10, 20]
+    assert records["second"][of_split[4]].tolist() == [1, 3]
+    assert records["first"][of_split[2]].tolist() == [10, 30]
+    assert records["second"][of_split[2]].tolist() == [2, 9]
+
+
+@pytest.mark.parametrize("arrival", [MAX_ARRIVAL_MS + 1, -MAX_ARRIVAL_MS - 1, MIN_TIMESTAMP, MAX_TIMESTAMP])
+@pytest.mark.parametrize("interval_ms", [0, 7, MAX_INTERVAL_MS])
+def test_an_arrival_out_of_bounds_is_refused(arrival: int, interval_ms: int) -> None:
+    with pytest.raises(
+        DataError, match=f"arrival {arrival} is beyond .* check the unit of the arrival column"
+    ):
+        summary([(arrival, 5)], interval_ms)
+
+
+def test_arrivals_at_the_bounds_are_accepted() -> None:
+    times, records = summary([(-MAX_ARRIVAL_MS, 5), (MAX_ARRIVAL_MS, 6)], MAX_INTERVAL_MS, 1)
+    assert times["last_arrival_ms"] == MAX_ARRIVAL_MS
+    # 2**62 apart, with an idle wait of 2**61.
+    assert records == [
+        (STEP, -MAX_ARRIVAL_MS, 5),
+        (GAP, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS),
+        (STEP, MAX_ARRIVAL_MS, 6),
+    ]
+
+
+@pytest.mark.parametrize("interval_ms", [-1, MAX_INTERVAL_MS + 1])
+def test_an_interval_out_of_range_is_refused(interval_ms: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"interval must be from 0 to .* not {interval_ms}"):
+        summary([], interval_ms)
+
+
+@pytest.mark.parametrize(
+    ("codes", "splits", "message"),
+    [
+        ([0, 2], [0, 1], "row 1: split code 2, but there are 2 splits"),
+        ([0, -1], [0, 1], "row 1: split code -1"),
+        ([0, 0], [2], "split number 2, but there is room for 2"),
+        ([0, 0], [], "rows without a split"),
+        ([0], [0], "2 timestamps, 2 arrivals and 1 split codes"),
+    ],
+)
+def test_columns_that_do_not_fit_together_are_refused(
+    codes: list[int], splits: list[int], message: str
+) -> None:
+    summary = TimeSummary(interval_ms=10, idleness_ms=None, steps=True)
+    summary.reserve(2)
+    times = np.zeros(2, np.int64)
+    with pytest.raises(DataError, match=message):
+        summary.update(np.array(codes, np.int32), np.array(splits, np.int32), times, times)
