@@ -40,11 +40,11 @@ ROOT = Path(__file__).parents[1]
 
 
 class Run(NamedTuple):
-    """One run of the job; CPU time and peak memory are of the engine's process without its children."""
+    """One run of the job; CPU time and peak memory of the process are unknown where a JVM does the work."""
 
     seconds: float
-    cpu_seconds: float
-    peak_bytes: int
+    cpu_seconds: float | None
+    peak_bytes: int | None
     checksum: Checksum
 
 
@@ -90,7 +90,8 @@ class EngineProcess:
 
 def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
     """Open the engine, say so, then run it once for each line of standard input."""
-    if not name.startswith(ON_A_JVM) and hasattr(os, "sched_setaffinity"):
+    on_a_jvm = name.startswith(ON_A_JVM)
+    if not on_a_jvm and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     module, _, function = ENGINES[name].partition(":")
     engine: Engine = getattr(importlib.import_module(module), function)(bids, threads)
@@ -104,7 +105,8 @@ def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
             seconds, answer = answer
         checksum = answer if isinstance(answer, Checksum) else Checksum.of(answer)
         del answer
-        print(json.dumps([seconds, cpu_seconds, peak_bytes, checksum]), file=answers, flush=True)
+        own = (None, None) if on_a_jvm else (cpu_seconds, peak_bytes)
+        print(json.dumps([seconds, *own, checksum]), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow.parquet as pq
-from flinkcore.datastream.aggregates import count, max_, sum_
 
 from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine
 from benchmarks.nexmark import Bids
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count, max_, sum_
 
 
 def _windows(env: Any, log: Any, bids: Bids) -> Any:

@@ -18,7 +18,7 @@ from benchmarks.nexmark import Bids
 
 
 def checksum(result: DataFrame) -> Checksum:
-    """Consume a result in Spark: the sums keep the optimizer from dropping the aggregates, as `count()` would."""
+    """Consume a result in Spark; without the sums the optimizer would drop the aggregates."""
     return Checksum(*result.agg(F.count("*"), F.sum("n"), F.sum("total"), F.sum("top")).first())
 
 
