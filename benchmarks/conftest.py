@@ -22,12 +22,17 @@ RESULTS = Path(__file__).parent / "results"
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
+LOAD = pytest.StashKey[float | None]()
 PACKAGES = ("flinkcore", "pyarrow", "numpy", "duckdb", "polars", "pyspark")
+
+# Keys of a benchmark's extra_info that the table shows.
+NS, CPU_NS, TIMES = "ns_per_", "cpu_ns_per_", "times_faster_than_"
 
 CAVEATS = """\
 What these numbers do not say:
 
-- One machine, whose other work is not known; the best of few runs. Compare rows of one table only.
+- One machine, the best of few runs; compare rows of one table only. The load average is what else ran, and
+  the benchmarks themselves; where it is above the number of processors, believe CPU time only.
 - DuckDB, Polars and Spark's `groupBy` aggregate by key and window number. They know no watermarks, lateness
   or firings; their answer is the same here only because no bid of this log is late.
 - Flink generates its bids itself, on the fly, from a cold JVM, and drops its results; its start-up is not
@@ -43,6 +48,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write benchmarks/results/<date>-<machine>.json and .md at the end of the session",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LOAD] = _load()
+
+
+def _load() -> float | None:
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def cpu_model() -> str:
@@ -112,14 +125,15 @@ def _number(value: float | None) -> str:
 
 def _row(entry: dict[str, Any]) -> list[str]:
     extra = entry["extra_info"]
-    ns_per_unit = f"{_number(extra['ns_per_unit'])} / {extra['unit']}" if "ns_per_unit" in extra else ""
+    per = {prefix: [key for key in extra if key.startswith(prefix)] for prefix in (NS, CPU_NS, TIMES)}
     return [
         entry["name"].removeprefix("test_"),
         _number(entry["seconds"]["min"]),
         _number(entry["seconds"]["median"]),
-        ns_per_unit,
+        ", ".join(f"{_number(extra[key])} / {key.removeprefix(NS)}" for key in per[NS]),
+        ", ".join(_number(extra[key]) for key in per[CPU_NS]),
         _number(extra.get("peak_mib")),
-        ", ".join(f"{_number(ratio)} {name}" for name, ratio in extra.get("times_as_fast_as", {}).items()),
+        ", ".join(f"{_number(extra[key])} {key.removeprefix(TIMES)}" for key in per[TIMES]),
     ]
 
 
@@ -129,8 +143,8 @@ def markdown(entries: list[dict[str, Any]]) -> str:
         lines += [
             f"### {group or 'others'}",
             "",
-            "| benchmark | best s | median s | ns | peak MiB | times as fast as |",
-            "|---|---:|---:|---:|---:|---|",
+            "| benchmark | best s | median s | ns | CPU ns | peak MiB | times faster than |",
+            "|---|---:|---:|---:|---:|---:|---|",
         ]
         lines += [f"| {' | '.join(_row(entry))} |" for entry in entries if entry["group"] == group]
         lines.append("")
@@ -142,6 +156,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not entries:
         return
     ran_on, with_versions = machine(), versions()
+    load = {"before": config.stash[LOAD], "after": _load()}
     today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
     system = (
         f"{ran_on['cpu']}, {ran_on['processors']} processors, {ran_on['memory_gib']} GiB, {ran_on['system']}"
@@ -151,6 +166,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             f"# {today}, {system}",
             "",
             ", ".join(f"{name} {version}" for name, version in with_versions.items() if version),
+            "",
+            "Load average (1 minute) {before} before, {after} after.".format(**load),
             "",
             markdown(entries),
             CAVEATS,
@@ -162,7 +179,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         slug = re.sub(r"[^a-z0-9]+", "-", f"{ran_on['cpu']}-{ran_on['processors']}cpu".lower()).strip("-")
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{today}-{slug}.json"
-        content = {"date": today, "machine": ran_on, "versions": with_versions, "benchmarks": entries}
+        content = {
+            "date": today,
+            "machine": ran_on,
+            "load_average": load,
+            "versions": with_versions,
+            "benchmarks": entries,
+        }
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         path.with_suffix(".md").write_text(text, encoding="utf-8")
         terminalreporter.write_line(f"written to {path}")

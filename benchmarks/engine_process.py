@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from benchmarks.engine import Checksum, Engine, Timed
-from benchmarks.nexmark import Bids
+from benchmarks.nexmark import CACHE, Bids
 
 ENGINES = {
     "duckdb-arrow": "benchmarks.peers.duckdb_bids:open_arrow",
@@ -37,6 +37,8 @@ ENGINES = {
 ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")
 
 ROOT = Path(__file__).parents[1]
+# The repository comes last, so that an installed flinkcore is measured rather than the source tree.
+START = "import sys; sys.path.append(sys.argv[1]); from benchmarks.engine_process import main; main()"
 
 
 class Run(NamedTuple):
@@ -52,12 +54,13 @@ class EngineProcess:
     def __init__(self, name: str, bids: Bids, threads: int) -> None:
         job = json.dumps({"name": name, "bids": asdict(bids), "threads": threads})
         read_end, write_end = os.pipe()
+        CACHE.mkdir(exist_ok=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.engine_process", job, str(write_end)],
+            [sys.executable, "-c", START, str(ROOT), job, str(write_end)],
             stdin=subprocess.PIPE,
             stdout=sys.__stderr__,
             pass_fds=[write_end],
-            cwd=ROOT,
+            cwd=CACHE,
             text=True,
         )
         os.close(write_end)
@@ -109,7 +112,7 @@ def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
         print(json.dumps([seconds, *own, checksum]), file=answers, flush=True)
 
 
-if __name__ == "__main__":
-    _job = json.loads(sys.argv[1])
-    with open(int(sys.argv[2]), "w", encoding="utf-8") as _pipe:
-        serve(_job["name"], Bids(**_job["bids"]), _job["threads"], _pipe)
+def main() -> None:
+    job = json.loads(sys.argv[2])
+    with open(int(sys.argv[3]), "w", encoding="utf-8") as answers:
+        serve(job["name"], Bids(**job["bids"]), job["threads"], answers)
