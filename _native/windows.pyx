@@ -8,19 +8,13 @@ more care: it is late, opens a window, falls into a window that has fired, or a 
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memmove
 
 from flinkcore.errors import ConfigurationError, DataError
 
-from flinkcore._native.aggregates cimport (
-    Accumulators,
-    accumulators_clear_range,
-    accumulators_emit,
-    accumulators_emit_range,
-    accumulators_reserve,
-)
+from flinkcore._native.aggregates cimport Accumulators, accumulators_emit
 from flinkcore._native.arrow cimport RecordBatch
 from flinkcore._native.firings cimport (
     cursor_find,
@@ -34,6 +28,16 @@ from flinkcore._native.firings cimport (
     saturating_add,
 )
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder
+from flinkcore._native.panes cimport (
+    ENTRY_BLOCK,
+    pane_close,
+    pane_emit,
+    pane_entry,
+    pane_free,
+    pane_key,
+    pane_open,
+    pane_store_free,
+)
 
 cdef extern from *:
     """
@@ -42,161 +46,8 @@ cdef extern from *:
     void prefetch "FLINKCORE_PREFETCH"(const void* address) noexcept nogil
 
 cdef enum:
-    ENTRY_BLOCK = 256
     LOOK_AHEAD = 128
 
-
-
-cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
-    cdef void* grown = realloc(memory, bytes)
-    if grown == NULL:
-        with gil:
-            raise MemoryError(f"{bytes} bytes for window state")
-    return grown
-
-
-# ---- panes -------------------------------------------------------------------------------------------------------
-
-
-cdef void _pane_free(Pane* pane) noexcept nogil:
-    free(pane.keys)
-    free(pane.hashes)
-    free(pane.offsets)
-    free(pane.data)
-    free(pane.slots)
-    free(pane.blocks)
-    free(pane)
-
-
-cdef int _pane_resize_index(WindowState* state, Pane* pane, uint64_t n_slots) except -1 nogil:
-    cdef KeySlot* slots = <KeySlot*> calloc(n_slots, sizeof(KeySlot))
-    cdef uint64_t mask = n_slots - 1, at, code
-    cdef uint32_t k
-    if slots == NULL:
-        with gil:
-            raise MemoryError(f"{n_slots * sizeof(KeySlot)} bytes for a window's key index")
-    for k in range(pane.n_keys):
-        if state.bytes_keys:
-            code = pane.hashes[k]
-            at = code & mask
-        else:
-            code = <uint64_t> pane.keys[k]
-            at = pane.hashes[k] & mask
-        while slots[at].number:
-            at = (at + 1) & mask
-        slots[at].code = code
-        slots[at].number = k + 1
-    free(pane.slots)
-    pane.slots = slots
-    pane.mask = mask
-    return 0
-
-
-cdef int _pane_reserve_keys(WindowState* state, Pane* pane, uint32_t capacity) except -1 nogil:
-    pane.hashes = <uint64_t*> _grow(pane.hashes, capacity * sizeof(uint64_t))
-    if state.bytes_keys:
-        pane.offsets = <int64_t*> _grow(pane.offsets, (<int64_t> capacity + 1) * sizeof(int64_t))
-        pane.offsets[0] = 0
-    else:
-        pane.keys = <int64_t*> _grow(pane.keys, capacity * sizeof(int64_t))
-    pane.keys_capacity = capacity
-    return 0
-
-
-cdef int _pane_add_block(WindowState* state, Pane* pane) except -1 nogil:
-    cdef uint32_t block
-    if pane.n_blocks == pane.blocks_capacity:
-        pane.blocks = <uint32_t*> _grow(pane.blocks, (pane.blocks_capacity * 2 + 4) * sizeof(uint32_t))
-        pane.blocks_capacity = pane.blocks_capacity * 2 + 4
-    if state.n_free_blocks:
-        state.n_free_blocks -= 1
-        block = state.free_blocks[state.n_free_blocks]
-    else:
-        if state.n_blocks == UINT32_MAX // ENTRY_BLOCK:
-            with gil:
-                raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
-        if state.n_blocks == state.free_blocks_capacity:  # room to give every block back without failing
-            state.free_blocks = <uint32_t*> _grow(
-                state.free_blocks, (state.free_blocks_capacity * 2 + 64) * sizeof(uint32_t)
-            )
-            state.free_blocks_capacity = state.free_blocks_capacity * 2 + 64
-        accumulators_reserve(state.table, (state.n_blocks + 1) * ENTRY_BLOCK)
-        block = state.n_blocks
-        state.n_blocks += 1
-    pane.blocks[pane.n_blocks] = block
-    pane.n_blocks += 1
-    return 0
-
-
-cdef inline uint32_t _entry(const Pane* pane, uint32_t k) noexcept nogil:
-    return pane.blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + k % ENTRY_BLOCK
-
-
-cdef int _pane_insert(
-    WindowState* state, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at
-) except -1 nogil:
-    # Number of the new key, whose empty slot is `at`.
-    cdef uint32_t k = pane.n_keys
-    cdef int64_t length, needed
-    if (<uint64_t> k + 1) * 3 > (pane.mask + 1) * 2:
-        _pane_resize_index(state, pane, (pane.mask + 1) * 2)
-        at = keys.hashes[row] & pane.mask
-        while pane.slots[at].number:
-            at = (at + 1) & pane.mask
-    if k == pane.keys_capacity:
-        _pane_reserve_keys(state, pane, pane.keys_capacity * 2)
-    if k == pane.n_blocks * ENTRY_BLOCK:
-        _pane_add_block(state, pane)
-    pane.hashes[k] = keys.hashes[row]
-    if state.bytes_keys:
-        length = keys.offsets[row + 1] - keys.offsets[row]
-        needed = pane.offsets[k] + length
-        if needed > pane.data_capacity:
-            pane.data = <uint8_t*> _grow(pane.data, needed * 2)
-            pane.data_capacity = needed * 2
-        if length:
-            memcpy(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length)
-        pane.offsets[k + 1] = needed
-        pane.slots[at].code = keys.hashes[row]
-    else:
-        pane.keys[k] = keys.values[row]
-        pane.slots[at].code = <uint64_t> keys.values[row]
-    pane.slots[at].number = k + 1
-    pane.n_keys = k + 1
-    return k
-
-
-cdef inline int64_t _pane_key(WindowState* state, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
-    # Number of the row's key in the pane; a new key is registered.
-    cdef uint64_t at = keys.hashes[row] & pane.mask, code
-    cdef KeySlot* slot
-    cdef int64_t length
-    cdef uint32_t k
-    if not state.bytes_keys:
-        code = <uint64_t> keys.values[row]
-        while True:
-            slot = &pane.slots[at]
-            if slot.number == 0:
-                return _pane_insert(state, pane, keys, row, at)
-            if slot.code == code:
-                return slot.number - 1
-            at = (at + 1) & pane.mask
-    code = keys.hashes[row]
-    length = keys.offsets[row + 1] - keys.offsets[row]
-    while True:
-        slot = &pane.slots[at]
-        if slot.number == 0:
-            return _pane_insert(state, pane, keys, row, at)
-        if slot.code == code:
-            k = slot.number - 1
-            if pane.offsets[k + 1] - pane.offsets[k] == length and (
-                length == 0 or memcmp(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length) == 0
-            ):
-                return k
-        at = (at + 1) & pane.mask
-
-
-# ---- live windows ------------------------------------------------------------------------------------------------
 
 
 cdef inline int64_t _window_start(const WindowState* state, int64_t timestamp) noexcept nogil:
@@ -247,37 +98,23 @@ cdef void _plan_next(WindowState* state) noexcept nogil:
     state.quiet_until = state.cursor.clocks[step] if step < state.cursor.steps else INT64_MAX
 
 
-cdef int _reserve_spare(WindowState* state) except -1 nogil:
-    if state.n_spare == state.spare_capacity:
-        state.spare = <Pane**> _grow(state.spare, (state.spare_capacity * 2 + 4) * sizeof(Pane*))
-        state.spare_capacity = state.spare_capacity * 2 + 4
+cdef int _reserve_panes(WindowState* state) except -1 nogil:
+    cdef Pane** panes
+    if state.n_panes == state.panes_capacity:
+        panes = <Pane**> realloc(state.panes, (state.panes_capacity * 2 + 8) * sizeof(Pane*))
+        if panes == NULL:
+            with gil:
+                raise MemoryError("the list of live windows")
+        state.panes = panes
+        state.panes_capacity = state.panes_capacity * 2 + 8
     return 0
 
 
 cdef Pane* _open(WindowState* state, int64_t start) except NULL nogil:
     cdef Pane* pane
     cdef int64_t i
-    cdef uint64_t n_slots = 64
-    if state.n_panes == state.panes_capacity:
-        state.panes = <Pane**> _grow(state.panes, (state.panes_capacity * 2 + 8) * sizeof(Pane*))
-        state.panes_capacity = state.panes_capacity * 2 + 8
-    if state.n_spare == 0:
-        _reserve_spare(state)
-        pane = <Pane*> calloc(1, sizeof(Pane))
-        if pane == NULL:
-            with gil:
-                raise MemoryError("a window")
-        state.spare[0] = pane
-        state.n_spare = 1
-    pane = state.spare[state.n_spare - 1]
-    if pane.slots == NULL:
-        while n_slots * 2 < state.expected_keys * 3:
-            n_slots *= 2
-        _pane_reserve_keys(state, pane, 32)
-        _pane_resize_index(state, pane, n_slots)
-    state.n_spare -= 1
-    pane.start = start
-    pane.end = start + state.size
+    _reserve_panes(state)
+    pane = pane_open(&state.store, start, start + state.size)
     pane.fired = pane.end - 1 <= state.cursor.watermark
     i = _position(state, start)
     memmove(&state.panes[i + 1], &state.panes[i], (state.n_panes - i) * sizeof(Pane*))
@@ -290,12 +127,9 @@ cdef Pane* _open(WindowState* state, int64_t start) except NULL nogil:
 
 cdef int _fire(WindowState* state, Pane* pane) except -1 nogil:
     # All keys of the window, in order of registration, at the watermark now in force.
-    cdef uint32_t block, left = pane.n_keys
-    pending_flush(&state.pending, state.table)
-    for block in range(pane.n_blocks):
-        accumulators_emit_range(state.table, pane.blocks[block] * ENTRY_BLOCK, min(left, ENTRY_BLOCK))
-        left -= min(left, ENTRY_BLOCK)
-    if state.bytes_keys:
+    pending_flush(&state.pending, state.store.table)
+    pane_emit(&state.store, pane)
+    if state.store.bytes_keys:
         firings_append_bytes_keys(&state.firings, pane.data, pane.offsets, pane.n_keys)
     else:
         firings_append_int64_keys(&state.firings, pane.keys, pane.n_keys)
@@ -308,26 +142,11 @@ cdef int _fire(WindowState* state, Pane* pane) except -1 nogil:
 
 cdef int _retire_first(WindowState* state) except -1 nogil:
     cdef Pane* pane = state.panes[0]
-    cdef uint32_t block, left = pane.n_keys, n
-    _reserve_spare(state)
-    pending_flush(&state.pending, state.table)
-    for block in range(pane.n_blocks):
-        n = min(left, ENTRY_BLOCK)
-        accumulators_clear_range(state.table, pane.blocks[block] * ENTRY_BLOCK, n)
-        left -= n
-        state.free_blocks[state.n_free_blocks] = pane.blocks[block]
-        state.n_free_blocks += 1
+    pending_flush(&state.pending, state.store.table)
+    pane_close(&state.store, pane)
     state.n_panes -= 1
     state.n_fired -= 1
     memmove(&state.panes[0], &state.panes[1], state.n_panes * sizeof(Pane*))
-    state.expected_keys = pane.n_keys
-    if state.n_spare > 2 or pane.mask > 4 * <uint64_t> pane.n_keys + 64:
-        _pane_free(pane)  # what one crowded window took is not kept for ever
-        return 0
-    memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
-    pane.n_keys = pane.n_blocks = 0
-    state.spare[state.n_spare] = pane
-    state.n_spare += 1
     return 0
 
 
@@ -362,8 +181,13 @@ cdef int _advance_clock(WindowState* state, int64_t arrival) except -1 nogil:
 
 
 cdef int _add_late(WindowState* state, uint32_t row) except -1 nogil:
+    cdef uint32_t* late_rows
     if state.n_late_rows == state.late_rows_capacity:
-        state.late_rows = <uint32_t*> _grow(state.late_rows, (state.late_rows_capacity * 2 + 64) * sizeof(uint32_t))
+        late_rows = <uint32_t*> realloc(state.late_rows, (state.late_rows_capacity * 2 + 64) * sizeof(uint32_t))
+        if late_rows == NULL:
+            with gil:
+                raise MemoryError("the list of late rows")
+        state.late_rows = late_rows
         state.late_rows_capacity = state.late_rows_capacity * 2 + 64
     state.late_rows[state.n_late_rows] = row
     state.n_late_rows += 1
@@ -371,11 +195,11 @@ cdef int _add_late(WindowState* state, uint32_t row) except -1 nogil:
     return 0
 
 
-cdef int _fire_late(WindowState* state, Pane* pane, uint32_t k) except -1 nogil:
-    cdef uint32_t entry = _entry(pane, k)
-    pending_flush(&state.pending, state.table)
-    accumulators_emit(state.table, &entry, 1)
-    if state.bytes_keys:
+cdef int _fire_late(WindowState* state, Pane* pane, int64_t k) except -1 nogil:
+    cdef uint32_t entry = pane_entry(pane, k)
+    pending_flush(&state.pending, state.store.table)
+    accumulators_emit(state.store.table, &entry, 1)
+    if state.store.bytes_keys:
         firings_append_bytes_keys(&state.firings, pane.data, &pane.offsets[k], 1)
     else:
         firings_append_int64_keys(&state.firings, &pane.keys[k], 1)
@@ -399,10 +223,10 @@ cdef int _take_row(
             pane = _find(state, start)
             if pane == NULL:
                 pane = _open(state, start)
-            k = _pane_key(state, pane, keys, row)
-            pending_add(&state.pending, state.table, _entry(pane, <uint32_t> k), row)
+            k = pane_key(&state.store, pane, keys, row)
+            pending_add(&state.pending, state.store.table, pane_entry(pane, k), row)
             if pane.fired:
-                _fire_late(state, pane, <uint32_t> k)
+                _fire_late(state, pane, k)
         start -= state.slide
     if not skipped:
         state.windowed += 1
@@ -469,8 +293,8 @@ cdef int64_t _process(
         for k in range(pairs):
             pending_add(
                 &state.pending,
-                state.table,
-                _entry(panes[k], <uint32_t> _pane_key(state, panes[k], keys, taken[k])),
+                state.store.table,
+                pane_entry(panes[k], pane_key(&state.store, panes[k], keys, taken[k])),
                 taken[k],
             )
         state.windowed += j - i
@@ -483,7 +307,7 @@ cdef int64_t _process(
             _take_row(state, keys, row, timestamp, arrivals[row])
             i += 1
     state.events += i
-    pending_flush(&state.pending, state.table)
+    pending_flush(&state.pending, state.store.table)
     return i
 
 
@@ -560,8 +384,8 @@ cdef class WindowOperator:
         self.state.slide = slide
         self.state.offset = offset
         self.state.lateness = allowed_lateness
-        self.state.bytes_keys = keys.batch.kind == KEY_BYTES
-        self.state.table = accumulators.table
+        self.state.store.bytes_keys = keys.batch.kind == KEY_BYTES
+        self.state.store.table = accumulators.table
         clock_view = self._clocks
         watermark_view = self._watermarks
         self.state.cursor.steps = clock_view.shape[0]
@@ -577,12 +401,9 @@ cdef class WindowOperator:
         if self.state == NULL:
             return
         for i in range(self.state.n_panes):
-            _pane_free(self.state.panes[i])
-        for i in range(self.state.n_spare):
-            _pane_free(self.state.spare[i])
+            pane_free(self.state.panes[i])
+        pane_store_free(&self.state.store)
         free(self.state.panes)
-        free(self.state.spare)
-        free(self.state.free_blocks)
         free(self.state.late_rows)
         firings_free(&self.state.firings)
         free(self.state)
@@ -711,7 +532,7 @@ cdef class WindowOperator:
         """Assert every invariant of the state; for tests."""
         cdef WindowState* state = self.state
         cdef Pane* pane
-        cdef int64_t i, blocks = state.n_free_blocks
+        cdef int64_t i, blocks = state.store.n_free_blocks
         cdef uint32_t k
         cdef uint64_t at, numbers
         for i in range(state.n_panes):
@@ -727,6 +548,6 @@ cdef class WindowOperator:
                 numbers += pane.slots[at].number != 0
             assert numbers == pane.n_keys, "index and keys differ"
             blocks += pane.n_blocks
-        assert blocks == state.n_blocks, "an entry block was lost"
+        assert blocks == state.store.n_blocks, "an entry block was lost"
         assert state.pending.count == 0
         assert state.events == state.windowed + state.late + state.in_no_window, "an event was lost"

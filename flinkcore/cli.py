@@ -12,13 +12,13 @@ from typing import Any
 import flinkcore
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
+    FILE,
+    Aggregate,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import Aggregate, aggregate_function
-from flinkcore.datastream.transformations import FILE
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -76,7 +76,10 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
     if not match:
         raise ConfigurationError(f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)")
     name, function, columns = match.groups()
-    return name, aggregate_function(function, *[column for column in (columns or "").split(",") if column])
+    names = [column for column in (columns or "").split(",") if column]
+    if len(names) > 2:
+        raise ConfigurationError(f"{text!r} names {len(names)} columns; an aggregate reads two at most")
+    return name, Aggregate(function, *names)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -134,15 +137,12 @@ def _environment(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
         environment = StreamExecutionEnvironment.get_execution_environment()
     else:
         try:
-            from pyspark.sql import SparkSession
-
-            from flinkcore.spark import SparkExecutionEnvironment, configure_spark
+            from flinkcore.spark import SparkExecutionEnvironment, start_session
         except ModuleNotFoundError as error:
             raise ConfigurationError(
                 f'{error.name} is not installed: pip install "flinkcore[spark]", or choose --engine embedded'
             ) from None
-        builder = SparkSession.builder.master(arguments.master).appName("flinkcore")
-        environment = SparkExecutionEnvironment(configure_spark(builder).getOrCreate())
+        environment = SparkExecutionEnvironment(start_session(arguments.master, "flinkcore"))
     if arguments.parallelism is not None:
         environment.set_parallelism(arguments.parallelism)
     return environment

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
-from flinkcore.replay.event_log import Chunk
+from flinkcore.replay.chunks import Chunk
 from flinkcore.replay.event_reader import EventReader, TimedBatch
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.plan import REASON, ReplayPlan
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events
 
@@ -58,6 +58,8 @@ class MapStage:
         self._plan = plan
         self._time_plane = time_plane
         self._reader = EventReader(plan.log, plan.before, plan.data_columns())
+        tag = plan.log.on_bad_row
+        self._rejected_schema = plan.side_output_schema(tag) if isinstance(tag, OutputTag) else None
 
     def read(self, chunk: Chunk) -> Iterator[MappedEvents]:
         """Events of a chunk, batch by batch, in the order of the log.
@@ -76,9 +78,10 @@ class MapStage:
             events,
             events_read=timed.rows_read,
             filtered=timed.filtered,
-            rejected=Counter(timed.rejected),
-            rejected_rows=[timed.rejected_rows] if timed.rejected_rows is not None else [],
+            rejected=Counter(timed.rejected.counts),
         )
+        if timed.rejected.rows is not None:
+            mapped.rejected_rows.append(self._refused(timed.rejected.rows))
         for operation in self._plan.after:
             batch, kept = operation.apply(mapped.events.batch)
             if kept is None:
@@ -94,6 +97,17 @@ class MapStage:
                 )
         self._reject_null_keys(chunk, mapped)
         return mapped
+
+    def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rejected rows with the columns of their side output; null where a row was refused before a column was made."""
+        assert self._rejected_schema is not None
+        columns = [
+            rows.column(field.name)
+            if field.name in rows.schema.names and rows.schema.field(field.name).type == field.type
+            else pa.nulls(rows.num_rows, field.type)
+            for field in self._rejected_schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._rejected_schema)
 
     @staticmethod
     def _replace_batch(events: Events, batch: pa.RecordBatch) -> Events:
@@ -122,5 +136,5 @@ class MapStage:
         mapped.rejected[reason] += len(null_rows)
         if isinstance(policy, OutputTag):
             refused = mapped.events.batch.take(pa.array(null_rows))
-            mapped.rejected_rows.append(refused.append_column("reason", pa.array([reason] * len(null_rows))))
+            mapped.rejected_rows.append(self._refused(refused.append_column(REASON, pa.array([reason] * len(null_rows)))))
         mapped.events = mapped.events.take(np.flatnonzero(valid).astype(np.uint32))

@@ -1,0 +1,187 @@
+"""The keys of live windows: each window has a hash table of its own, over entries that are shared out in blocks."""
+
+from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+
+from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_emit_range, accumulators_reserve
+from flinkcore._native.keys cimport KeyBatch
+
+
+cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
+    cdef void* grown = realloc(memory, bytes)
+    if grown == NULL:
+        with gil:
+            raise MemoryError(f"{bytes} bytes for the keys of windows")
+    return grown
+
+
+cdef void pane_free(Pane* pane) noexcept nogil:
+    free(pane.keys)
+    free(pane.hashes)
+    free(pane.offsets)
+    free(pane.data)
+    free(pane.slots)
+    free(pane.blocks)
+    free(pane)
+
+
+cdef int _pane_resize_index(PaneStore* store, Pane* pane, uint64_t n_slots) except -1 nogil:
+    cdef KeySlot* slots = <KeySlot*> calloc(n_slots, sizeof(KeySlot))
+    cdef uint64_t mask = n_slots - 1, at, code
+    cdef uint32_t k
+    if slots == NULL:
+        with gil:
+            raise MemoryError(f"{n_slots * sizeof(KeySlot)} bytes for a window's key index")
+    for k in range(pane.n_keys):
+        if store.bytes_keys:
+            code = pane.hashes[k]
+            at = code & mask
+        else:
+            code = <uint64_t> pane.keys[k]
+            at = pane.hashes[k] & mask
+        while slots[at].number:
+            at = (at + 1) & mask
+        slots[at].code = code
+        slots[at].number = k + 1
+    free(pane.slots)
+    pane.slots = slots
+    pane.mask = mask
+    return 0
+
+
+cdef int _pane_reserve_keys(PaneStore* store, Pane* pane, uint32_t capacity) except -1 nogil:
+    pane.hashes = <uint64_t*> _grow(pane.hashes, capacity * sizeof(uint64_t))
+    if store.bytes_keys:
+        pane.offsets = <int64_t*> _grow(pane.offsets, (<int64_t> capacity + 1) * sizeof(int64_t))
+        pane.offsets[0] = 0
+    else:
+        pane.keys = <int64_t*> _grow(pane.keys, capacity * sizeof(int64_t))
+    pane.keys_capacity = capacity
+    return 0
+
+
+cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
+    cdef uint32_t block
+    if pane.n_blocks == pane.blocks_capacity:
+        pane.blocks = <uint32_t*> _grow(pane.blocks, (pane.blocks_capacity * 2 + 4) * sizeof(uint32_t))
+        pane.blocks_capacity = pane.blocks_capacity * 2 + 4
+    if store.n_free_blocks:
+        store.n_free_blocks -= 1
+        block = store.free_blocks[store.n_free_blocks]
+    else:
+        if store.n_blocks == UINT32_MAX // ENTRY_BLOCK:
+            with gil:
+                raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
+        if store.n_blocks == store.free_blocks_capacity:  # room to give every block back without failing
+            store.free_blocks = <uint32_t*> _grow(
+                store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t)
+            )
+            store.free_blocks_capacity = store.free_blocks_capacity * 2 + 64
+        accumulators_reserve(store.table, (store.n_blocks + 1) * ENTRY_BLOCK)
+        block = store.n_blocks
+        store.n_blocks += 1
+    pane.blocks[pane.n_blocks] = block
+    pane.n_blocks += 1
+    return 0
+
+
+cdef int64_t pane_insert(
+    PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at
+) except -1 nogil:
+    # Number of the new key, whose empty slot is `at`.
+    cdef uint32_t k = pane.n_keys
+    cdef int64_t length, needed
+    if (<uint64_t> k + 1) * 3 > (pane.mask + 1) * 2:
+        _pane_resize_index(store, pane, (pane.mask + 1) * 2)
+        at = keys.hashes[row] & pane.mask
+        while pane.slots[at].number:
+            at = (at + 1) & pane.mask
+    if k == pane.keys_capacity:
+        _pane_reserve_keys(store, pane, pane.keys_capacity * 2)
+    if k == pane.n_blocks * ENTRY_BLOCK:
+        _pane_add_block(store, pane)
+    pane.hashes[k] = keys.hashes[row]
+    if store.bytes_keys:
+        length = keys.offsets[row + 1] - keys.offsets[row]
+        needed = pane.offsets[k] + length
+        if needed > pane.data_capacity:
+            pane.data = <uint8_t*> _grow(pane.data, needed * 2)
+            pane.data_capacity = needed * 2
+        if length:
+            memcpy(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length)
+        pane.offsets[k + 1] = needed
+        pane.slots[at].code = keys.hashes[row]
+    else:
+        pane.keys[k] = keys.values[row]
+        pane.slots[at].code = <uint64_t> keys.values[row]
+    pane.slots[at].number = k + 1
+    pane.n_keys = k + 1
+    return k
+
+
+cdef int _reserve_spare(PaneStore* store) except -1 nogil:
+    if store.n_spare == store.spare_capacity:
+        store.spare = <Pane**> _grow(store.spare, (store.spare_capacity * 2 + 4) * sizeof(Pane*))
+        store.spare_capacity = store.spare_capacity * 2 + 4
+    return 0
+
+
+cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil:
+    cdef Pane* pane
+    cdef uint64_t n_slots = 64
+    if store.n_spare == 0:
+        _reserve_spare(store)
+        pane = <Pane*> calloc(1, sizeof(Pane))
+        if pane == NULL:
+            with gil:
+                raise MemoryError("a window")
+        store.spare[0] = pane
+        store.n_spare = 1
+    pane = store.spare[store.n_spare - 1]
+    if pane.slots == NULL:
+        while n_slots * 2 < store.expected_keys * 3:
+            n_slots *= 2
+        _pane_reserve_keys(store, pane, 32)
+        _pane_resize_index(store, pane, n_slots)
+    store.n_spare -= 1
+    pane.start = start
+    pane.end = end
+    return pane
+
+
+cdef int pane_emit(PaneStore* store, const Pane* pane) except -1 nogil:
+    cdef uint32_t block, left = pane.n_keys, n
+    for block in range(pane.n_blocks):
+        n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
+        accumulators_emit_range(store.table, pane.blocks[block] * ENTRY_BLOCK, n)
+        left -= n
+    return 0
+
+
+cdef int pane_close(PaneStore* store, Pane* pane) except -1 nogil:
+    cdef uint32_t block, left = pane.n_keys, n
+    _reserve_spare(store)
+    for block in range(pane.n_blocks):
+        n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
+        accumulators_clear_range(store.table, pane.blocks[block] * ENTRY_BLOCK, n)
+        left -= n
+        store.free_blocks[store.n_free_blocks] = pane.blocks[block]
+        store.n_free_blocks += 1
+    store.expected_keys = pane.n_keys
+    if store.n_spare > 2 or pane.mask > 4 * <uint64_t> pane.n_keys + 64:
+        pane_free(pane)  # what one crowded window took is not kept for ever
+        return 0
+    memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
+    pane.n_keys = pane.n_blocks = 0
+    store.spare[store.n_spare] = pane
+    store.n_spare += 1
+    return 0
+
+
+cdef void pane_store_free(PaneStore* store) noexcept nogil:
+    cdef int64_t i
+    for i in range(store.n_spare):
+        pane_free(store.spare[i])
+    free(store.spare)
+    free(store.free_blocks)

@@ -1,0 +1,113 @@
+"""Runs each engine in a process of its own: its memory, thread pools and JVM are no other engine's.
+
+`threads` is what the engine is told to use. Engines without a JVM are also pinned to so many processors, so
+that one thread means one; a JVM needs others for its compiler and collector, and is not pinned.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from benchmarks.engine import Checksum, Engine, Timed
+from benchmarks.nexmark import Bids
+
+ENGINES = {
+    "duckdb-arrow": "benchmarks.peers.duckdb_bids:open_arrow",
+    "duckdb-parquet": "benchmarks.peers.duckdb_bids:open_parquet",
+    "polars-arrow": "benchmarks.peers.polars_bids:open_arrow",
+    "polars-parquet": "benchmarks.peers.polars_bids:open_parquet",
+    "spark-counted": "benchmarks.peers.spark_bids:open_counted",
+    "spark-written": "benchmarks.peers.spark_bids:open_written",
+    "flink-generated": "benchmarks.peers.flink_bids:open_tumbling",
+    "flinkcore-arrow": "benchmarks.flinkcore_bids:open_arrow",
+    "flinkcore-parquet": "benchmarks.flinkcore_bids:open_parquet",
+    "flinkcore-streamed": "benchmarks.flinkcore_bids:open_streamed",
+    "flinkcore-spark-counted": "benchmarks.flinkcore_bids:open_spark_counted",
+    "flinkcore-spark-written": "benchmarks.flinkcore_bids:open_spark_written",
+}
+ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")
+
+ROOT = Path(__file__).parents[1]
+
+
+class Run(NamedTuple):
+    """One run of the job; CPU time and peak memory are of the engine's process without its children."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    checksum: Checksum
+
+
+class EngineProcess:
+    def __init__(self, name: str, bids: Bids, threads: int) -> None:
+        job = json.dumps({"name": name, "bids": asdict(bids), "threads": threads})
+        read_end, write_end = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.engine_process", job, str(write_end)],
+            stdin=subprocess.PIPE,
+            stdout=sys.__stderr__,
+            pass_fds=[write_end],
+            cwd=ROOT,
+            text=True,
+        )
+        os.close(write_end)
+        self._answers = os.fdopen(read_end, encoding="utf-8")
+        self._name = name
+        self._answer()
+
+    def run(self) -> Run:
+        assert self._process.stdin is not None
+        self._process.stdin.write("run\n")
+        self._process.stdin.flush()
+        *measured, checksum = self._answer()
+        return Run(*measured, Checksum(*checksum))
+
+    def _answer(self) -> Any:
+        line = self._answers.readline()
+        if not line:
+            raise RuntimeError(f"{self._name} ended with status {self._process.wait()}; its stderr says why")
+        return json.loads(line)
+
+    def __enter__(self) -> EngineProcess:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._answers.close()
+
+
+def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
+    """Open the engine, say so, then run it once for each line of standard input."""
+    if not name.startswith(ON_A_JVM) and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    module, _, function = ENGINES[name].partition(":")
+    engine: Engine = getattr(importlib.import_module(module), function)(bids, threads)
+    print("null", file=answers, flush=True)
+    for _ in sys.stdin:
+        cpu, wall = time.process_time(), time.perf_counter()
+        answer = engine()
+        seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
+        peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        if isinstance(answer, Timed):
+            seconds, answer = answer
+        checksum = answer if isinstance(answer, Checksum) else Checksum.of(answer)
+        del answer
+        print(json.dumps([seconds, cpu_seconds, peak_bytes, checksum]), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _job = json.loads(sys.argv[1])
+    with open(int(sys.argv[2]), "w", encoding="utf-8") as _pipe:
+        serve(_job["name"], Bids(**_job["bids"]), _job["threads"], _pipe)

@@ -1,0 +1,74 @@
+"""flinkcore doing the windowed bids job: with watermarks, lateness and firings, as Flink does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.parquet as pq
+from flinkcore.datastream.aggregates import count, max_, sum_
+
+from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine
+from benchmarks.nexmark import Bids
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+
+
+def _windows(env: Any, log: Any, bids: Bids) -> Any:
+    out_of_orderness = Duration.of_seconds(bids.disorder_seconds)
+    return (
+        env.from_event_log(
+            log, timestamp="date_time", rate=bids.bids_per_second, arrival_start_ms=bids.base_ms
+        )
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_bounded_out_of_orderness(out_of_orderness))
+        .key_by(KEY)
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .aggregate(n=count(), total=sum_("price"), top=max_("price"))
+    )
+
+
+def _embedded(threads: int) -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(threads)
+
+
+def open_arrow(bids: Bids, threads: int) -> Engine:
+    table = pq.read_table(bids.parquet(), columns=[KEY, "price", "date_time"])
+    return lambda: _windows(_embedded(threads), table, bids).to_arrow()
+
+
+def open_parquet(bids: Bids, threads: int) -> Engine:
+    path = bids.parquet()
+    return lambda: _windows(_embedded(threads), path, bids).to_arrow()
+
+
+def open_streamed(bids: Bids, threads: int) -> Engine:
+    """From Parquet, each result batch dropped once it is summed: what is left in memory is open state."""
+    path = bids.parquet()
+
+    def run() -> Checksum:
+        total = Checksum(0, 0, 0, 0)
+        for batch in _windows(_embedded(threads), path, bids).to_batches():
+            total = total.plus(Checksum.of(batch))
+        return total
+
+    return run
+
+
+def _spark(threads: int) -> Any:
+    from benchmarks.peers.spark_bids import session
+    from flinkcore.spark import SparkExecutionEnvironment
+
+    return SparkExecutionEnvironment(session(threads))
+
+
+def open_spark_counted(bids: Bids, threads: int) -> Engine:
+    from benchmarks.peers.spark_bids import checksum
+
+    path, env = bids.parquet(), _spark(threads)
+    return lambda: checksum(_windows(env, path, bids).to_dataframe())
+
+
+def open_spark_written(bids: Bids, threads: int) -> Engine:
+    from benchmarks.peers.spark_bids import timed_write
+
+    path, env = bids.parquet(), _spark(threads)
+    return timed_write(lambda out: _windows(env, path, bids).write_parquet(out))

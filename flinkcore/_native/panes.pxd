@@ -1,0 +1,92 @@
+# The keys of live windows: each window has a hash table of its own, over entries that are shared out in blocks.
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from flinkcore._native.aggregates cimport AccumulatorTable
+from flinkcore._native.keys cimport KeyBatch
+
+
+cdef enum:
+    ENTRY_BLOCK = 256
+
+
+cdef struct KeySlot:
+    # `code` is the key itself (KEY_INT64) or its whole hash (KEY_BYTES).
+    uint64_t code
+    uint32_t number  # the key's number in its pane, plus one; 0: empty slot
+
+
+cdef struct Pane:
+    # One live window: its keys in order of registration, and an open-addressing index over them.
+    int64_t start
+    int64_t end
+    bint fired
+    uint32_t n_keys
+    uint32_t keys_capacity
+    int64_t* keys        # KEY_INT64: (n_keys,)
+    uint64_t* hashes     # KEY_BYTES: (n_keys,)
+    int64_t* offsets     # KEY_BYTES: (n_keys + 1,) into data
+    uint8_t* data
+    int64_t data_capacity
+    KeySlot* slots
+    uint64_t mask
+    uint32_t* blocks     # block numbers; key k has the entry blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + k % ENTRY_BLOCK
+    uint32_t n_blocks
+    uint32_t blocks_capacity
+
+
+cdef struct PaneStore:
+    # Hands out blocks of accumulator entries, and keeps the memory of closed windows for the next ones.
+    bint bytes_keys
+    AccumulatorTable* table
+    Pane** spare
+    int64_t n_spare
+    int64_t spare_capacity
+    uint64_t expected_keys
+    uint32_t* free_blocks
+    int64_t n_free_blocks
+    int64_t free_blocks_capacity
+    uint32_t n_blocks
+
+
+cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
+# Appends the results of all keys, in order of registration, to the accumulators' output.
+cdef int pane_emit(PaneStore* store, const Pane* pane) except -1 nogil
+cdef int pane_close(PaneStore* store, Pane* pane) except -1 nogil
+cdef void pane_free(Pane* pane) noexcept nogil
+cdef void pane_store_free(PaneStore* store) noexcept nogil
+# Number of the row's new key, whose place in the index is the empty slot `at`.
+cdef int64_t pane_insert(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil
+
+
+cdef inline uint32_t pane_entry(const Pane* pane, int64_t k) noexcept nogil:
+    return pane.blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + <uint32_t> (k % ENTRY_BLOCK)
+
+
+cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
+    # Number of the row's key in the window; a new key is registered.
+    cdef uint64_t at = keys.hashes[row] & pane.mask, code
+    cdef KeySlot* slot
+    cdef int64_t length, k
+    if not store.bytes_keys:
+        code = <uint64_t> keys.values[row]
+        while True:
+            slot = &pane.slots[at]
+            if slot.number == 0:
+                return pane_insert(store, pane, keys, row, at)
+            if slot.code == code:
+                return <int64_t> slot.number - 1
+            at = (at + 1) & pane.mask
+    code = keys.hashes[row]
+    length = keys.offsets[row + 1] - keys.offsets[row]
+    while True:
+        slot = &pane.slots[at]
+        if slot.number == 0:
+            return pane_insert(store, pane, keys, row, at)
+        if slot.code == code:
+            k = <int64_t> slot.number - 1
+            if pane.offsets[k + 1] - pane.offsets[k] == length and (
+                length == 0 or memcmp(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length) == 0
+            ):
+                return k
+        at = (at + 1) & pane.mask

@@ -1,0 +1,1 @@
+"""The keys of live windows at C level; nothing here for Python."""

@@ -1,0 +1,20 @@
+"""Where the splits of an event log come from, if not from a column."""
+
+from enum import Enum
+from typing import Final
+
+
+class SplitOrigin(Enum):
+    """Where splits come from, if not from a column."""
+
+    FILE = "each file is a split"
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.value
+
+
+FILE: Final = SplitOrigin.FILE
+"""``split=FILE``: each file is a split, and its name the split's value."""

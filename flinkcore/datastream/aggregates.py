@@ -1,0 +1,140 @@
+"""Aggregates over the rows of a window, by column name; as in SQL, nulls are no values."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from flinkcore.errors import ConfigurationError
+
+FUNCTIONS: Final = (
+    "count",
+    "sum",
+    "min",
+    "max",
+    "mean",
+    "first",
+    "last",
+    "min_by",
+    "max_by",
+    "count_distinct",
+    "collect",
+)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate of a window: a function over a column.
+
+    Attributes
+    ----------
+    function : str
+        One of :data:`FUNCTIONS`.
+    column : str or None
+        Column that the result is made from; None only for a count of rows.
+    by : str or None
+        Column that ``min_by`` and ``max_by`` compare.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such function, or a column is missing, superfluous or not a name.
+    """
+
+    function: str
+    column: str | None = None
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise ConfigurationError(
+                f"no aggregate is named {self.function!r}; there is {', '.join(FUNCTIONS)}"
+            )
+        compares = self.function in ("min_by", "max_by")
+        if self.by is not None and not compares:
+            raise ConfigurationError(f"{self.function}() compares no column: leave out by={self.by!r}")
+        needed = [self.column] if self.column is not None or self.function != "count" else []
+        for name in [*needed, self.by] if compares else needed:
+            if not isinstance(name, str) or not name:
+                raise ConfigurationError(
+                    f"{self.function}() takes the name of a column, not {name!r}; compute an expression "
+                    "first: with_columns(name=expression)"
+                )
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that this aggregate reads."""
+        return frozenset(name for name in (self.column, self.by) if name is not None)
+
+    def __str__(self) -> str:
+        by = f" by {self.by}" if self.by is not None else ""
+        return f"{self.function}({self.column or ''}{by})"
+
+
+def count(column: str | None = None) -> Aggregate:
+    """Return the number of rows (int64), or of rows where the column is not null."""
+    return Aggregate("count", column)
+
+
+def sum_(column: str) -> Aggregate:
+    """Return the sum of a numeric column; null if no value was seen."""
+    return Aggregate("sum", column)
+
+
+def min_(column: str) -> Aggregate:
+    """Return the smallest value of a column; null if no value was seen."""
+    return Aggregate("min", column)
+
+
+def max_(column: str) -> Aggregate:
+    """Return the largest value of a column; null if no value was seen."""
+    return Aggregate("max", column)
+
+
+def mean(column: str) -> Aggregate:
+    """Return the mean of a numeric column (float64); null if no value was seen."""
+    return Aggregate("mean", column)
+
+
+def first(column: str) -> Aggregate:
+    """Return the column's value in the first element to arrive."""
+    return Aggregate("first", column)
+
+
+def last(column: str) -> Aggregate:
+    """Return the column's value in the last element to arrive."""
+    return Aggregate("last", column)
+
+
+def min_by(column: str, *, by: str) -> Aggregate:
+    """Return the column's value in the element where ``by`` is smallest; the first to arrive wins a tie."""
+    return Aggregate("min_by", column, by)
+
+
+def max_by(column: str, *, by: str) -> Aggregate:
+    """Return the column's value in the element where ``by`` is largest; the first to arrive wins a tie."""
+    return Aggregate("max_by", column, by)
+
+
+def count_distinct(column: str) -> Aggregate:
+    """Return the exact number of different values of a column (int64)."""
+    return Aggregate("count_distinct", column)
+
+
+def collect(column: str) -> Aggregate:
+    """Return the column's values in order of arrival, as a list."""
+    return Aggregate("collect", column)
+
+
+__all__ = [
+    "Aggregate",
+    "collect",
+    "count",
+    "count_distinct",
+    "first",
+    "last",
+    "max_",
+    "max_by",
+    "mean",
+    "min_",
+    "min_by",
+    "sum_",
+]

@@ -1,0 +1,510 @@
+"""Streams: names for what a job computes, and the calls that run it."""
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
+
+from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.pipeline_executor import OutputStream, ProgressListener, ReplayResult
+from flinkcore.datastream.transformations import (
+    FilterTransformation,
+    PartitionTransformation,
+    SelectTransformation,
+    StreamGraph,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    WindowTransformation,
+    WithColumnsTransformation,
+)
+from flinkcore.datastream.window import WindowAssigner
+from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "watermark")
+"""Columns of every window result beside the keys and the aggregates."""
+
+
+class DataStream:
+    """A stream of rows with named columns; each call returns a new stream, and nothing runs yet.
+
+    Each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
+    :meth:`to_dataframe` runs the job. Several outputs of one run are had from :meth:`execute`'s result.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.DataStream``. Streams are made by a :class:`StreamExecutionEnvironment`.
+    """
+
+    def __init__(self, environment: "StreamExecutionEnvironment", transformation: Transformation) -> None:
+        self._environment = environment
+        self._transformation = transformation
+
+    def get_execution_environment(self) -> "StreamExecutionEnvironment":
+        """Return the environment that this stream belongs to."""
+        return self._environment
+
+    def filter(self, predicate: Expression) -> "DataStream":
+        """Return the rows for which a predicate is true.
+
+        Parameters
+        ----------
+        predicate : pyarrow.compute.Expression
+            Boolean; rows for which it is null are left out, as SQL does. Rows that are left out before
+            :meth:`assign_timestamps_and_watermarks` do not move the watermark.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not an expression. SQL text is not taken: what it means would depend on a dialect,
+            whereas an expression means the same wherever the job runs, and runs on whole columns.
+
+        Examples
+        --------
+        >>> import pyarrow.compute as pc
+        >>> dear = (pc.field("price") > 100) & pc.field("country").isin(["DE", "FR"])
+        >>> stream.filter(dear)  # doctest: +SKIP
+        """
+        _require_expression(predicate, "filter")
+        return DataStream(self._environment, FilterTransformation(self._transformation, predicate))
+
+    def select(self, *names: str, **expressions: Expression) -> "DataStream":
+        """Return a stream with these columns only.
+
+        Parameters
+        ----------
+        *names : str
+            Columns to keep.
+        **expressions : pyarrow.compute.Expression
+            Further columns, computed from those of this stream.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no column, one is given twice, or an expression is something else.
+        """
+        for name in names:
+            if not isinstance(name, str):
+                raise ConfigurationError(
+                    f"select takes names of columns, not {name!r}; computed ones need a name: select(x=...)"
+                )
+        for name, expression in expressions.items():
+            _require_expression(expression, f"select({name}=...)")
+        columns = (*names, *expressions)
+        if not columns:
+            raise ConfigurationError("select needs at least one column")
+        _refuse_repeated(columns, "select")
+        return DataStream(
+            self._environment,
+            SelectTransformation(self._transformation, names, tuple(expressions.items())),
+        )
+
+    def with_columns(self, **expressions: Expression) -> "DataStream":
+        """Return this stream with computed columns.
+
+        Parameters
+        ----------
+        **expressions : pyarrow.compute.Expression
+            New columns, or replacements of columns of the same name; all are computed from the columns of
+            this stream, none from another one's result.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none, or one is not an expression.
+        """
+        if not expressions:
+            raise ConfigurationError("with_columns needs at least one column: with_columns(name=expression)")
+        for name, expression in expressions.items():
+            _require_expression(expression, f"with_columns({name}=...)")
+        return DataStream(
+            self._environment, WithColumnsTransformation(self._transformation, tuple(expressions.items()))
+        )
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> "DataStream":
+        """Return this stream with event time and, for each split of the log, watermarks.
+
+        Parameters
+        ----------
+        watermark_strategy : WatermarkStrategy
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a strategy.
+
+        Notes
+        -----
+        Flink's ``TimestampsAndWatermarksOperator`` on each split, merged by a ``StatusWatermarkValve``.
+        """
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise ConfigurationError(
+                "assign_timestamps_and_watermarks takes a strategy such as WatermarkStrategy."
+                f"for_bounded_out_of_orderness(Duration.of_seconds(4)), not {watermark_strategy!r}"
+            )
+        return DataStream(
+            self._environment,
+            TimestampsAndWatermarksTransformation(self._transformation, watermark_strategy),
+        )
+
+    def key_by(self, *columns: str) -> "KeyedStream":
+        """Return this stream partitioned by key.
+
+        Parameters
+        ----------
+        *columns : str
+            Columns that make up the key.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no column, one is given twice, or one is not a name.
+
+        Notes
+        -----
+        The columnar counterpart of ``DataStream.key_by``: columns instead of a key selector function.
+        """
+        if not columns:
+            raise ConfigurationError("key_by needs at least one column: key_by('user')")
+        for name in columns:
+            if not isinstance(name, str) or not name:
+                raise ConfigurationError(
+                    f"key_by takes names of columns, not {name!r}; compute a key first: "
+                    "with_columns(key=expression).key_by('key')"
+                )
+        _refuse_repeated(columns, "key_by")
+        return KeyedStream(self, columns)
+
+    def execute(self, progress: ProgressListener | None = None) -> ReplayResult:
+        """Return the result of the job that leads to this stream: rows, side outputs and report.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called now and then with how far the job has come.
+
+        Returns
+        -------
+        ReplayResult
+            The executor's; it may put off running until rows are asked for.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has no meaning, before anything is read.
+        SchemaError
+            If a column is missing or of an unsupported type.
+        DataError, SourceError
+            If a row or a file cannot be read.
+        """
+        graph = StreamGraph(self._transformation)
+        return self._environment.executor.execute(graph, self._environment.get_config(), progress)
+
+    def to_arrow(self) -> Any:
+        """Run the job and return its rows as a ``pyarrow.Table``."""
+        return self.execute().to_arrow()
+
+    def to_batches(self) -> Iterator[Any]:
+        """Run the job and yield its rows as ``pyarrow.RecordBatch``, as they are made."""
+        return self.execute().to_batches()
+
+    def to_dataframe(self) -> Any:
+        """Run the job and return its rows as a Spark DataFrame.
+
+        Raises
+        ------
+        ConfigurationError
+            If this environment does not run on Spark.
+        """
+        self._require_dataframes()
+        return self.execute().to_dataframe()
+
+    def write_parquet(
+        self,
+        path: str | PathLike[str],
+        side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
+    ) -> Any:
+        """Run the job and let the workers write its rows as Parquet files.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Directory for the rows of this stream.
+        side_outputs : mapping of OutputTag to path, optional
+            Directories for side outputs of the job.
+
+        Returns
+        -------
+        ReplayReport
+            What became of every event.
+
+        Raises
+        ------
+        ConfigurationError
+            If a tag is not one of the job's.
+        """
+        side_outputs = {} if side_outputs is None else side_outputs
+        for output_tag in side_outputs:
+            self._require_side_output(output_tag)
+        return self.execute().write_parquet(path, side_outputs)
+
+    def get_side_output(self, output_tag: OutputTag) -> "SideOutputStream":
+        """Return a side output of the job that leads to this stream: late rows, or rejected ones.
+
+        Parameters
+        ----------
+        output_tag : OutputTag
+            The tag given to ``side_output_late_data`` or ``from_event_log``; matched by its id.
+
+        Raises
+        ------
+        ConfigurationError
+            If no operator of the job has this tag (Flink gives an empty stream).
+        """
+        self._require_side_output(output_tag)
+        return SideOutputStream(self, output_tag)
+
+    def explain(self) -> str:
+        """Return the steps of the job as text, one per line, each with the path that it takes."""
+        config = self._environment.get_config()
+        parallelism = config.get_parallelism()
+        head = (
+            f"{self._environment.executor.name} replay, "
+            f"parallelism {'of the executor' if parallelism == config.PARALLELISM_DEFAULT else parallelism}, "
+            f"{config.get_max_parallelism()} key groups, "
+            f"watermarks every {config.get_auto_watermark_interval()} ms"
+        )
+        steps = self._transformation.in_order()
+        return "\n".join(
+            [head, *(f"{number:>3}. [{step.path}] {step}" for number, step in enumerate(steps, start=1))]
+        )
+
+    def _require_side_output(self, output_tag: OutputTag) -> None:
+        if not isinstance(output_tag, OutputTag):
+            raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
+        tags = [tag for step in self._transformation.in_order() for tag in step.side_outputs()]
+        if output_tag not in tags:
+            known = ", ".join(tag.tag_id for tag in tags) or "none"
+            raise ConfigurationError(
+                f"no side output is named {output_tag.tag_id!r}; this job has: {known}. Name one with "
+                "side_output_late_data(tag), or from_event_log(..., on_bad_row=tag)"
+            )
+
+    def _require_dataframes(self) -> None:
+        executor = self._environment.executor
+        if not executor.makes_dataframes:
+            raise ConfigurationError(
+                f"to_dataframe needs Spark, but this job runs {executor.name}: start from a "
+                "SparkExecutionEnvironment (flinkcore.spark), or take to_arrow() or write_parquet(path)"
+            )
+
+
+class SideOutputStream:
+    """A side output of a job; each terminal call runs the job.
+
+    To run it once for several outputs, take them from :meth:`DataStream.execute`'s result.
+    """
+
+    def __init__(self, main: DataStream, output_tag: OutputTag) -> None:
+        self._main = main
+        self._output_tag = output_tag
+
+    def execute(self) -> OutputStream:
+        """Run the job and return the rows of this side output."""
+        return self._main.execute().get_side_output(self._output_tag)
+
+    def to_arrow(self) -> Any:
+        """Run the job and return the rows of this side output as a ``pyarrow.Table``."""
+        return self.execute().to_arrow()
+
+    def to_batches(self) -> Iterator[Any]:
+        """Run the job and yield the rows of this side output as ``pyarrow.RecordBatch``."""
+        return self.execute().to_batches()
+
+    def to_dataframe(self) -> Any:
+        """Run the job and return the rows of this side output as a Spark DataFrame.
+
+        Raises
+        ------
+        ConfigurationError
+            If this environment does not run on Spark.
+        """
+        self._main._require_dataframes()
+        return self.execute().to_dataframe()
+
+
+class KeyedStream(DataStream):
+    """A stream partitioned by key.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.KeyedStream``: calls inherited from :class:`DataStream` apply to the stream
+    before it was keyed.
+    """
+
+    def __init__(self, stream: DataStream, key_columns: tuple[str, ...]) -> None:
+        super().__init__(stream._environment, stream._transformation)
+        self._key_columns = key_columns
+
+    def window(self, window_assigner: WindowAssigner) -> "WindowedStream":
+        """Return this stream cut into windows.
+
+        Parameters
+        ----------
+        window_assigner : WindowAssigner
+            From :mod:`flinkcore.datastream.window`.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a window assigner.
+        """
+        if not isinstance(window_assigner, WindowAssigner):
+            raise ConfigurationError(
+                "window takes an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), "
+                f"not {window_assigner!r}"
+            )
+        return WindowedStream(self, window_assigner)
+
+
+class WindowedStream:
+    """A keyed stream cut into windows, to be aggregated.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.WindowedStream``. Windows fire by the default event-time trigger. Deliberate
+    difference: each call returns a new object and leaves the old one as it was.
+    """
+
+    def __init__(
+        self,
+        stream: KeyedStream,
+        window_assigner: WindowAssigner,
+        allowed_lateness_ms: int = 0,
+        late_tag: OutputTag | None = None,
+    ) -> None:
+        self._stream = stream
+        self._window_assigner = window_assigner
+        self._allowed_lateness_ms = allowed_lateness_ms
+        self._late_tag = late_tag
+
+    def allowed_lateness(self, time_ms: int | Time | Duration) -> "WindowedStream":
+        """Return this with windows that stay open for late rows.
+
+        Parameters
+        ----------
+        time_ms : int, Time or Duration
+            Not negative; a number is milliseconds. A row that comes into a fired window fires it again, at
+            once.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is negative.
+        """
+        lateness_ms = interval_or_ms(time_ms, "allowed_lateness")
+        if lateness_ms < 0:
+            raise ConfigurationError(f"allowed_lateness cannot be negative, it is {lateness_ms} ms")
+        return WindowedStream(self._stream, self._window_assigner, lateness_ms, self._late_tag)
+
+    def side_output_late_data(self, output_tag: OutputTag) -> "WindowedStream":
+        """Return this with rows that are too late for all their windows sent to a side output.
+
+        Parameters
+        ----------
+        output_tag : OutputTag
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not an output tag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise ConfigurationError(
+                f"side_output_late_data takes an OutputTag, such as OutputTag('late'), not {output_tag!r}"
+            )
+        return WindowedStream(self._stream, self._window_assigner, self._allowed_lateness_ms, output_tag)
+
+    def aggregate(self, **aggregates: Aggregate) -> DataStream:
+        """Return a stream with one row per firing of a window.
+
+        Parameters
+        ----------
+        **aggregates : Aggregate
+            Output columns, from :mod:`flinkcore.datastream.aggregates`.
+
+        Returns
+        -------
+        DataStream
+            Columns: the keys, ``window_start``, ``window_end``, the aggregates in the order given,
+            ``late_firing`` (bool: fired by a late row) and ``watermark`` (int64 ms: in force at the firing).
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no aggregate, one is something else, or its name is taken by another output column.
+
+        Examples
+        --------
+        >>> from flinkcore.datastream.aggregates import count, sum_
+        >>> windowed.aggregate(clicks=count(), spent=sum_("price"))  # doctest: +SKIP
+        """
+        if not aggregates:
+            raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
+        keys = self._stream._key_columns
+        for key in keys:
+            if key in WINDOW_RESULT_COLUMNS:
+                raise ConfigurationError(
+                    f"the key column {key!r} has the name of a result column; rename it before key_by, with "
+                    f"with_columns(new_name=pyarrow.compute.field({key!r}))"
+                )
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise ConfigurationError(
+                    f"aggregate({name}=...) takes an aggregate such as count() or sum_('price'), "
+                    f"not {aggregate!r}"
+                )
+            if name in keys or name in WINDOW_RESULT_COLUMNS:
+                raise ConfigurationError(
+                    f"an aggregate cannot be named {name!r}: results already have the columns "
+                    f"{', '.join((*keys, *WINDOW_RESULT_COLUMNS))}"
+                )
+        keyed = PartitionTransformation(self._stream._transformation, keys)
+        return DataStream(
+            self._stream._environment,
+            WindowTransformation(
+                keyed,
+                self._window_assigner,
+                self._allowed_lateness_ms,
+                self._late_tag,
+                tuple(aggregates.items()),
+            ),
+        )
+
+
+def _require_expression(value: object, call: str) -> None:
+    if is_expression(value):
+        return
+    if isinstance(value, str):
+        hint = (
+            "text is neither read as SQL nor as the name of a column; a column is pyarrow.compute.field(name)"
+        )
+    elif callable(value):
+        hint = "a Python function, called for each row, is not supported"
+    else:
+        hint = "a constant is pyarrow.compute.scalar(value)"
+    raise ConfigurationError(
+        f"{call} takes a pyarrow expression, such as pyarrow.compute.field('price') > 100, not {value!r}: "
+        f"{hint}"
+    )
+
+
+def _refuse_repeated(columns: tuple[str, ...], call: str) -> None:
+    repeated = sorted({name for name in columns if columns.count(name) > 1})
+    if repeated:
+        raise ConfigurationError(f"{call} names columns twice: {', '.join(repeated)}")

@@ -1,0 +1,5 @@
+"""PyFlink's place for :class:`OutputTag`."""
+
+from flinkcore.common.output_tag import OutputTag
+
+__all__ = ["OutputTag"]

@@ -1,0 +1,176 @@
+"""Where programs start: settings, sources, and what executes them."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal
+
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.pipeline_executor import PipelineExecutor, load_executor
+from flinkcore.datastream.transformations import EventLogSource
+from flinkcore.errors import ConfigurationError
+
+
+class StreamExecutionEnvironment:
+    """Holds the settings of jobs and makes their source streams.
+
+    Parameters
+    ----------
+    executor : PipelineExecutor, optional
+        What runs the jobs; the embedded executor (one process, no JVM) unless given.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: the environment holds no
+    graph of its own. A job is what leads to one result stream, and that stream's :meth:`DataStream.execute`
+    runs it.
+
+    Examples
+    --------
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    >>> env.get_parallelism()
+    2
+    """
+
+    def __init__(self, executor: PipelineExecutor | None = None) -> None:
+        self._executor = executor
+        self._config = ExecutionConfig()
+
+    @staticmethod
+    def get_execution_environment() -> "StreamExecutionEnvironment":
+        """Return a new environment that runs jobs embedded, in this process."""
+        return StreamExecutionEnvironment()
+
+    def get_config(self) -> ExecutionConfig:
+        """Return the settings, to be read and changed."""
+        return self._config
+
+    def get_parallelism(self) -> int:
+        """Return the number of parallel tasks; -1 leaves it to the executor (embedded: one per processor)."""
+        return self._config.get_parallelism()
+
+    def set_parallelism(self, parallelism: int) -> "StreamExecutionEnvironment":
+        """Set the number of parallel tasks (embedded: threads), and return this environment.
+
+        Results do not depend on it.
+        """
+        self._config.set_parallelism(parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """Return the number of key groups."""
+        return self._config.get_max_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> "StreamExecutionEnvironment":
+        """Set the number of key groups, from 1 to 32,768 (128 unless set), and return this environment."""
+        self._config.set_max_parallelism(max_parallelism)
+        return self
+
+    @property
+    def executor(self) -> PipelineExecutor:
+        """What runs the jobs of this environment."""
+        if self._executor is None:
+            self._executor = load_executor("embedded")
+        return self._executor
+
+    def from_event_log(
+        self,
+        path_or_table: Any,
+        *,
+        timestamp: str,
+        arrival: str | None = None,
+        split: str | SplitOrigin | None = None,
+        rate: float = 1000.0,
+        arrival_start_ms: int = 0,
+        format: str | None = None,
+        format_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+    ) -> DataStream:
+        """Return the stream of events of a log.
+
+        Nothing is read before the job runs.
+
+        Parameters
+        ----------
+        path_or_table : str, os.PathLike, sequence of these, or Arrow data
+            A file, directory, glob or ``pyarrow.fs`` URI, or several; or anything with ``__arrow_c_stream__``
+            or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...).
+        timestamp : str
+            Column with the source's timestamp: an Arrow timestamp or date, or integer milliseconds since the
+            epoch; no nulls.
+        arrival : str, optional
+            Column with the processing time at which the event reached the system, of the same types. None:
+            the position in the split gives it.
+        split : str or FILE, optional
+            Column that names the split (Kafka partition, device, ...) of each event; ``FILE``: each file is a
+            split. None: the whole log is one split.
+        rate : float
+            Records per second of each split where there is no arrival column.
+        arrival_start_ms : int
+            Arrival of the first record of each split where there is no arrival column.
+        format : str, optional
+            ``parquet``, ``arrow``, ``csv`` or ``json`` (lines); None: by the file name.
+        format_options : mapping, optional
+            Options of the format's reader.
+        filesystem : pyarrow.fs.FileSystem, optional
+            Where the paths are; None: by URI, else local.
+        on_bad_row : {"fail", "drop"} or OutputTag
+            What becomes of rows that cannot be processed, such as those with a null timestamp: an error,
+            counted and dropped, or a side output.
+
+        Raises
+        ------
+        ConfigurationError
+            If a setting has no meaning.
+        """
+        _require_column(timestamp, "timestamp")
+        if arrival is not None:
+            _require_column(arrival, "arrival")
+        if split is not None and split is not FILE:
+            _require_column(split, "split")
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+            raise ConfigurationError(f"rate must be a number of records per second above zero, not {rate!r}")
+        if isinstance(arrival_start_ms, bool) or not isinstance(arrival_start_ms, int):
+            raise ConfigurationError(f"arrival_start_ms must be an integer, not {arrival_start_ms!r}")
+        if not isinstance(on_bad_row, OutputTag) and on_bad_row not in ("fail", "drop"):
+            raise ConfigurationError(f"on_bad_row must be 'fail', 'drop' or an OutputTag, not {on_bad_row!r}")
+        return DataStream(
+            self,
+            EventLogSource(
+                data=_data(path_or_table),
+                timestamp=timestamp,
+                arrival=arrival,
+                split=split,
+                rate=float(rate),
+                arrival_start_ms=arrival_start_ms,
+                format=format,
+                format_options=format_options,
+                filesystem=filesystem,
+                on_bad_row=on_bad_row,
+            ),
+        )
+
+
+def _require_column(name: object, setting: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"{setting} must be the name of a column, not {name!r}")
+
+
+def _data(path_or_table: Any) -> Any:
+    if hasattr(path_or_table, "__arrow_c_stream__") or hasattr(path_or_table, "__arrow_c_array__"):
+        return path_or_table
+    if isinstance(path_or_table, str | PathLike):
+        return os.fspath(path_or_table)
+    if isinstance(path_or_table, Sequence) and not isinstance(path_or_table, bytes):
+        paths = [os.fspath(path) for path in path_or_table if isinstance(path, str | PathLike)]
+        if paths and len(paths) == len(path_or_table):
+            return paths
+    raise ConfigurationError(
+        "an event log is a path, a list of paths, or Arrow data (anything with __arrow_c_stream__ or "
+        f"__arrow_c_array__), not {path_or_table!r}"
+    )

@@ -1,0 +1,190 @@
+"""The graph of a job as data: each transformation names its input, down to a source."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from flinkcore.common.expressions import Expression
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.window import WindowAssigner
+
+
+@dataclass(frozen=True, eq=False)
+class Transformation:
+    """One step of a job.
+
+    Attributes
+    ----------
+    path : str
+        How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row.
+
+    Notes
+    -----
+    Follows Flink's ``Transformation``. Transformations are compared by identity.
+    """
+
+    path: ClassVar[str] = "columnar"
+
+    def inputs(self) -> "tuple[Transformation, ...]":
+        """Return the transformations whose output this one reads; none for a source."""
+        return ()
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of the side outputs that this step itself can fill."""
+        return ()
+
+    def in_order(self) -> Iterator["Transformation"]:
+        """Yield all that this transformation depends on, sources first, and last itself."""
+        for step in self.inputs():
+            yield from step.in_order()
+        yield self
+
+
+@dataclass(frozen=True, eq=False)
+class EventLogSource(Transformation):
+    """An event log as the user described it; nothing of it has been read.
+
+    Attributes
+    ----------
+    data : Any
+        Path, URI or glob, a list of these, or an Arrow table, batch or reader.
+    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
+        As given to :meth:`StreamExecutionEnvironment.from_event_log`.
+    """
+
+    data: Any
+    timestamp: str
+    arrival: str | None = None
+    split: str | SplitOrigin | None = None
+    rate: float = 1000.0
+    arrival_start_ms: int = 0
+    format: str | None = None
+    format_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tag of rejected rows, if they go to a side output."""
+        return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
+
+    def __str__(self) -> str:
+        paths = isinstance(self.data, str) or not hasattr(self.data, "__arrow_c_stream__")
+        data = str(self.data) if paths else f"{type(self.data).__name__} in memory"
+        arrival = self.arrival or f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
+        split = "one split" if self.split is None else str(self.split)
+        if isinstance(self.split, str):
+            split = f"split by {self.split}"
+        return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, {split}"
+
+
+@dataclass(frozen=True, eq=False)
+class OneInputTransformation(Transformation):
+    """A step with one input (Flink's ``OneInputTransformation``)."""
+
+    input: Transformation = field(repr=False)
+
+    def inputs(self) -> tuple[Transformation, ...]:
+        """Return the one input."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class FilterTransformation(OneInputTransformation):
+    """Keeps the rows where the predicate is true."""
+
+    predicate: Expression
+
+    def __str__(self) -> str:
+        return f"filter {self.predicate}"
+
+
+@dataclass(frozen=True, eq=False)
+class SelectTransformation(OneInputTransformation):
+    """Replaces the columns: those named, then the computed ones."""
+
+    names: tuple[str, ...]
+    expressions: tuple[tuple[str, Expression], ...]
+
+    def __str__(self) -> str:
+        return f"select {', '.join((*self.names, *(f'{n} = {e}' for n, e in self.expressions)))}"
+
+
+@dataclass(frozen=True, eq=False)
+class WithColumnsTransformation(OneInputTransformation):
+    """Adds computed columns, or replaces those of the same name."""
+
+    expressions: tuple[tuple[str, Expression], ...]
+
+    def __str__(self) -> str:
+        return f"with columns {', '.join(f'{name} = {expression}' for name, expression in self.expressions)}"
+
+
+@dataclass(frozen=True, eq=False)
+class TimestampsAndWatermarksTransformation(OneInputTransformation):
+    """Makes timestamps and watermarks (Flink's ``TimestampsAndWatermarksTransformation``)."""
+
+    strategy: WatermarkStrategy
+
+    def __str__(self) -> str:
+        return f"timestamps and watermarks: {self.strategy}"
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionTransformation(OneInputTransformation):
+    """Sends each row to the task that has the key group of its key (Flink's ``PartitionTransformation``)."""
+
+    key_columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"key by {', '.join(self.key_columns)}"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowTransformation(OneInputTransformation):
+    """Aggregates the rows of each key and window."""
+
+    assigner: WindowAssigner
+    allowed_lateness_ms: int
+    late_tag: OutputTag | None
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tag of late rows, if they go to a side output."""
+        return (self.late_tag,) if self.late_tag is not None else ()
+
+    def __str__(self) -> str:
+        late = (
+            f"to side output {self.late_tag.tag_id}" if self.late_tag is not None else "counted and dropped"
+        )
+        aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
+        return (
+            f"{self.assigner}, allowed lateness {self.allowed_lateness_ms} ms, late rows {late}: {aggregates}"
+        )
+
+
+@dataclass(frozen=True)
+class StreamGraph:
+    """What an executor is asked to run.
+
+    Attributes
+    ----------
+    result : Transformation
+        The last step, whose rows are the result.
+
+    Notes
+    -----
+    Follows Flink's ``StreamGraph``.
+    """
+
+    result: Transformation
+
+    def transformations(self) -> tuple[Transformation, ...]:
+        """Return the transformations in order from the source to the result."""
+        return tuple(self.result.in_order())
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of all side outputs, from the source to the result."""
+        return tuple(tag for step in self.transformations() for tag in step.side_outputs())

@@ -1,0 +1,364 @@
+"""Filters and computed columns, on whole record batches.
+
+Every op can be pickled, and states the columns that it reads, so that a reader takes only those.
+
+Expressions are evaluated by an Acero plan of one projection over the columns that they read: on 131,072 rows
+it costs some 30 microseconds more than the bare kernels, where ``Table.filter`` costs ten times as much and
+does not tell which rows it kept.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero, ipc
+
+from flinkcore.common.expressions import Expression
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
+
+HIDDEN_PREFIX = "__flinkcore_"
+"""Columns with this prefix pass through every op and belong to no result."""
+
+Columns: TypeAlias = frozenset[str] | None
+"""Names of columns; None: all columns."""
+
+NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
+
+RowNumbers: TypeAlias = npt.NDArray[np.uint32]
+
+_TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
+
+
+class ColumnOp(Protocol):
+    """A step on the columns of a batch that needs nothing but that batch."""
+
+    @property
+    def required_columns(self) -> Columns:
+        """Columns that the op itself reads; None if it cannot tell, and all are needed."""
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
+        """Return the new batch and which rows it keeps.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Of n rows.
+
+        Returns
+        -------
+        batch : pyarrow.RecordBatch
+        kept : ndarray of uint32, shape (n_kept,), or None
+            Row numbers in the old batch, ascending; None exactly if all rows are kept.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or an expression does not fit its types.
+        DataError
+            If an expression fails on a value.
+        """
+
+    def narrowed(self, wanted: Columns) -> "tuple[ColumnOp | None, Columns]":
+        """Return what is left of the op where only some of its output columns are wanted.
+
+        Parameters
+        ----------
+        wanted : frozenset of str or None
+            Output columns that something downstream reads; None: all.
+
+        Returns
+        -------
+        op : ColumnOp or None
+            None: nothing is left to do.
+        columns : frozenset of str or None
+            Input columns that give the wanted ones; None: all.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """Keeps the rows for which a predicate is true; null is not true.
+
+    Parameters
+    ----------
+    predicate : pyarrow.compute.Expression
+        Boolean.
+    """
+
+    predicate: Expression
+    required_columns: Columns = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "required_columns", expression_columns(self.predicate))
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
+        """See :class:`ColumnOp`."""
+        (mask,) = _evaluate(batch, (("filter", self.predicate),), self.required_columns)
+        if not pa.types.is_boolean(mask.type):
+            raise SchemaError(f"filter {self.predicate} gives {mask.type} instead of true or false")
+        if mask.true_count == len(mask):
+            return batch, None
+        if mask.null_count:
+            mask = pc.fill_null(mask, False)
+        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
+        return batch.take(pa.array(kept)), kept
+
+    def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
+        """See :class:`ColumnOp`."""
+        return self, _union((wanted, self.required_columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Select:
+    """Replaces the columns of a batch: those named, then the computed ones.
+
+    Parameters
+    ----------
+    names : tuple of str
+    expressions : tuple of (str, pyarrow.compute.Expression)
+        Names and what to compute.
+    """
+
+    names: tuple[str, ...]
+    expressions: NamedExpressions = ()
+    required_columns: Columns = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "required_columns", _union((frozenset(self.names), _columns_of(self.expressions)))
+        )
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
+        """See :class:`ColumnOp`."""
+        _require(self.names, batch.schema, "select")
+        computed = _evaluate(batch, self.expressions, _columns_of(self.expressions))
+        hidden = [name for name in batch.schema.names if name.startswith(HIDDEN_PREFIX)]
+        fields = [batch.schema.field(name) for name in (*hidden, *self.names)]
+        arrays = [batch.column(name) for name in (*hidden, *self.names)]
+        for (name, _), array in zip(self.expressions, computed, strict=True):
+            fields.append(pa.field(name, array.type))
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), None
+
+    def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
+        """See :class:`ColumnOp`."""
+        if wanted is None:
+            return self, self.required_columns
+        names = tuple(name for name in self.names if name in wanted)
+        expressions = tuple(item for item in self.expressions if item[0] in wanted)
+        hidden = frozenset(name for name in wanted if name.startswith(HIDDEN_PREFIX))
+        if not names and not expressions:
+            return None, hidden
+        op = Select(names, expressions)
+        return op, _union((hidden, op.required_columns))
+
+
+@dataclass(frozen=True, eq=False)
+class WithColumns:
+    """Adds computed columns to a batch, or replaces those of the same name where they stand.
+
+    Parameters
+    ----------
+    expressions : tuple of (str, pyarrow.compute.Expression)
+        Names and what to compute; every expression sees the columns as they were.
+    """
+
+    expressions: NamedExpressions
+    required_columns: Columns = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "required_columns", _columns_of(self.expressions))
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
+        """See :class:`ColumnOp`."""
+        computed = _evaluate(batch, self.expressions, self.required_columns)
+        fields, arrays = list(batch.schema), list(batch.columns)
+        for (name, _), array in zip(self.expressions, computed, strict=True):
+            at = batch.schema.get_field_index(name)
+            if at < 0:
+                fields.append(pa.field(name, array.type))
+                arrays.append(array)
+            else:
+                fields[at], arrays[at] = pa.field(name, array.type), array
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), None
+
+    def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
+        """See :class:`ColumnOp`."""
+        if wanted is None:
+            return self, None
+        expressions = tuple(item for item in self.expressions if item[0] in wanted)
+        if not expressions:
+            return None, wanted
+        op = WithColumns(expressions)
+        untouched = wanted - {name for name, _ in expressions}
+        return op, _union((untouched, op.required_columns))
+
+
+def apply_ops(ops: Iterable[ColumnOp], batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
+    """Apply ops one after the other; `kept` counts rows of the first batch. See :meth:`ColumnOp.apply`."""
+    kept: RowNumbers | None = None
+    for op in ops:
+        batch, kept_now = op.apply(batch)
+        if kept_now is not None:
+            kept = kept_now if kept is None else kept[kept_now]
+    return batch, kept
+
+
+def narrow_ops(ops: tuple[ColumnOp, ...], wanted: Columns) -> tuple[tuple[ColumnOp, ...], Columns]:
+    """Return what is left of a chain of ops where only some columns of its output are wanted.
+
+    Parameters
+    ----------
+    ops : tuple of ColumnOp
+    wanted : frozenset of str or None
+        Columns of the last op's output that something reads; None: all.
+
+    Returns
+    -------
+    ops : tuple of ColumnOp
+        They keep the same rows.
+    columns : frozenset of str or None
+        Columns that the first op's input must have; None: all.
+    """
+    left: list[ColumnOp] = []
+    for op in reversed(ops):
+        narrow, wanted = op.narrowed(wanted)
+        if narrow is not None:
+            left.append(narrow)
+    return tuple(reversed(left)), wanted
+
+
+def output_schema(ops: Iterable[ColumnOp], schema: pa.Schema) -> pa.Schema:
+    """Return the schema that a chain of ops makes of a schema, hidden columns included.
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing or an expression does not fit its types.
+    """
+    batch, _ = apply_ops(ops, pa.RecordBatch.from_pylist([], schema=schema))
+    return batch.schema
+
+
+def expression_columns(expression: Expression) -> Columns:
+    """Return the names of the columns that an expression reads.
+
+    Parameters
+    ----------
+    expression : pyarrow.compute.Expression
+
+    Returns
+    -------
+    frozenset of str or None
+        None if the expression does not tell.
+
+    Raises
+    ------
+    ConfigurationError
+        If it refers to a column by its number.
+    """
+    # pyarrow has no public way to walk an expression. Its pickled form is an Arrow file whose schema metadata
+    # list the tree in prefix order, with a "field_ref" for each column.
+    try:
+        _, (pickled,) = expression.__reduce__()
+    except pa.ArrowNotImplementedError as error:
+        raise ConfigurationError(f"{expression} must refer to columns by name ({error})") from error
+    text = ipc.open_file(pickled).schema.to_string(show_schema_metadata=True, truncate_metadata=False)
+    _, _, tree = text.partition("-- schema metadata --\n")
+    return _columns_in(iter(tree.splitlines()))
+
+
+def _columns_in(tree: Iterator[str]) -> Columns:
+    columns = set()
+    for line in tree:
+        match = _TREE_LINE.fullmatch(line)
+        if match is None:
+            return None
+        tag, value = match.groups()
+        if tag == "field_ref":
+            columns.add(value)
+        elif tag == "nested_field_ref":
+            # A path into a struct: a line for the column, then one for each step inside it.
+            column, *_ = [next(tree) for _ in range(int(value))]
+            columns.add(column.partition(": ")[2][1:-1])
+    return frozenset(columns)
+
+
+def _columns_of(expressions: NamedExpressions) -> Columns:
+    return _union(expression_columns(expression) for _, expression in expressions)
+
+
+def _union(parts: Iterable[Columns]) -> Columns:
+    columns: frozenset[str] = frozenset()
+    for part in parts:
+        if part is None:
+            return None
+        columns |= part
+    return columns
+
+
+def _require(names: Iterable[str], schema: pa.Schema, what: str) -> None:
+    missing = [name for name in names if not schema.get_all_field_indices(name)]
+    if missing:
+        raise SchemaError(f"{what}: there is no column {', '.join(sorted(missing))}; {_describe(schema)}")
+    doubtful = [name for name in names if len(schema.get_all_field_indices(name)) > 1]
+    if doubtful:
+        raise SchemaError(
+            f"{what}: several columns are named {', '.join(sorted(doubtful))}; {_describe(schema)}"
+        )
+
+
+def _describe(schema: pa.Schema) -> str:
+    shown = [
+        f"{column.name} ({column.type})" for column in schema if not column.name.startswith(HIDDEN_PREFIX)
+    ]
+    return f"columns: {', '.join(shown) or 'none'}"
+
+
+def _shown(name: str, expression: Expression) -> str:
+    return f"{name.removeprefix(HIDDEN_PREFIX)} {expression}"
+
+
+def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Columns) -> list[pa.Array]:
+    """Return one array per expression, of as many values as the batch has rows."""
+    if not expressions:
+        return []
+    if columns:
+        _require(
+            columns, batch.schema, ", ".join(_shown(name, expression) for name, expression in expressions)
+        )
+        batch = batch.select(sorted(columns))
+    try:
+        return _project(batch, expressions)
+    except (pa.ArrowException, TypeError) as error:
+        raise _failure(batch, expressions) from error
+
+
+def _project(batch: pa.RecordBatch, expressions: NamedExpressions) -> list[pa.Array]:
+    names = [name for name, _ in expressions]
+    plan = acero.Declaration.from_sequence(
+        [
+            acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))),
+            acero.Declaration(
+                "project", acero.ProjectNodeOptions([expression for _, expression in expressions], names)
+            ),
+        ]
+    )
+    return [column.combine_chunks() for column in plan.to_table(use_threads=False).columns]
+
+
+def _failure(batch: pa.RecordBatch, expressions: NamedExpressions) -> SchemaError | DataError:
+    """Find the expression that fails, and whether it already does so without any row."""
+    for name, expression in expressions:
+        for rows in (batch.slice(0, 0), batch):
+            try:
+                _project(rows, ((name, expression),))
+            except (pa.ArrowException, TypeError) as error:
+                message = f"{_shown(name, expression)}: {error}; {_describe(batch.schema)}"
+                return DataError(message) if rows.num_rows else SchemaError(message)
+    return SchemaError(f"{expressions} cannot be computed together; {_describe(batch.schema)}")

@@ -1,0 +1,333 @@
+"""Chunks of an event log as batches with their times: the one reader of both planes of a replay."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.event_log import EventLog
+from flinkcore.replay.milliseconds import check_time_type, to_milliseconds
+from flinkcore.replay.split_rows import SplitCounter, SplitRows, check_split_type
+
+
+@dataclass(frozen=True)
+class RejectedRows:
+    """The rows of a batch that ``on_bad_row`` took out.
+
+    Parameters
+    ----------
+    counts : dict of str to int
+        Reason ("null timestamp", "null arrival", "null split") to rows; a row counts under the first that
+        applies.
+    rows : pyarrow.RecordBatch or None
+        If ``on_bad_row`` is an OutputTag: the rows as they were read, and the reason as the last column.
+    """
+
+    counts: dict[str, int]
+    rows: pa.RecordBatch | None
+
+    @property
+    def total(self) -> int:
+        """How many rows."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class TimedBatch:
+    """A batch of events in log order, as both planes see it.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch, n rows
+        The columns asked for, with plain types, after the ``before`` operations; rejected rows are not in it.
+    timestamp_ms : numpy.ndarray, shape (n,), int64
+    arrival_ms : numpy.ndarray, shape (n,), int64, or None
+        As recorded, not yet the running maximum; None if the position gives the arrival.
+    split_codes : numpy.ndarray, shape (n,), int32
+        Indices into ``split_values``.
+    split_values : list, length k
+        The distinct splits of the rows that were read, as Python values: [None] if the log is one split, the
+        file's name for ``FILE``.
+    positions : numpy.ndarray, shape (n,), int64
+        The row's position in its split within this chunk. Filtered and rejected rows count, so that neither a
+        filter nor ``on_bad_row`` shifts the arrival of other events.
+    split_rows : numpy.ndarray, shape (k,), int64
+        Rows of each split that were read, before filters and rejections.
+    rows_read : int
+        ``n + filtered + rejected.total``.
+    filtered : int
+        Rows that the ``before`` operations took out.
+    rejected : RejectedRows
+    """
+
+    batch: pa.RecordBatch
+    timestamp_ms: npt.NDArray[np.int64]
+    arrival_ms: npt.NDArray[np.int64] | None
+    split_codes: npt.NDArray[np.int32]
+    split_values: list[Any]
+    positions: npt.NDArray[np.int64]
+    split_rows: npt.NDArray[np.int64]
+    rows_read: int
+    filtered: int
+    rejected: RejectedRows
+
+
+class EventReader:
+    """Reads chunks of a log; picklable, and small: it holds names and operations, no files.
+
+    Arrival and split are columns of the log. The timestamp is taken after the ``before`` operations, like
+    Flink's assigner, which sees the mapped element: they may compute it. Only rows that pass their filters
+    can be bad rows.
+
+    Parameters
+    ----------
+    log : EventLog
+    before : sequence of ColumnOp
+        Operations between the source and the timestamp assigner.
+    columns : sequence of str, "all" or None
+        Columns needed downstream, in this order, as they are after ``before``; None for only those of time
+        and split that are left then.
+    timestamp : str, optional
+        Column that the assigner reads, if not the log's.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of each batch.
+    rejected_schema : pyarrow.Schema
+        Of the rejected rows: the columns read, and ``reason`` (string; underscores follow if the log has that
+        name).
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing, or is no time or split.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        before: Sequence[Any] = (),
+        columns: Sequence[str] | Literal["all"] | None = None,
+        timestamp: str | None = None,
+    ) -> None:
+        self._timestamp = log.timestamp if timestamp is None else timestamp
+        self._arrival = log.arrival
+        self._split = log.split
+        self._on_bad_row = log.on_bad_row
+        self._before = tuple(before)
+        available = log.schema
+        if self._arrival is not None:
+            check_time_type(log.require(self._arrival, "arrival="), self._arrival)
+        if isinstance(self._split, str):
+            check_split_type(log.require(self._split, "split="), self._split)
+        self._read = _columns_to_read(log, self._before, columns, self._timestamp)
+        read = pa.schema([available.field(name) for name in self._read])
+        # The operations run on no rows once, so that a name or type that is wrong is told before any work
+        # starts.
+        after = _apply(self._before, _no_rows(read))[0].schema
+        time = [self._timestamp, self._arrival, self._split]
+        if columns == "all":
+            self._columns = list(after.names)
+        elif columns is None:
+            self._columns = list(dict.fromkeys(name for name in time if name in after.names))
+        else:
+            self._columns = list(columns)
+        for name in [*self._columns, self._timestamp]:
+            if name not in after.names:
+                raise SchemaError(
+                    f"column {name!r} is neither in the log nor made by an expression before the timestamps "
+                    f"are assigned; there are: {', '.join(after.names)}"
+                )
+        check_time_type(after.field(self._timestamp).type, self._timestamp)
+        self.schema = pa.schema([after.field(name) for name in self._columns])
+        reason = "reason"
+        while reason in available.names:
+            reason += "_"
+        self.rejected_schema = read.append(pa.field(reason, pa.string()))
+        text = isinstance(self._split, str) and not pa.types.is_integer(read.field(self._split).type)
+        self._encoded = [str(self._split)] if text else []
+        self._split_is_used = (
+            self._split in self._columns or bool(self._before) or isinstance(self._on_bad_row, OutputTag)
+        )
+
+    def read(self, chunk: Chunk, batch_rows: int = 1 << 17) -> Iterator[TimedBatch]:
+        """Stream a chunk in log order.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Of the log that the reader was made for.
+        batch_rows : int
+            Rows of a batch at most; results do not depend on it.
+
+        Yields
+        ------
+        TimedBatch
+            Perhaps of no rows, where all were filtered or rejected.
+
+        Raises
+        ------
+        DataError
+            With ``on_bad_row="fail"``: names the first bad row, its column, and what to do.
+        SourceError, SchemaError
+            As :meth:`Chunk.read`.
+        """
+        counter = SplitCounter()
+        first_row = 0
+        for read in chunk.read(self._read, batch_rows, self._encoded):
+            splits = self._number(chunk, counter, read)
+            yield self._timed(chunk, first_row, self._plain(read), splits)
+            first_row += read.num_rows
+
+    def _number(self, chunk: Chunk, counter: SplitCounter, read: pa.RecordBatch) -> SplitRows:
+        if self._split is None:
+            return counter.one_split(None, read.num_rows)
+        if self._split is FILE:
+            return counter.one_split(chunk.file_name, read.num_rows)
+        known, value = chunk.constant(str(self._split))
+        if known and value is not None:
+            return counter.one_split(value, read.num_rows)
+        return counter.number(read.column(self._split))
+
+    def _plain(self, read: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._encoded or not self._split_is_used:
+            return read
+        at = read.schema.get_field_index(self._split)
+        if not pa.types.is_dictionary(read.schema.field(at).type):
+            return read
+        return read.set_column(at, self._split, read.column(at).dictionary_decode())
+
+    def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
+        batch, kept = _apply(self._before, read)
+        codes, positions = splits.codes, splits.positions
+        arrivals = None if self._arrival is None else read.column(self._arrival)
+        if kept is not None:
+            codes, positions = codes[kept], positions[kept]
+            arrivals = None if arrivals is None else arrivals.take(pa.array(kept))
+
+        def row_name(row: int) -> str:
+            return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
+
+        times = batch.column(self._timestamp)
+        timestamp_ms = to_milliseconds(times, self._timestamp, row_name)
+        arrival_ms = None
+        faults = [("null timestamp", self._timestamp, _null_times(times, timestamp_ms))]
+        if self._arrival is not None:
+            arrival_ms = to_milliseconds(arrivals, self._arrival, row_name)
+            faults.append(("null arrival", self._arrival, _nulls(arrivals)))
+        if isinstance(self._split, str):
+            nulls = codes < 0 if len(codes) and codes.min() < 0 else None
+            faults.append(("null split", self._split, nulls))
+        batch = batch.select(self._columns)
+        filtered = read.num_rows - batch.num_rows
+        rejected = RejectedRows({}, None)
+        if any(mask is not None for _, _, mask in faults):
+            good, rejected = self._reject(faults, batch.num_rows, read, kept, row_name)
+            batch = batch.filter(pa.array(good))
+            timestamp_ms, codes, positions = timestamp_ms[good], codes[good], positions[good]
+            arrival_ms = None if arrival_ms is None else arrival_ms[good]
+        return TimedBatch(
+            batch=batch,
+            timestamp_ms=timestamp_ms,
+            arrival_ms=arrival_ms,
+            split_codes=codes,
+            split_values=splits.values,
+            positions=positions,
+            split_rows=splits.rows,
+            rows_read=read.num_rows,
+            filtered=filtered,
+            rejected=rejected,
+        )
+
+    def _reject(
+        self,
+        faults: list[tuple[str, str, npt.NDArray[np.bool_] | None]],
+        rows: int,
+        read: pa.RecordBatch,
+        kept: npt.NDArray[np.uint32] | None,
+        row_name: Callable[[int], str],
+    ) -> tuple[npt.NDArray[np.bool_], RejectedRows]:
+        # 0 is a good row; the first fault that applies stays.
+        fault_of = np.zeros(rows, np.int8)
+        for number, (_, _, mask) in enumerate(faults, 1):
+            if mask is not None:
+                fault_of[mask & (fault_of == 0)] = number
+        bad = np.flatnonzero(fault_of)
+        if self._on_bad_row == "fail":
+            reason, column, _ = faults[fault_of[bad[0]] - 1]
+            raise DataError(
+                f"{row_name(int(bad[0]))}: {reason} (column {column!r}); repair the log, filter such rows "
+                'out before timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag '
+                "collect them"
+            )
+        counts = np.bincount(fault_of, minlength=len(faults) + 1)[1:]
+        by_reason = {reason: int(n) for (reason, _, _), n in zip(faults, counts, strict=True) if n}
+        rejected = None
+        if isinstance(self._on_bad_row, OutputTag):
+            reasons = pa.array([reason for reason, _, _ in faults]).take(pa.array(fault_of[bad] - 1))
+            rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
+            rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
+        return fault_of == 0, RejectedRows(by_reason, rejected)
+
+
+def _columns_to_read(
+    log: EventLog,
+    before: tuple[Any, ...],
+    columns: Sequence[str] | Literal["all"] | None,
+    timestamp: str,
+) -> list[str]:
+    available = log.schema.names
+    needed = {timestamp}
+    if columns is not None and columns != "all":
+        needed.update(columns)
+    for op in before:
+        required = op.required_columns
+        needed.update(available if required is None else required)
+    if columns == "all":
+        needed.update(available)
+    if not before:
+        for name in sorted(needed):
+            log.require(name, "timestamp=" if name == timestamp else "the job")
+    needed.update(name for name in (log.arrival, log.split) if isinstance(name, str))
+    return [name for name in available if name in needed]
+
+
+def _apply(
+    before: tuple[Any, ...], batch: pa.RecordBatch
+) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32] | None]:
+    """Run the operations; return the result and which rows of the batch are left (None: all)."""
+    kept: npt.NDArray[np.uint32] | None = None
+    for op in before:
+        batch, rows = op.apply(batch)
+        if rows is not None:
+            kept = rows if kept is None else kept[rows]
+    return batch, kept
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
+    mask: npt.NDArray[np.bool_] | None = None
+    if column.null_count:
+        mask = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _null_times(column: pa.Array, timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+    """Null, or Flink's "no timestamp" (Long.MIN_VALUE), which its window operators refuse too."""
+    mask = _nulls(column)
+    if len(timestamp_ms) and timestamp_ms.min() == MIN_TIMESTAMP:
+        missing: npt.NDArray[np.bool_] = timestamp_ms == MIN_TIMESTAMP
+        mask = missing if mask is None else mask | missing
+    return mask

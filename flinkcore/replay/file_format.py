@@ -1,0 +1,55 @@
+"""What every file format of an event log offers, and how its faults are named."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import pyarrow as pa
+
+from flinkcore.errors import FlinkcoreError, SourceError
+from flinkcore.replay.files import LogFile
+
+
+class FileFormat(Protocol):
+    """What an event log asks of a file format; implementations are small and picklable."""
+
+    name: str
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        """Return the plain schema from the footer or the first block; None if the file is empty and has
+        none."""
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        """Return the rows of each piece (row group, record batch) that can be read alone, None where not
+        known.
+
+        A format that cannot be cut gives one piece.
+        """
+
+    def batches(
+        self,
+        file: LogFile,
+        pieces: range | None,
+        columns: Sequence[str],
+        expected: pa.Schema,
+        origins: Mapping[str, str],
+        dictionary_columns: Sequence[str],
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the given pieces (None: all) in order, with bounded memory.
+
+        The batches hold at least the given columns, in any order and encoding; each is checked against
+        ``expected`` first. ``dictionary_columns`` had better stay dictionary-encoded, and batches be of about
+        ``batch_rows`` rows.
+        """
+
+
+@contextmanager
+def source_faults(name: str, advice: str) -> Iterator[None]:
+    """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
+    try:
+        yield
+    except (FlinkcoreError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+        raise SourceError(f"{name} cannot be read: {error}. {advice}") from error

@@ -1,0 +1,268 @@
+"""Which files make an event log: paths, globs, directories, lists and URIs to an ordered list of files."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import fs
+
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_WILDCARD = re.compile(r"[*?\[]")
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+)://")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One file of an event log.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+        Where the file is.
+    path : str
+        Path within the filesystem.
+    name : str
+        What messages and the split ``FILE`` call it: an absolute local path, a whole URI, or, if the user
+        gave the filesystem, the path within it.
+    size_bytes : int or None
+        None if the filesystem does not say.
+    partition : tuple of (str, str or None)
+        Hive-style ``name=value`` directories above the file, outermost first, as text; None for hive's null.
+    """
+
+    filesystem: Any
+    path: str
+    name: str
+    size_bytes: int | None
+    partition: tuple[tuple[str, str | None], ...]
+
+
+def discover_files(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], filesystem: Any = None
+) -> tuple[LogFile, ...]:
+    """Find the files of a log.
+
+    A path may be a file, a directory (read recursively), a glob (``*`` and ``?`` within a name, ``**`` over
+    directories, ``[...]``) or a URI that pyarrow knows (``file://``, ``s3://``, ``gs://``, ``hdfs://``), glob
+    or not. In directories, and under wildcards, names that start with ``_`` or ``.`` are passed over, except
+    a ``_name=value`` partition directory.
+
+    Parameters
+    ----------
+    paths : str, path or sequence of these
+        What to read.
+    filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
+        If given, the paths are paths within it and not URIs.
+
+    Returns
+    -------
+    tuple of LogFile
+        In the order of the given sequence, and by path (plain string order) within each of its items. A file
+        that several items name counts once, where it comes first.
+
+    Raises
+    ------
+    SourceError
+        If a path does not exist, a glob matches nothing, a directory holds no file, or the filesystem cannot
+        be reached.
+    ConfigurationError
+        If the sequence is empty, an item is not a path, or the items are on different filesystems.
+    """
+    items = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not items:
+        raise ConfigurationError("an event log needs at least one path, got an empty sequence")
+    given = None if filesystem is None else _as_arrow_filesystem(filesystem)
+    found: dict[str, LogFile] = {}
+    used: Any = None
+    for item in items:
+        if not isinstance(item, str | os.PathLike):
+            raise ConfigurationError(
+                f"a path of an event log is a str or os.PathLike, not {type(item).__name__}"
+            )
+        where, path, prefix = _locate(os.fspath(item), given)
+        if used is not None and not used.equals(where):
+            raise ConfigurationError(
+                f"{os.fspath(item)!r} is on another filesystem than {os.fspath(items[0])!r}: "
+                "the files of one event log are on one filesystem"
+            )
+        used = where
+        for info in _expand(where, path, os.fspath(item)):
+            name = prefix + info.path
+            found.setdefault(name, LogFile(where, info.path, name, info.size, _partition(info.path)))
+    return tuple(found.values())
+
+
+def partition_fields(files: Sequence[LogFile]) -> list[pa.Field]:
+    """Give the columns that hive-style directories add to a log.
+
+    Returns
+    -------
+    list of pyarrow.Field
+        int64 if every value in every file is a whole number of that range, else string.
+
+    Raises
+    ------
+    SchemaError
+        If two files have different partition columns.
+    """
+    first = files[0]
+    names = [name for name, _ in first.partition]
+    for file in files:
+        if [name for name, _ in file.partition] != names:
+            raise SchemaError(
+                f"partition directories differ: {first.name} has {names or 'none'}, "
+                f"{file.name} has {[name for name, _ in file.partition] or 'none'}"
+            )
+    return [
+        pa.field(name, pa.int64() if all(_is_int64(f.partition[i][1]) for f in files) else pa.string())
+        for i, name in enumerate(names)
+    ]
+
+
+def _is_int64(text: str | None) -> bool:
+    if text is None:
+        return True
+    return re.fullmatch(r"-?[0-9]{1,19}", text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def _as_arrow_filesystem(filesystem: Any) -> Any:
+    if isinstance(filesystem, fs.FileSystem):
+        return filesystem
+    if hasattr(filesystem, "protocol") and hasattr(filesystem, "open"):
+        return fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    raise ConfigurationError(
+        f"filesystem is a pyarrow.fs.FileSystem or an fsspec filesystem, not {type(filesystem).__name__}"
+    )
+
+
+def _locate(path: str, given: Any) -> tuple[Any, str, str]:
+    """Return (filesystem, path in it, prefix that makes such a path a name)."""
+    if given is not None:
+        return given, path, ""
+    scheme = _SCHEME.match(path)
+    if scheme is None:
+        return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path)), ""
+    # A wildcard is no part of a URI ("?" would start its query): resolve what is before it, put the rest
+    # back.
+    wildcard = re.search(r"[*\[]", path)
+    head = path if wildcard is None else path[: path.rindex("/", 0, wildcard.start())]
+    rest = "" if wildcard is None else path[len(head) :]
+    try:
+        where, inside = fs.FileSystem.from_uri(head)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(
+            f"{path} cannot be reached: {str(error).splitlines()[0]}. "
+            "Check the URI and the credentials, or give filesystem="
+        ) from error
+    local = scheme.group(1).lower() == "file"
+    return where, inside + rest, "" if local else scheme.group(0)
+
+
+def _expand(where: Any, path: str, given: str) -> list[Any]:
+    try:
+        info = where.get_file_info(path)
+        if info.type == fs.FileType.NotFound and _WILDCARD.search(path):
+            matches = sorted(_glob(where, path), key=lambda match: match.path)
+            if not matches:
+                raise SourceError(f"no file matches {given!r}")
+        elif info.type == fs.FileType.NotFound:
+            raise SourceError(f"{given!r} does not exist")
+        else:
+            matches = [info]
+        files = [
+            file
+            for match in matches
+            for file in (_below(where, match.path) if match.type == fs.FileType.Directory else [match])
+        ]
+    except FlinkcoreError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{given!r} cannot be listed: {error}") from error
+    if not files:
+        raise SourceError(
+            f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
+        )
+    return sorted(files, key=lambda file: file.path)
+
+
+def _below(where: Any, directory: str) -> list[Any]:
+    infos = where.get_file_info(fs.FileSelector(directory, recursive=True))
+    base = directory.rstrip("/")
+    return [
+        info
+        for info in infos
+        if info.type == fs.FileType.File
+        and not any(_hidden(name) for name in info.path[len(base) :].strip("/").split("/"))
+    ]
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _glob(where: Any, pattern: str) -> list[Any]:
+    """Match one directory level after the other, so that only directories on the way are listed."""
+    names = pattern.split("/")
+    fixed = next(i for i, name in enumerate(names) if _WILDCARD.search(name))
+    base = "/".join(names[:fixed]) or "/"
+    level = [where.get_file_info(base)]
+    for name in names[fixed:]:
+        directories = [info for info in level if info.type == fs.FileType.Directory]
+        level = []
+        for directory in directories:
+            if name == "**":
+                level.append(directory)
+                infos = where.get_file_info(fs.FileSelector(directory.path, recursive=True))
+                start = len(directory.path.rstrip("/"))
+                level.extend(
+                    info for info in infos if not any(map(_hidden, info.path[start:].strip("/").split("/")))
+                )
+            elif _WILDCARD.search(name):
+                expression = re.compile(_name_expression(name))
+                infos = where.get_file_info(fs.FileSelector(directory.path))
+                level.extend(
+                    info
+                    for info in infos
+                    if expression.fullmatch(info.base_name)
+                    and (name[0] in "._" or not _hidden(info.base_name))
+                )
+            else:
+                info = where.get_file_info(f"{directory.path.rstrip('/')}/{name}")
+                level.extend([] if info.type == fs.FileType.NotFound else [info])
+    unique = {info.path: info for info in level}
+    # "**" at the end stands for the files below, not for each directory again.
+    if names[-1] == "**":
+        return [info for info in unique.values() if info.type == fs.FileType.File]
+    return list(unique.values())
+
+
+def _name_expression(name: str) -> str:
+    expression = ""
+    i = 0
+    while i < len(name):
+        end = name.find("]", i + 2)
+        if name[i] == "*":
+            expression += ".*"
+        elif name[i] == "?":
+            expression += "."
+        elif name[i] == "[" and end > 0:
+            content = name[i + 1 : end].replace("\\", r"\\")
+            expression += f"[^{content[1:]}]" if content[0] == "!" else f"[{content}]"
+            i = end
+        else:
+            expression += re.escape(name[i])
+        i += 1
+    return expression
+
+
+def _partition(path: str) -> tuple[tuple[str, str | None], ...]:
+    pairs = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part.strip("=")]
+    return tuple(
+        (unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, value in pairs
+    )

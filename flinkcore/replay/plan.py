@@ -1,0 +1,308 @@
+"""From the graph of a job to what a replay does: one log, one watermark strategy, one keyed window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.transformations import (
+    EventLogSource,
+    FilterTransformation,
+    PartitionTransformation,
+    SelectTransformation,
+    StreamGraph,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    WindowTransformation,
+    WithColumnsTransformation,
+)
+from flinkcore.datastream.window import WindowAssigner
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.column_ops import (
+    HIDDEN_PREFIX,
+    ColumnOp,
+    Columns,
+    Filter,
+    Select,
+    WithColumns,
+    narrow_ops,
+    output_schema,
+)
+from flinkcore.replay.event_log import EventLog
+
+EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
+"""Hidden column with the event time, where that is not simply a column of the log."""
+
+REASON: Final = "reason"
+"""Column of the rejected rows' side output that tells why."""
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """What a replay does; can be pickled and is all that a worker needs.
+
+    Attributes
+    ----------
+    log : EventLog
+        Its timestamp is a column of what `before` gives, its arrival and split are columns of the log itself.
+    before : tuple of ColumnOp
+        Ahead of the watermark strategy: rows that they filter out do not move the watermark.
+    strategy : WatermarkStrategy
+        Its `timestamp_column` is already taken into account by `before` and `log`.
+    after : tuple of ColumnOp
+        Between the strategy and the key; both chains compute only what the rest of the job reads.
+    keys : tuple of str
+    window : WindowAssigner
+    allowed_lateness_ms : int
+    late_tag : OutputTag or None
+        Where rows go that are late for all their windows; None: counted and dropped.
+    aggregates : tuple of (str, Aggregate)
+        Output names and aggregates.
+    max_parallelism : int
+        Number of key groups.
+    auto_watermark_interval_ms : int
+        0: no periodic watermarks.
+    """
+
+    log: EventLog
+    before: tuple[ColumnOp, ...]
+    strategy: WatermarkStrategy
+    after: tuple[ColumnOp, ...]
+    keys: tuple[str, ...]
+    window: WindowAssigner
+    allowed_lateness_ms: int
+    late_tag: OutputTag | None
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    max_parallelism: int = 128
+    auto_watermark_interval_ms: int = 200
+
+    def time_type(self) -> pa.DataType:
+        """Return the Arrow type of the event time."""
+        return output_schema(self.before, self.log.schema).field(self.log.timestamp).type
+
+    def native_columns(self) -> list[str]:
+        """Return the columns that keys and aggregates read, each once."""
+        read = [*self.keys]
+        for _, aggregate in self.aggregates:
+            read += [name for name in (aggregate.column, aggregate.by) if name is not None]
+        return list(dict.fromkeys(read))
+
+    def data_columns(self) -> list[str]:
+        """Return the columns that the data plane needs of what `before` gives, in their order there."""
+        given = _visible(output_schema(self.before, self.log.schema)).names
+        _, needed = narrow_ops(self.after, self._kept_columns())
+        return [name for name in given if needed is None or name in needed]
+
+    def data_schema(self) -> pa.Schema:
+        """Return the schema of the batches that reach the keyed operator, hidden columns left out."""
+        given = output_schema(self.before, self.log.schema)
+        needed = pa.schema([given.field(name) for name in self.data_columns()])
+        return _visible(output_schema(self.after, needed))
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of the side outputs: of rejected rows, of late rows."""
+        rejected = self.log.on_bad_row
+        tags = (rejected if isinstance(rejected, OutputTag) else None, self.late_tag)
+        return tuple(tag for tag in tags if tag is not None)
+
+    def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
+        """Return the columns of a side output.
+
+        Those of the events as they reach the key; for rejected rows the reason comes last.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has no side output with this tag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
+        if output_tag not in self.side_outputs():
+            known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
+            raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}")
+        schema = self.data_schema()
+        return schema if output_tag == self.late_tag else schema.append(pa.field(REASON, pa.string()))
+
+    def _kept_columns(self) -> Columns:
+        """Columns of the events at the key that something reads; None: all, as a side output shows them."""
+        return None if self.side_outputs() else frozenset(self.native_columns())
+
+
+def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
+    """Turn the graph of a job into a plan, and check it against the schema of the log.
+
+    Parameters
+    ----------
+    graph : StreamGraph
+        Source, column steps, one watermark strategy, more column steps, key, window with aggregates.
+    configuration : ExecutionConfig
+
+    Returns
+    -------
+    ReplayPlan
+
+    Raises
+    ------
+    ConfigurationError
+        If the graph has another shape; the message says what to change.
+    SchemaError
+        If a column is missing, or an expression does not fit the columns.
+    SourceError
+        If the log has no files, or their schema cannot be read.
+    """
+    source, before_key, keys, window = _shape(graph)
+    before, strategy, after = _around_strategy(before_key)
+    before, timestamp = _with_event_time(before, strategy, source.timestamp)
+    log = EventLog.of(
+        source.data,
+        timestamp=timestamp,
+        arrival=source.arrival,
+        split=source.split,
+        rate=source.rate,
+        arrival_start_ms=source.arrival_start_ms,
+        on_bad_row=source.on_bad_row,
+        format=source.format,
+        filesystem=source.filesystem,
+        format_options=source.format_options,
+    )
+    if window.late_tag is not None and window.late_tag == log.on_bad_row:
+        raise ConfigurationError(
+            f"side output {window.late_tag.tag_id!r} is named for both late and rejected rows: take two names"
+        )
+    plan = ReplayPlan(
+        log=log,
+        before=before,
+        strategy=strategy,
+        after=after,
+        keys=keys,
+        window=window.assigner,
+        allowed_lateness_ms=window.allowed_lateness_ms,
+        late_tag=window.late_tag,
+        aggregates=window.aggregates,
+        max_parallelism=configuration.get_max_parallelism(),
+        auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
+    )
+    _check_columns(plan)
+    return _narrowed(plan)
+
+
+def _shape(
+    graph: StreamGraph,
+) -> tuple[EventLogSource, tuple[Transformation, ...], tuple[str, ...], WindowTransformation]:
+    """Take apart a job of the one shape that there is: source, steps, key, window."""
+    source, *steps = graph.transformations()
+    if not isinstance(source, EventLogSource):
+        raise ConfigurationError(f"a replay starts from an event log, not from: {source}")
+    aggregated = [step for step in steps if isinstance(step, WindowTransformation)]
+    if not aggregated:
+        raise ConfigurationError(
+            "this stream is not the result of a window: end the job with "
+            ".key_by('column').window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count())"
+        )
+    *before_key, partition, window = steps[: steps.index(aggregated[0]) + 1]
+    if graph.result is not window:
+        following = steps[steps.index(aggregated[0]) + 1]
+        raise ConfigurationError(
+            f"a job ends with aggregate(...), but this one goes on with: {following}; apply that to the rows "
+            "that the job gives, as to_arrow(), to_batches() or to_dataframe()"
+        )
+    assert isinstance(window, WindowTransformation)
+    assert isinstance(partition, PartitionTransformation)
+    return source, tuple(before_key), partition.key_columns, window
+
+
+def _around_strategy(
+    steps: tuple[Transformation, ...],
+) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
+    """Return the column steps before the watermark strategy, the strategy, and those after it."""
+    assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
+    if not assigned:
+        raise ConfigurationError(
+            "windows need event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
+            "for_bounded_out_of_orderness(Duration.of_seconds(4))) before key_by"
+        )
+    if len(assigned) > 1:
+        raise ConfigurationError(
+            "assign_timestamps_and_watermarks is called more than once: "
+            f"{'; '.join(str(step.strategy) for step in assigned)}. Keep the one that counts"
+        )
+    at = steps.index(assigned[0])
+    before = tuple(_column_op(step) for step in steps[:at])
+    after = tuple(_column_op(step) for step in steps[at + 1 :])
+    return before, assigned[0].strategy, after
+
+
+def _column_op(step: Transformation) -> ColumnOp:
+    if isinstance(step, FilterTransformation):
+        return Filter(step.predicate)
+    if isinstance(step, SelectTransformation):
+        return Select(step.names, step.expressions)
+    if isinstance(step, WithColumnsTransformation):
+        return WithColumns(step.expressions)
+    raise ConfigurationError(f"a replay cannot do this step: {step}")
+
+
+def _with_event_time(
+    before: tuple[ColumnOp, ...], strategy: WatermarkStrategy, source_timestamp: str
+) -> tuple[tuple[ColumnOp, ...], str]:
+    """Return ops whose output has the event time as a column, and that column's name.
+
+    Event time belongs to the event, as in Flink: steps that drop or replace the column that it was read from
+    do not touch it. A strategy's own column or expression is evaluated where the strategy stands.
+    """
+    column = strategy.timestamp_column
+    if column is None or isinstance(column, str):
+        name = source_timestamp if column is None else column
+        if not any(_may_change(op, name) for op in before):
+            return before, name
+    if column is None:
+        return (WithColumns(((EVENT_TIME, pc.field(source_timestamp)),)), *before), EVENT_TIME
+    expression = pc.field(column) if isinstance(column, str) else column
+    return (*before, WithColumns(((EVENT_TIME, expression),))), EVENT_TIME
+
+
+def _may_change(op: ColumnOp, column: str) -> bool:
+    if isinstance(op, WithColumns):
+        return any(name == column for name, _ in op.expressions)
+    return isinstance(op, Select)
+
+
+def _check_columns(plan: ReplayPlan) -> None:
+    given = output_schema(plan.before, plan.log.schema)
+    _require(plan.log.timestamp, given, "timestamp")
+    at_key = output_schema(plan.after, given)
+    for key in plan.keys:
+        _require(key, at_key, "key_by")
+    for name, aggregate in plan.aggregates:
+        for column in (aggregate.column, aggregate.by):
+            if column is not None:
+                _require(column, at_key, f"{name} = {aggregate}")
+    if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
+        raise ConfigurationError(
+            f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
+        )
+
+
+def _require(column: str, schema: pa.Schema, what: str) -> None:
+    if column not in schema.names:
+        raise SchemaError(
+            f"{what}: there is no column {column!r}; columns: {', '.join(_visible(schema).names) or 'none'}"
+        )
+
+
+def _narrowed(plan: ReplayPlan) -> ReplayPlan:
+    """Leave out of the ops what nothing reads."""
+    after, needed = narrow_ops(plan.after, plan._kept_columns())
+    before, _ = narrow_ops(plan.before, None if needed is None else needed | {plan.log.timestamp})
+    return replace(plan, before=before, after=after)
+
+
+def _visible(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column for column in schema if not column.name.startswith(HIDDEN_PREFIX)])

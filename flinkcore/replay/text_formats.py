@@ -1,0 +1,244 @@
+"""CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+
+from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.replay.file_format import source_faults
+from flinkcore.replay.files import LogFile
+from flinkcore.replay.plain_columns import check_columns, plain_schema
+
+# Large enough for big batches, small enough for a wide job's memory.
+_BLOCK_BYTES = 8 << 20
+
+
+class CsvFormat:
+    """CSV with a header row.
+
+    Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
+    column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
+    may come later.
+
+    Parameters
+    ----------
+    delimiter : str
+        One character.
+    null_values : sequence of str, optional
+        Texts that mean null, in every column. By default pyarrow's (empty, "NA", "null", ...), in columns
+        that are not strings.
+    column_types : mapping of str to pyarrow.DataType or str, optional
+        Types (or their names, such as "int64" or "timestamp[us]") that are not to be inferred.
+    newlines_in_values : bool
+        True if quoted values may hold line breaks; slower.
+    """
+
+    name = "csv"
+    _advice = (
+        "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
+    )
+
+    def __init__(
+        self,
+        delimiter: str = ",",
+        null_values: Sequence[str] | None = None,
+        column_types: Mapping[str, Any] | None = None,
+        newlines_in_values: bool = False,
+    ) -> None:
+        if not isinstance(delimiter, str) or len(delimiter) != 1:
+            raise ConfigurationError(f"delimiter is one character, not {delimiter!r}")
+        if isinstance(null_values, str):
+            raise ConfigurationError(f"null_values is a sequence of texts, not the text {null_values!r}")
+        self._delimiter = delimiter
+        self._null_values = None if null_values is None else list(null_values)
+        self._column_types = _column_types(column_types)
+        self._newlines_in_values = newlines_in_values
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            reader = self._open(stream, {})
+            if reader is None:
+                return None
+            _check_named(self._column_types, reader.schema.names, file.name)
+            return _with_fractions(plain_schema(reader.schema), self._column_types)
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        return [None]
+
+    def batches(
+        self,
+        file: LogFile,
+        pieces: range | None,
+        columns: Sequence[str],
+        expected: pa.Schema,
+        origins: Mapping[str, str],
+        dictionary_columns: Sequence[str],
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            types = {name: expected.field(name).type for name in columns}
+            try:
+                reader = self._open(stream, types)
+                if reader is not None:
+                    yield from reader
+            except pa.ArrowKeyError:
+                # A column in use is missing: the schema of the whole file makes the message.
+                found = self.schema(file) or pa.schema([])
+                check_columns(found, file.name, expected, origins, columns)
+                raise
+            except pa.ArrowInvalid as error:
+                if "conversion error" in str(error):
+                    raise _type_fault(file, error, types, origins) from error
+                raise
+
+    def _open(self, stream: Any, types: Mapping[str, pa.DataType]) -> Any:
+        try:
+            return pacsv.open_csv(
+                stream,
+                read_options=pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._delimiter, newlines_in_values=self._newlines_in_values
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=types or self._column_types,
+                    include_columns=list(types),
+                    null_values=self._null_values,
+                    strings_can_be_null=self._null_values is not None,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            if str(error) == "Empty CSV file":
+                return None
+            raise
+
+
+class JsonFormat:
+    """JSON lines: one object per line.
+
+    Types are inferred from the first block (8 MiB) of the first file, and every file is read with them; a key
+    that a line does not have is null. A column that is inferred as ``timestamp[s]`` is read as
+    ``timestamp[us]``.
+
+    Parameters
+    ----------
+    column_types : mapping of str to pyarrow.DataType or str, optional
+        Types that are not to be inferred, also of keys that the first block does not have.
+    """
+
+    name = "json"
+    _advice = (
+        "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
+        "the log"
+    )
+
+    def __init__(self, column_types: Mapping[str, Any] | None = None) -> None:
+        self._column_types = _column_types(column_types)
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            block = next(_line_blocks(stream), None)
+            if block is None:
+                return None
+            return _with_fractions(
+                plain_schema(_parse(block, pa.schema(list(self._column_types.items())), "infer").schema),
+                self._column_types,
+            )
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        return [None]
+
+    def batches(
+        self,
+        file: LogFile,
+        pieces: range | None,
+        columns: Sequence[str],
+        expected: pa.Schema,
+        origins: Mapping[str, str],
+        dictionary_columns: Sequence[str],
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([expected.field(name) for name in columns])
+        types = {name: expected.field(name).type for name in columns}
+        rows = 0
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            for block in _line_blocks(stream):
+                try:
+                    table = _parse(block, wanted, "ignore")
+                except pa.ArrowInvalid as error:
+                    text = f"{error} (rows counted from row {rows} of the file)"
+                    if "changed from" in text or "Failed to convert" in text or "couldn't parse" in text:
+                        raise _type_fault(file, text, types, origins) from error
+                    raise SourceError(f"{file.name} cannot be read: {text}. {self._advice}") from error
+                rows += table.num_rows
+                yield from table.to_batches()
+
+
+def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
+    return pajson.read_json(
+        pa.BufferReader(block),
+        read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+    )
+
+
+def _line_blocks(stream: Any) -> Iterator[bytes]:
+    """Cut a stream into blocks of whole lines that are not blank."""
+    held: list[bytes] = []
+    while data := stream.read(_BLOCK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            held.append(data)
+            continue
+        block = b"".join([*held, data[:end]])
+        held = [data[end:]]
+        if not block.isspace():
+            yield block
+    block = b"".join(held)
+    if block and not block.isspace():
+        yield block
+
+
+def _column_types(given: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
+    types = {}
+    for name, wanted in (given or {}).items():
+        try:
+            types[name] = pa.type_for_alias(wanted) if isinstance(wanted, str) else wanted
+        except ValueError as error:
+            raise ConfigurationError(
+                f"column_types: {wanted!r} of column {name!r} is no Arrow type"
+            ) from error
+        if not isinstance(types[name], pa.DataType):
+            raise ConfigurationError(f"column_types: {wanted!r} of column {name!r} is no Arrow type")
+    return types
+
+
+def _check_named(column_types: Mapping[str, pa.DataType], names: Sequence[str], file: str) -> None:
+    for name in column_types:
+        if name not in names:
+            raise ConfigurationError(
+                f"column_types names {name!r}, which {file} does not have: {', '.join(names)}"
+            )
+
+
+def _with_fractions(schema: pa.Schema, given: Mapping[str, pa.DataType]) -> pa.Schema:
+    return pa.schema(
+        [
+            field.with_type(pa.timestamp("us", field.type.tz))
+            if field.name not in given and pa.types.is_timestamp(field.type) and field.type.unit == "s"
+            else field
+            for field in schema
+        ]
+    )
+
+
+def _type_fault(
+    file: LogFile, error: object, types: Mapping[str, pa.DataType], origins: Mapping[str, str]
+) -> SchemaError:
+    read_as = ", ".join(f"{name} {wanted} (from {origins[name]})" for name, wanted in types.items())
+    return SchemaError(
+        f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
+        "give the type with format_options={'column_types': {column: type}}, or repair the value"
+    )

@@ -1,0 +1,95 @@
+"""The first pass of a replay: what a task does with a chunk, and how it goes in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
+from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.event_reader import EventReader
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.timeline import TimePlane, combine
+
+Summary = TypeVar("Summary")
+
+
+@dataclass(frozen=True)
+class TimePass:
+    """Reads the time columns of chunks; picklable.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    """
+
+    plan: ReplayPlan
+
+    @property
+    def generator(self) -> GeneratorSpec:
+        """The watermark generator of every split."""
+        return GeneratorSpec(self.plan.strategy.out_of_orderness_ms, self.plan.strategy.idleness_ms)
+
+    @property
+    def rate(self) -> ArrivalRate | None:
+        """Where the log records no arrivals: how they follow from positions."""
+        log = self.plan.log
+        return ArrivalRate(log.rate, log.arrival_start_ms) if log.arrival is None else None
+
+    def reader(self) -> EventReader:
+        """A reader of the time columns."""
+        return EventReader(self.plan.log, self.plan.before, None)
+
+    def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
+        """Rows of each split where they are known without reading."""
+        if self.plan.log.split is None and chunk.rows is not None:
+            return ChunkCounts(chunk.index, {None: chunk.rows})
+        return None
+
+    def count(self, chunk: Chunk) -> ChunkCounts:
+        """Rows of each split of a chunk."""
+        return ChunkCounts.build(self.reader().read(chunk), index=chunk.index)
+
+    def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
+        """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
+        return ChunkTimes.build(
+            self.reader().read(chunk),
+            self.generator,
+            self.plan.auto_watermark_interval_ms,
+            index=chunk.index,
+            rate=self.rate,
+            bases=bases[chunk.index] if bases is not None else None,
+        )
+
+    def combine(self, times: Sequence[ChunkTimes]) -> TimePlane:
+        """The time plane of all chunks."""
+        return combine(times, self.generator, self.plan.auto_watermark_interval_ms, rate=self.rate)
+
+
+def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> TimePlane:
+    """Run the first pass in this process.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    chunks
+        All chunks of the log.
+    threads
+        How many chunks are read at once.
+    """
+    time_pass = TimePass(plan)
+
+    def on_all(task: Callable[[Chunk], Summary]) -> list[Summary]:
+        if threads == 1 or len(chunks) == 1:
+            return [task(chunk) for chunk in chunks]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(task, chunks))
+
+    bases = None
+    if time_pass.rate is not None:
+        bases = position_bases(on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk)))
+    return time_pass.combine(on_all(lambda chunk: time_pass.summarise(chunk, bases)))

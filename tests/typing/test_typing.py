@@ -1,0 +1,37 @@
+"""Style and types are part of the suite: ruff, mypy on the package and a user's program, native stubs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import flinkcore
+
+ROOT = Path(__file__).parents[2]
+NATIVE_MODULES = sorted(path.stem for path in (ROOT / "flinkcore" / "_native").glob("*.pyi"))
+
+
+def run(*command: str, cwd: Path = ROOT) -> None:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ruff_has_nothing_to_say() -> None:
+    run("ruff", "check", ".")
+
+
+def test_files_are_formatted() -> None:
+    run("ruff", "format", "--check", ".")
+
+
+def test_the_package_is_typed() -> None:
+    run("mypy")
+
+
+def test_a_users_program_is_typed_and_its_mistakes_are_seen() -> None:
+    run("mypy", "tests/typing/user_program.py")
+
+
+def test_stubs_say_what_the_native_modules_are() -> None:
+    allowed = str(Path(__file__).with_name("stubtest_allowlist.txt"))
+    modules = (f"flinkcore._native.{name}" for name in NATIVE_MODULES)
+    run("mypy.stubtest", "--allowlist", allowed, *modules, cwd=Path(flinkcore.__file__).parents[1])

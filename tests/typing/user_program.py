@@ -1,0 +1,73 @@
+"""A typed program as a user writes it; mypy reads it, nobody runs it."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from typing_extensions import assert_type
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    FILE,
+    DataStream,
+    EventTimeSessionWindows,
+    KeyedStream,
+    SideOutputStream,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+    WindowedStream,
+)
+from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
+from flinkcore.datastream.pipeline_executor import ReplayResult
+
+late = OutputTag("late")
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_parallelism(64)
+env.get_config().set_auto_watermark_interval(100).set_parallelism(1)
+assert_type(env, StreamExecutionEnvironment)
+
+log = env.from_event_log("bids/*.parquet", timestamp="ts", arrival="arrived", split=FILE, on_bad_row="drop")
+env.from_event_log(["a.csv", "b.csv"], timestamp="ts", split="device", on_bad_row=OutputTag("rejected"))
+env.from_event_log(pa.table({"ts": [1]}), timestamp="ts", rate=10, arrival_start_ms=5)
+assert_type(log, DataStream)
+
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4)).with_idleness(
+    Time.minutes(1)
+)
+assert_type(strategy.idleness_ms, int | None)
+assert_type(strategy.out_of_orderness_ms, int | None)
+
+keyed = (
+    log.filter(pc.field("price") > 10)
+    .with_columns(cents=pc.field("price") * 100)
+    .select("user", "ts", "cents", day=pc.field("ts"))
+    .assign_timestamps_and_watermarks(strategy.with_timestamp_assigner("ts"))
+    .key_by("user")
+)
+assert_type(keyed, KeyedStream)
+windowed = keyed.window(TumblingEventTimeWindows.of(Time.hours(1), offset=Time.minutes(15)))
+assert_type(windowed.allowed_lateness(5), WindowedStream)
+keyed.window(SlidingEventTimeWindows.of(Duration.of_minutes(1), Time.seconds(10)))
+keyed.window(EventTimeSessionWindows.with_gap(Time.minutes(30)))
+
+assert_type(count(), Aggregate)
+results = (
+    windowed.allowed_lateness(Time.seconds(5))
+    .side_output_late_data(late)
+    .aggregate(n=count(), spent=sum_("cents"), best=max_by("ts", by="cents"))
+)
+assert_type(results, DataStream)
+assert_type(results.execute(), ReplayResult)
+assert_type(results.get_side_output(late), SideOutputStream)
+assert_type(results.explain(), str)
+results.write_parquet("out", {late: "late"})
+
+# Each of these is a mistake that mypy must see; warn_unused_ignores makes a missed one an error.
+TumblingEventTimeWindows.of(3600)  # type: ignore[arg-type]
+WatermarkStrategy.for_bounded_out_of_orderness(4)  # type: ignore[arg-type]
+env.from_event_log("log.csv")  # type: ignore[call-arg]
+env.from_event_log("log.csv", timestamp="ts", on_bad_row="skip")  # type: ignore[arg-type]
+windowed.aggregate(n=count)  # type: ignore[arg-type]
+windowed.aggregate(count())  # type: ignore[call-arg]
+windowed.side_output_late_data("late")  # type: ignore[arg-type]
+max_by("ts")  # type: ignore[call-arg]
+log.window(TumblingEventTimeWindows.of(Time.hours(1)))  # type: ignore[attr-defined]
+strategy.idleness_ms = 5  # type: ignore[misc]

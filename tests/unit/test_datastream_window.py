@@ -1,0 +1,61 @@
+"""Window assigners refuse what Flink's refuse."""
+
+import pickle
+
+import pytest
+
+from flinkcore.common import Duration, Time
+from flinkcore.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from flinkcore.errors import ConfigurationError
+
+
+def test_sizes_and_offsets_are_kept_in_milliseconds() -> None:
+    assert TumblingEventTimeWindows.of(Time.hours(1)) == TumblingEventTimeWindows(3_600_000, 0)
+    assert TumblingEventTimeWindows.of(Time.days(1), Time.hours(-8)) == TumblingEventTimeWindows(
+        86_400_000, -28_800_000
+    )
+    assert SlidingEventTimeWindows.of(
+        Time.minutes(1), Time.seconds(10), Time.seconds(5)
+    ) == SlidingEventTimeWindows(60_000, 10_000, 5_000)
+    assert EventTimeSessionWindows.with_gap(Duration.of_minutes(1)) == EventTimeSessionWindows(60_000)
+
+
+def test_assigners_are_values_that_can_be_pickled() -> None:
+    assigner = SlidingEventTimeWindows.of(Time.minutes(1), Time.seconds(10))
+    assert pickle.loads(pickle.dumps(assigner)) == assigner
+    assert assigner.is_event_time()
+
+
+@pytest.mark.parametrize(("size", "offset"), [(0, 0), (5, 5), (5, -5), (-1, 0), (10, 11)])
+def test_tumbling_windows_need_an_offset_smaller_than_their_size(size: int, offset: int) -> None:
+    with pytest.raises(ConfigurationError, match=r"must satisfy abs\(offset\) < size"):
+        TumblingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset))
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "offset"), [(0, 1, 0), (5, 0, 0), (50, 5, 5), (50, 5, -5), (5, -1, 0)]
+)
+def test_sliding_windows_need_an_offset_smaller_than_their_slide(size: int, slide: int, offset: int) -> None:
+    with pytest.raises(ConfigurationError, match=r"must satisfy abs\(offset\) < slide and size > 0"):
+        SlidingEventTimeWindows.of(
+            Time.milliseconds(size), Time.milliseconds(slide), Time.milliseconds(offset)
+        )
+
+
+def test_a_slide_above_the_size_is_allowed() -> None:
+    assert SlidingEventTimeWindows.of(Time.seconds(1), Time.seconds(5)).slide_ms == 5000
+
+
+@pytest.mark.parametrize("gap", [0, -1])
+def test_sessions_need_a_gap(gap: int) -> None:
+    with pytest.raises(ConfigurationError, match="need a gap above zero"):
+        EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
+
+
+def test_a_size_without_unit_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="window size takes a Time or a Duration"):
+        TumblingEventTimeWindows.of(10)  # type: ignore[arg-type]

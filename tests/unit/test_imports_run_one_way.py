@@ -1,0 +1,107 @@
+"""Layers import only what lies below them, and pyspark is imported under flinkcore/spark alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "flinkcore"
+
+# From below to above; layers of one rank do not import each other.
+RANKS = {
+    "errors": 0,
+    "_native": 1,
+    "common": 2,
+    "datastream": 3,
+    "runtime": 4,
+    "replay": 5,
+    "testing": 6,
+    "report": 6,
+    "spark": 6,
+    "examples": 7,
+    "cli": 8,
+}
+SOURCES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
+
+
+def imported_modules(source: str, module: str) -> Iterator[tuple[int, str]]:
+    """Yield line and full name of every import in a module's source, at any depth of the code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = module.split(".")[: -node.level]
+                base = ".".join([*parents, base] if base else parents)
+            # `from package import name` may import the module package.name.
+            yield node.lineno, base
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}"
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts)
+
+
+def layer(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if parts[0] == "flinkcore" and len(parts) > 1 else None
+
+
+def reverse_arrows(source: str, module: str) -> list[str]:
+    """Return what a module imports against the order, one line of text each."""
+    own = layer(module)
+    found = []
+    for line, name in imported_modules(source, module):
+        if name.split(".")[0] in ("pyspark", "py4j") and own != "spark":
+            found.append(f"{module}:{line} imports {name} outside flinkcore/spark")
+        other = layer(name)
+        if own is None or own == "__init__" or other is None or other == own or other not in RANKS:
+            continue
+        if RANKS[other] >= RANKS[own]:
+            found.append(f"{module}:{line} ({own}) imports {name} ({other})")
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_from_below(path: Path) -> None:
+    assert reverse_arrows(path.read_text(encoding="utf-8"), module_name(path)) == []
+
+
+def test_every_part_of_the_package_has_a_rank() -> None:
+    parts = {layer(module_name(path)) for path in SOURCES} - {"__init__"}
+    assert parts <= set(RANKS)
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from flinkcore.replay.plan import make_plan", "flinkcore.datastream.data_stream"),
+        ("def f():\n    import flinkcore.spark.session", "flinkcore.replay.embedded"),
+        ("from flinkcore import cli", "flinkcore.common.time"),
+        ("from ..replay import plan", "flinkcore.datastream.data_stream"),
+        ("from flinkcore.report import page", "flinkcore.spark.session"),
+        ("import pyspark.sql", "flinkcore.replay.plan"),
+        ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
+    ],
+)
+def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
+    assert reverse_arrows(source, module) != []
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from flinkcore.common import Time", "flinkcore.datastream.window"),
+        ("from . import window", "flinkcore.datastream.data_stream"),
+        ("from pyspark.sql import SparkSession", "flinkcore.spark.session"),
+        ("from flinkcore.errors import DataError", "flinkcore.common.time"),
+        ("import numpy", "flinkcore.common.time"),
+    ],
+)
+def test_an_arrow_in_order_is_not_complained_of(source: str, module: str) -> None:
+    assert reverse_arrows(source, module) == []

@@ -1,0 +1,259 @@
+"""From the graph of a job to a plan, checked against the schema of the log."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
+from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay import event_log
+from flinkcore.replay.column_ops import apply_ops
+from flinkcore.replay.plan import EVENT_TIME, ReplayPlan, make_plan
+
+LATE = OutputTag("late")
+REJECTED = OutputTag("rejected")
+BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4))
+TABLE = pa.table(
+    {
+        "ts": pa.array([1000, 2000], pa.timestamp("ms", "UTC")),
+        "seconds": [5, 6],
+        "k": ["a", "b"],
+        "price": [1.5, 2.5],
+        "volume": [1, 2],
+        "note": ["x", "y"],
+    }
+)
+price = pc.field("price")
+
+
+@pytest.fixture
+def env() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment()
+
+
+@pytest.fixture
+def log(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_event_log(TABLE, timestamp="ts")
+
+
+def windowed(stream: DataStream, *keys: str) -> Any:
+    return stream.key_by(*(keys or ("k",))).window(TumblingEventTimeWindows.of(Time.seconds(10)))
+
+
+def plan(stream: DataStream) -> ReplayPlan:
+    return make_plan(StreamGraph(stream._transformation), stream.get_execution_environment().get_config())
+
+
+def test_a_plan_has_what_the_job_says(env: StreamExecutionEnvironment) -> None:
+    env.set_max_parallelism(16).get_config().set_auto_watermark_interval(50)
+    log = env.from_event_log(
+        TABLE, timestamp="ts", split="note", rate=10, arrival_start_ms=7, on_bad_row="drop"
+    )
+    job = log.filter(price > 1).assign_timestamps_and_watermarks(BOUNDED).filter(price < 9)
+    made = plan(
+        windowed(job, "k", "note")
+        .allowed_lateness(3)
+        .side_output_late_data(LATE)
+        .aggregate(n=count(), best=max_by("note", by="price"))
+    )
+    assert (made.log.timestamp, made.log.arrival, made.log.split) == ("ts", None, "note")
+    assert (made.log.rate, made.log.arrival_start_ms, made.log.on_bad_row) == (10.0, 7, "drop")
+    assert [str(op.predicate) for op in made.before] == ["(price > 1)"]  # type: ignore[attr-defined]
+    assert [str(op.predicate) for op in made.after] == ["(price < 9)"]  # type: ignore[attr-defined]
+    assert made.strategy == BOUNDED
+    assert made.keys == ("k", "note")
+    assert made.window == TumblingEventTimeWindows(10_000)
+    assert made.allowed_lateness_ms == 3
+    assert made.late_tag == LATE
+    assert made.aggregates == (("n", Aggregate("count")), ("best", Aggregate("max_by", "note", "price")))
+    assert (made.max_parallelism, made.auto_watermark_interval_ms) == (16, 50)
+
+
+def test_a_later_change_of_settings_does_not_reach_a_plan(env: StreamExecutionEnvironment) -> None:
+    job = windowed(env.from_event_log(TABLE, timestamp="ts").assign_timestamps_and_watermarks(BOUNDED))
+    made = plan(job.aggregate(n=count()))
+    env.set_max_parallelism(1)
+    assert made.max_parallelism == 128
+
+
+def test_a_plan_travels_by_pickle(log: DataStream) -> None:
+    job = log.with_columns(double=price * 2).assign_timestamps_and_watermarks(BOUNDED).filter(price > 1)
+    made = plan(windowed(job).aggregate(total=sum_("double")))
+    again = pickle.loads(pickle.dumps(made))
+    assert again.data_schema() == made.data_schema()
+    assert again.strategy == made.strategy
+
+
+def test_split_by_file_reaches_the_log(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    log = env.from_event_log(tmp_path, timestamp="ts", split=FILE).assign_timestamps_and_watermarks(BOUNDED)
+    assert plan(windowed(log).aggregate(n=count())).log.split is event_log.FILE
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (lambda s: s, "not the result of a window: end the job with .key_by"),
+        (lambda s: s.assign_timestamps_and_watermarks(BOUNDED).key_by("k"), "not the result of a window"),
+        (
+            lambda s: windowed(s).aggregate(n=count()),
+            r"windows need event time: call assign_timestamps_and_watermarks\(.*before key_by",
+        ),
+        (
+            lambda s: windowed(
+                s.assign_timestamps_and_watermarks(BOUNDED)
+                .filter(price > 1)
+                .assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
+            ).aggregate(n=count()),
+            "called more than once: out of order by at most 4000 ms; no watermarks. Keep the one that counts",
+        ),
+        (
+            lambda s: (
+                windowed(s.assign_timestamps_and_watermarks(BOUNDED))
+                .aggregate(n=count())
+                .filter(pc.field("n") > 1)
+            ),
+            r"ends with aggregate\(\.\.\.\), but this one goes on with: filter \(n > 1\); apply that to",
+        ),
+        (
+            lambda s: windowed(
+                windowed(s.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
+            ).aggregate(m=count()),
+            "this one goes on with: key by k",
+        ),
+    ],
+)
+def test_a_job_of_another_shape_is_refused_with_what_to_change(
+    log: DataStream, job: Any, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        plan(job(log))
+
+
+def test_late_and_rejected_rows_need_side_outputs_of_their_own(env: StreamExecutionEnvironment) -> None:
+    log = env.from_event_log(TABLE, timestamp="ts", on_bad_row=LATE).assign_timestamps_and_watermarks(BOUNDED)
+    with pytest.raises(ConfigurationError, match="'late' is named for both late and rejected rows"):
+        plan(windowed(log).side_output_late_data(LATE).aggregate(n=count()))
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (
+            lambda s: windowed(s, "user").aggregate(n=count()),
+            "key_by: there is no column 'user'; columns: ts, seconds",
+        ),
+        (lambda s: windowed(s).aggregate(n=sum_("cost")), r"n = sum\(cost\): there is no column 'cost'"),
+        (lambda s: windowed(s).aggregate(n=max_by("note", by="cost")), r"max_by\(note by cost\): .*'cost'"),
+        (lambda s: windowed(s.select("k")).aggregate(n=sum_("price")), "no column 'price'; columns: k$"),
+        (lambda s: windowed(s.filter(pc.field("q") > 1)).aggregate(n=count()), "there is no column q"),
+        (
+            lambda s: windowed(s.with_columns(q=price + pc.field("k"))).aggregate(n=count()),
+            "no kernel matching",
+        ),
+    ],
+)
+def test_columns_are_checked_when_the_job_is_planned(log: DataStream, job: Any, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        plan(job(log.assign_timestamps_and_watermarks(BOUNDED)))
+
+
+def test_a_missing_time_column_is_named(env: StreamExecutionEnvironment, log: DataStream) -> None:
+    missing = env.from_event_log(TABLE, timestamp="time").assign_timestamps_and_watermarks(BOUNDED)
+    with pytest.raises(SchemaError, match="timestamp: there is no column 'time'; columns: ts, seconds"):
+        plan(windowed(missing).aggregate(n=count()))
+    missing = log.assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner(pc.field("time") * 1000))
+    with pytest.raises(
+        SchemaError, match=r"event_time multiply_checked\(time, 1000\): there is no column time"
+    ):
+        plan(windowed(missing).aggregate(n=count()))
+
+
+def event_times(made: ReplayPlan) -> list[Any]:
+    batch, _ = apply_ops(made.before, TABLE.to_batches()[0])
+    return batch.column(made.log.timestamp).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+
+
+def test_the_strategys_column_replaces_the_timestamp_of_the_log(log: DataStream) -> None:
+    made = plan(
+        windowed(log.assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner("seconds"))).aggregate(
+            n=count()
+        )
+    )
+    assert made.log.timestamp == "seconds"
+    assert made.before == ()
+    assert made.time_type() == pa.int64()
+
+
+def test_the_strategys_expression_is_evaluated_where_the_strategy_stands(log: DataStream) -> None:
+    strategy = BOUNDED.with_timestamp_assigner(pc.field("seconds") * 1000)
+    job = log.with_columns(seconds=pc.field("seconds") + 1).select("k", "seconds")
+    made = plan(windowed(job.assign_timestamps_and_watermarks(strategy)).aggregate(n=count()))
+    assert made.log.timestamp == EVENT_TIME
+    assert event_times(made) == [6000, 7000]
+
+
+def test_a_replaced_column_counts_for_the_strategy_but_not_for_the_source(log: DataStream) -> None:
+    changed = log.with_columns(seconds=pc.field("seconds") * 1000, ts=pc.field("seconds"))
+    made = plan(
+        windowed(
+            changed.assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner("seconds"))
+        ).aggregate(n=count())
+    )
+    assert event_times(made) == [5000, 6000]
+    made = plan(windowed(changed.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count()))
+    assert event_times(made) == [1000, 2000]
+
+
+def test_an_event_keeps_its_source_timestamp_when_the_column_is_not_selected(log: DataStream) -> None:
+    made = plan(windowed(log.select("k").assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count()))
+    assert event_times(made) == [1000, 2000]
+    assert made.time_type() == pa.timestamp("ms", "UTC")
+    assert made.data_schema() == pa.schema([("k", pa.string())])
+
+
+def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> None:
+    job = (
+        log.with_columns(double=price * 2, triple=price * 3)
+        .assign_timestamps_and_watermarks(BOUNDED)
+        .filter(pc.field("volume") > 0)
+        .with_columns(cost=pc.field("double") * pc.field("volume"), unused=pc.field("triple"))
+    )
+    made = plan(windowed(job).aggregate(n=count(), total=sum_("cost"), again=sum_("cost")))
+    assert made.native_columns() == ["k", "cost"]
+    assert made.data_columns() == ["k", "volume", "double"]
+    assert made.data_schema() == pa.schema(
+        [("k", pa.string()), ("volume", pa.int64()), ("double", pa.float64()), ("cost", pa.float64())]
+    )
+    batch, _ = apply_ops(made.before, TABLE.select(["ts", "k", "price", "volume"]).to_batches()[0])
+    batch, _ = apply_ops(made.after, batch.select(made.data_columns()))
+    assert batch.schema == made.data_schema()
+
+
+def test_the_reason_of_a_rejected_row_needs_its_name(env: StreamExecutionEnvironment) -> None:
+    log = env.from_event_log(TABLE, timestamp="ts", on_bad_row=REJECTED).with_columns(reason=pc.field("note"))
+    job = windowed(log.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
+    with pytest.raises(ConfigurationError, match="has a column 'reason' of its own: rename the log's"):
+        plan(job)
+
+
+def test_side_outputs_show_all_columns(env: StreamExecutionEnvironment) -> None:
+    log = env.from_event_log(TABLE, timestamp="ts", on_bad_row=REJECTED)
+    job = log.assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner(pc.field("seconds") * 1000))
+    made = plan(windowed(job.with_columns(double=price * 2)).side_output_late_data(LATE).aggregate(n=count()))
+    assert made.data_columns() == TABLE.schema.names
+    assert made.side_outputs() == (REJECTED, LATE)
+    assert made.side_output_schema(LATE).names == [*TABLE.schema.names, "double"]
+    assert made.side_output_schema(REJECTED).names == [*TABLE.schema.names, "double", "reason"]
+    with pytest.raises(ConfigurationError, match="no side output is named 'x'; this job has: rejected, late"):
+        made.side_output_schema(OutputTag("x"))
+    with pytest.raises(ConfigurationError, match="named by an OutputTag, not 'late'"):
+        made.side_output_schema("late")  # type: ignore[arg-type]

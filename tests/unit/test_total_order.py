@@ -1,0 +1,66 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flinkcore.replay.total_order import Events, TotalOrderMerge
+
+
+def events(rows: Sequence[tuple[int, int, int]]) -> Events:
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    batch = pa.record_batch({"label": [f"{a}/{s}/{p}" for a, s, p in rows]}, schema=pa.schema([("label", pa.string())]))
+    return Events(batch, columns[0] * 10, columns[0].copy(), columns[1].astype(np.int32), columns[2].copy())
+
+
+def labels(released: list[tuple[Events, np.ndarray | None]]) -> list[str]:
+    found: list[str] = []
+    for part, rows in released:
+        assert part.timestamps.tolist() == (part.arrivals * 10).tolist()
+        batch = part.batch if rows is None else part.batch.take(pa.array(rows))
+        found += batch.column("label").to_pylist()
+    return found
+
+
+def test_rows_that_nothing_can_precede_are_given_at_once() -> None:
+    merge = TotalOrderMerge()
+    merge.add(events([(1, 0, 0), (2, 0, 1), (5, 0, 2)]))
+    assert labels(list(merge.release(5))) == ["1/0/0", "2/0/1"]
+    assert labels(list(merge.release(None))) == ["5/0/2"]
+
+
+def test_rows_of_equal_arrival_wait_for_those_still_to_come() -> None:
+    merge = TotalOrderMerge()
+    merge.add(events([(1, 1, 0)]))
+    assert labels(list(merge.release(1))) == []
+    merge.add(events([(1, 0, 0)]))
+    assert labels(list(merge.release(None))) == ["1/0/0", "1/1/0"]
+
+
+def test_a_run_that_overlaps_no_other_passes_without_a_copy() -> None:
+    merge = TotalOrderMerge()
+    run = events([(1, 0, 0), (2, 0, 1)])
+    merge.add(run)
+    ((released, rows),) = merge.release(3)
+    assert rows is None
+    assert released.batch is run.batch
+    assert merge.held_bytes == 0
+
+
+runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
+
+
+@given(runs, st.data())
+def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: st.DataObject) -> None:
+    merge = TotalOrderMerge()
+    rows = [[(arrival, split, position) for position, arrival in enumerate(run)] for split, run in enumerate(arrivals)]
+    released: list[tuple[Events, np.ndarray | None]] = []
+    for at, run in enumerate(rows):
+        merge.add(events(run))
+        later = [row[0] for other in rows[at + 1 :] for row in other]
+        if later and data.draw(st.booleans()):
+            released += merge.release(min(later))
+    released += merge.release(None)
+    assert labels(released) == [f"{a}/{s}/{p}" for a, s, p in sorted(row for run in rows for row in run)]
+    assert merge.held_bytes == 0
