@@ -35,7 +35,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 def key_column(kind: str, numbers: list[int]) -> pa.Array:
     if kind == "int64":
         return pa.array(numbers, pa.int64())
-    return pa.array(["", "a", "b" * 20, "ä", "ab"][n] for n in numbers)
+    return pa.array([["", "a", "b" * 20, "ä", "ab"][n] for n in numbers], pa.string())
 
 
 def operator_of(job: dict[str, Any], schema: pa.Schema, clocks: list[int], watermarks: list[int]) -> Any:
