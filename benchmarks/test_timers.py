@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from peers.flink import FlinkUnavailable, run_java
 
+from benchmarks.peers.flink import FlinkUnavailable, run_java
 from flinkcore._native.timers import TimerHeap
 
 SIZES = (1_000_000, 4_000_000)

@@ -36,10 +36,14 @@ def table(*rows: tuple[Any, ...], names: str = "ts arrival key value") -> pa.Tab
     return pa.table([list(column) for column in zip(*rows, strict=True)], names=names.split())
 
 
-LOG = table((1, 1, "a", 1), (5, 2, "a", 2), (12, 3, "b", 3), (3, 4, "a", 4), (25, 500, "a", 5), (2, 1000, "a", 6))
+LOG = table(
+    (1, 1, "a", 1), (5, 2, "a", 2), (12, 3, "b", 3), (3, 4, "a", 4), (25, 500, "a", 5), (2, 1000, "a", 6)
+)
 
 
-def windows(log: Any, env: StreamExecutionEnvironment | None = None, *, lateness: int = 0, **options: Any) -> DataStream:
+def windows(
+    log: Any, env: StreamExecutionEnvironment | None = None, *, lateness: int = 0, **options: Any
+) -> DataStream:
     settings = {"timestamp": "ts", "arrival": "arrival"} | options
     return (
         (env or environment())
@@ -59,7 +63,10 @@ def rows(stream: DataStream) -> list[dict[str, Any]]:
 
 
 def test_windows_fire_when_the_watermark_passes_their_end() -> None:
-    fired = [(row["key"], row["window_start"], row["n"], row["total"], row["watermark"]) for row in rows(windows(LOG))]
+    fired = [
+        (row["key"], row["window_start"], row["n"], row["total"], row["watermark"])
+        for row in rows(windows(LOG))
+    ]
     assert sorted(fired) == [("a", 0, 2, 3, 9), ("a", 20, 1, 5, 2**63 - 1), ("b", 10, 1, 3, 22)]
 
 
@@ -70,7 +77,9 @@ def test_a_row_that_is_late_for_its_window_goes_to_the_side_output() -> None:
 
 
 def test_a_late_row_within_the_allowed_lateness_fires_its_window_again_at_once() -> None:
-    fired = [(row["n"], row["late_firing"]) for row in rows(windows(LOG, lateness=5)) if row["window_start"] == 0]
+    fired = [
+        (row["n"], row["late_firing"]) for row in rows(windows(LOG, lateness=5)) if row["window_start"] == 0
+    ]
     assert fired == [(2, False), (3, True)]
 
 
@@ -90,7 +99,10 @@ def test_results_do_not_depend_on_the_parallelism(parallelism: int) -> None:
 
 
 def test_splits_out_of_order_with_each_other_are_merged_by_arrival() -> None:
-    log = table(*[(i, i, "k", split * 100 + i, split) for split in (1, 0) for i in range(8)], names="ts arrival key value split")
+    log = table(
+        *[(i, i, "k", split * 100 + i, split) for split in (1, 0) for i in range(8)],
+        names="ts arrival key value split",
+    )
     stream = (
         environment()
         .from_event_log(log, timestamp="ts", arrival="arrival", split="split")
@@ -170,7 +182,10 @@ def test_sliding_windows_and_several_aggregates() -> None:
         .window(SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5)))
         .aggregate(m=mean("value"), best=max_by("value", by="ts"))
     )
-    assert [(r["window_start"], r["m"], r["best"]) for r in rows(stream) if r["key"] == "b"] == [(10, 3.0, 3), (5, 3.0, 3)]
+    assert [(r["window_start"], r["m"], r["best"]) for r in rows(stream) if r["key"] == "b"] == [
+        (10, 3.0, 3),
+        (5, 3.0, 3),
+    ]
 
 
 @pytest.mark.parametrize("column", ["ts", "arrival", "key"])
@@ -211,7 +226,7 @@ def test_an_arrival_that_goes_back_is_counted_and_raised_to_the_running_maximum(
 
 @pytest.mark.parametrize("setting", ["timestamp", "arrival", "split"])
 def test_a_missing_column_is_named_with_those_there_are(setting: str) -> None:
-    with pytest.raises(SchemaError, match="nowhere.*ts"):
+    with pytest.raises(SchemaError, match=r"nowhere.*ts"):
         windows(LOG, **{setting: "nowhere"}).execute()
 
 
@@ -224,7 +239,15 @@ def test_a_key_of_an_unsupported_type_is_named() -> None:
 def test_an_empty_log_gives_an_empty_result_with_its_columns() -> None:
     result = windows(LOG.slice(0, 0)).to_arrow()
     assert result.num_rows == 0
-    assert result.schema.names == ["key", "window_start", "window_end", "n", "total", "late_firing", "watermark"]
+    assert result.schema.names == [
+        "key",
+        "window_start",
+        "window_end",
+        "n",
+        "total",
+        "late_firing",
+        "watermark",
+    ]
 
 
 def test_an_unknown_side_output_is_refused() -> None:
