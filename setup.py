@@ -16,6 +16,7 @@ MODULES = (
     "panes",
     "session_windows",
     "split_positions",
+    "timeline",
     "timers",
     "valve",
     "watermarks",

@@ -137,15 +137,12 @@ def _environment(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
         environment = StreamExecutionEnvironment.get_execution_environment()
     else:
         try:
-            from pyspark.sql import SparkSession
-
-            from flinkcore.spark import SparkExecutionEnvironment, configure_spark
+            from flinkcore.spark import SparkExecutionEnvironment, start_session
         except ModuleNotFoundError as error:
             raise ConfigurationError(
                 f'{error.name} is not installed: pip install "flinkcore[spark]", or choose --engine embedded'
             ) from None
-        builder = SparkSession.builder.master(arguments.master).appName("flinkcore")
-        environment = SparkExecutionEnvironment(configure_spark(builder).getOrCreate())
+        environment = SparkExecutionEnvironment(start_session(arguments.master, "flinkcore"))
     if arguments.parallelism is not None:
         environment.set_parallelism(arguments.parallelism)
     return environment

@@ -1,1 +1,29 @@
+from typing import Final, Literal, final
 
+import numpy as np
+import numpy.typing as npt
+
+WATERMARK_KIND: Final = 0
+IDLE_KIND: Final = 1
+ACTIVE_KIND: Final = 2
+
+Emitted = tuple[Literal["watermark"], int] | tuple[Literal["status"], Literal["idle", "active"]]
+
+@final
+class StatusWatermarkValve:
+    def __init__(self, channels: int) -> None: ...
+    def input_watermark(self, channel: int, timestamp_ms: int) -> list[Emitted]: ...
+    def input_watermark_status(self, channel: int, status: Literal["idle", "active"]) -> list[Emitted]: ...
+    def input_batch(
+        self,
+        channels: npt.NDArray[np.int32],
+        kinds: npt.NDArray[np.int8],
+        timestamps_ms: npt.NDArray[np.int64],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8], npt.NDArray[np.int64]]: ...
+    @property
+    def channels(self) -> int: ...
+    @property
+    def current_watermark(self) -> int: ...
+    @property
+    def is_idle(self) -> bool: ...
+    def _check(self) -> None: ...

@@ -17,7 +17,7 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
 from flinkcore._native.keys import KeyEncoder
-from flinkcore.common import ExecutionConfig, OutputTag
+from flinkcore.common import MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.plan import ReplayPlan, make_plan
@@ -71,15 +71,15 @@ class EmbeddedReplay:
         """
         plan = self._plan
         time_plane = time_plane_of(plan, self._chunks, self._parallelism)
-        self.report = ReplayReport(warnings=list(time_plane.warnings))
-        self.report.add_time_plane(time_plane)
+        self.report = ReplayReport()
+        self.report.add_time_plane(plan, time_plane)
         stages = [
             WindowStage(plan, self._schema, plan.time_type(), time_plane.timeline) for _ in range(self._parallelism)
         ]
-        meter = ProgressMeter(time_plane.events, self._progress)
+        meter = ProgressMeter(int(time_plane.splits.rows.sum()), self._progress)
         refused: deque[Output] = deque()
         ordered = self._ordered(time_plane, refused, meter)
-        yield Output(None, stages[0].schema.empty_table().to_batches() or [_empty(stages[0].schema)])
+        yield Output(None, [_empty(stages[0].schema)])
         if self._parallelism == 1:
             yield from self._one_thread(ordered, stages[0])
         else:
@@ -107,9 +107,15 @@ class EmbeddedReplay:
                     refused.append(Output(self._plan.log.on_bad_row, mapped.rejected_rows))
                 rows_read += mapped.events_read
                 merge.add(mapped.events)
-                yield from merge.release(time_plane.earliest_arrival_after(chunk.index, rows_read))
-                meter.advance(mapped.events_read, time_plane.watermark_at(mapped.events.arrivals))
+                yield from merge.release(time_plane.floors.after(chunk.index, rows_read))
+                meter.advance(mapped.events_read, self._event_time_reached(time_plane, mapped.events))
         yield from merge.release(None)
+
+    @staticmethod
+    def _event_time_reached(time_plane: TimePlane, events: Events) -> int:
+        if len(events.arrivals) == 0:
+            return MIN_TIMESTAMP
+        return int(time_plane.current_watermark(events.arrivals[-1]))
 
     def _prepare(self, events: Events, rows: RowNumbers | None) -> Prepared:
         narrow = events.batch.select(self._native_columns)

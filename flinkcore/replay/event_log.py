@@ -4,28 +4,15 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.chunks import Chunk
 from flinkcore.replay.log_sources import FileSource, TableSource
-
-
-class SplitOrigin(Enum):
-    """Where splits come from, if not from a column."""
-
-    FILE = "each file is a split"
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-FILE: Final = SplitOrigin.FILE
-"""``split=FILE``: each file is a split, and its name the split's value."""
 
 
 @dataclass(frozen=True)

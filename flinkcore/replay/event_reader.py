@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.chunks import Chunk
-from flinkcore.replay.event_log import FILE, EventLog
+from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.milliseconds import check_time_type, to_milliseconds
 from flinkcore.replay.split_rows import SplitCounter, SplitRows, check_split_type
 

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.split_origin import FILE
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.transformations import (
@@ -26,7 +25,6 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay import event_log
 from flinkcore.replay.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
@@ -166,7 +164,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         source.data,
         timestamp=timestamp,
         arrival=source.arrival,
-        split=event_log.FILE if source.split is FILE else source.split,
+        split=source.split,
         rate=source.rate,
         arrival_start_ms=source.arrival_start_ms,
         on_bad_row=source.on_bad_row,

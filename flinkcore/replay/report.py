@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
+import numpy as np
+
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.milliseconds import unit_warning
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.timeline import TimePlane
 
 
 def format_timestamp(timestamp_ms: int) -> str:
@@ -70,6 +75,20 @@ class ReplayReport:
     max_timestamp_ms: int | None = None
     timeline_steps: int = 0
     warnings: list[str] = field(default_factory=list)
+
+    def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
+        """Add what the first pass found."""
+        splits = time_plane.splits
+        self.splits = len(splits.values)
+        self.arrival_regressions = int(splits.regressions.sum())
+        self.timeline_steps = len(time_plane.timeline.clock_ms)
+        with_events = splits.events > 0
+        if with_events.any():
+            self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
+            self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
+            ends = np.array([self.min_timestamp_ms, self.max_timestamp_ms])
+            warning = unit_warning(plan.time_type(), plan.log.timestamp, ends)
+            self.warnings += [warning] if warning else []
 
     def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
         """Add what reading a part of the log counted."""

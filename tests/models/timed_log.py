@@ -1,0 +1,88 @@
+"""A log of events cut into chunks and batches, as the time plane reads them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from models.watermarks import Event
+
+from flinkcore.replay.timeline import (
+    ArrivalRate,
+    ChunkCounts,
+    ChunkTimes,
+    GeneratorSpec,
+    TimePlane,
+    combine,
+    position_bases,
+)
+
+
+@dataclass
+class Batch:
+    timestamp_ms: np.ndarray
+    arrival_ms: np.ndarray | None
+    split_codes: np.ndarray
+    split_values: list[Any]
+    positions: np.ndarray
+    split_rows: dict[Any, int] = field(default_factory=dict)
+
+
+@dataclass
+class Log:
+    """Rows in log order, cut before the rows in `chunk_cuts`, and in each chunk further at `batch_cuts`."""
+
+    rows: Sequence[Event]
+    chunk_cuts: Iterable[int] = ()
+    batch_cuts: Iterable[int] = ()
+
+    def chunks(self) -> list[list[Batch]]:
+        ends = sorted({0, len(self.rows), *(cut for cut in self.chunk_cuts if cut < len(self.rows))})
+        return [list(self._batches(start, stop)) for start, stop in pairwise(ends)]
+
+    def _batches(self, start: int, stop: int) -> Iterator[Batch]:
+        positions: dict[Any, int] = {}
+        for first, last in pairwise(
+            sorted({start, stop, *(cut for cut in self.batch_cuts if start < cut < stop)})
+        ):
+            before = dict(positions)
+            kept = []
+            for row in self.rows[first:last]:
+                position = positions.get(row.split, 0)
+                positions[row.split] = position + 1
+                if row.kept:
+                    kept.append((row, position))
+            # Codes in an order that is not that of the splits.
+            values = sorted({row.split for row, _ in kept}, key=str, reverse=True)
+            recorded = all(row.arrival_ms is not None for row in self.rows)
+            yield Batch(
+                timestamp_ms=np.array([row.timestamp_ms for row, _ in kept], np.int64),
+                arrival_ms=np.array([row.arrival_ms for row, _ in kept], np.int64) if recorded else None,
+                split_codes=np.array([values.index(row.split) for row, _ in kept], np.int32),
+                split_values=values,
+                positions=np.array([position for _, position in kept], np.int64),
+                split_rows={value: count - before.get(value, 0) for value, count in positions.items()},
+            )
+
+    def time_plane(
+        self, generator: GeneratorSpec, interval_ms: int, rate: ArrivalRate | None = None
+    ) -> TimePlane:
+        """Through all parts of the time plane, each sent as bytes."""
+        chunks = self.chunks()
+        counts = [ChunkCounts.build(batches, index=index).to_ipc() for index, batches in enumerate(chunks)]
+        bases = position_bases(ChunkCounts.from_ipc(data) for data in counts) if rate else {}
+        times = [
+            ChunkTimes.build(
+                batches, generator, interval_ms, index=index, rate=rate, bases=bases.get(index)
+            ).to_ipc()
+            for index, batches in enumerate(chunks)
+        ]
+        plane = combine(
+            (ChunkTimes.from_ipc(data) for data in reversed(times)), generator, interval_ms, rate=rate
+        )
+        return TimePlane.from_ipc(plane.to_ipc())
+
+
+def steps(plane: TimePlane) -> list[tuple[int, int]]:
+    return list(zip(plane.timeline.clock_ms.tolist(), plane.timeline.watermark_ms.tolist(), strict=True))
