@@ -172,9 +172,6 @@ def position_bases(counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
     return bases
 
 
-_OWN_ARRAYS = ("rows", "bases", "floor_rows", "floor_arrival_ms")
-
-
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
     """What the timeline needs to know of one chunk, however many events it has.
@@ -189,6 +186,8 @@ class ChunkTimes:
         Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
     times, records : dict of str to numpy.ndarray
         As of `TimeSummary.finish`: columns per split, and per record.
+    floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
+        "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it. Not for batches without events.
     """
 
     index: int
@@ -197,6 +196,7 @@ class ChunkTimes:
     bases: Int64s
     times: dict[str, Int64s]
     records: dict[str, npt.NDArray[Any]]
+    floors: dict[str, Int64s]
 
     @classmethod
     def build(
@@ -258,13 +258,21 @@ class ChunkTimes:
                 floors.append((rows_read, int(arrivals.min())))
         _numbers(list(rows), numbers)
         summary.reserve(len(numbers))
-        return cls(index, list(numbers), _aligned(numbers, rows), _aligned(numbers, bases), *summary.finish())
+        floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T
+        return cls(
+            index,
+            list(numbers),
+            _aligned(numbers, rows),
+            _aligned(numbers, bases),
+            *summary.finish(),
+            {"rows": floor_rows, "arrival_ms": floor_arrivals},
+        )
 
     def to_ipc(self) -> bytes:
         """The summary as an Arrow IPC stream."""
         columns = {"split_values": self.split_values, "rows": self.rows, "bases": self.bases}
-        columns |= {f"times.{name}": column for name, column in self.times.items()}
-        columns |= {f"records.{name}": column for name, column in self.records.items()}
+        for part in ("times", "records", "floors"):
+            columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
         return write_columns("ChunkTimes", {"index": self.index}, columns)
 
     @classmethod
@@ -273,7 +281,7 @@ class ChunkTimes:
         header, columns = read_columns("ChunkTimes", data)
         values = columns.pop("split_values").to_pylist()
         rows, bases = columns.pop("rows").to_numpy(), columns.pop("bases").to_numpy()
-        parts: dict[str, dict[str, npt.NDArray[Any]]] = {"times": {}, "records": {}}
+        parts: dict[str, dict[str, npt.NDArray[Any]]] = {"times": {}, "records": {}, "floors": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
             parts[part][member] = column.to_numpy()

@@ -13,6 +13,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.column_ops import ColumnOp, apply_ops, narrow_ops, output_schema
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.milliseconds import check_time_type, to_milliseconds
 from flinkcore.replay.split_rows import SplitCounter, SplitRows, check_split_type
@@ -93,10 +94,8 @@ class EventReader:
     before : sequence of ColumnOp
         Operations between the source and the timestamp assigner.
     columns : sequence of str, "all" or None
-        Columns needed downstream, in this order, as they are after ``before``; None for only those of time
-        and split that are left then.
-    timestamp : str, optional
-        Column that the assigner reads, if not the log's.
+        Columns needed downstream, in this order, as they are after ``before``; "all": every one; None: only
+        the timestamp. The operations are narrowed to what gives these.
 
     Attributes
     ----------
@@ -115,32 +114,31 @@ class EventReader:
     def __init__(
         self,
         log: EventLog,
-        before: Sequence[Any] = (),
+        before: Sequence[ColumnOp] = (),
         columns: Sequence[str] | Literal["all"] | None = None,
-        timestamp: str | None = None,
     ) -> None:
-        self._timestamp = log.timestamp if timestamp is None else timestamp
+        self._timestamp = log.timestamp
         self._arrival = log.arrival
         self._split = log.split
         self._on_bad_row = log.on_bad_row
-        self._before = tuple(before)
         available = log.schema
         if self._arrival is not None:
             check_time_type(log.require(self._arrival, "arrival="), self._arrival)
         if isinstance(self._split, str):
             check_split_type(log.require(self._split, "split="), self._split)
-        self._read = _columns_to_read(log, self._before, columns, self._timestamp)
-        read = pa.schema([available.field(name) for name in self._read])
-        # The operations run on no rows once, so that a name or type that is wrong is told before any work
-        # starts.
-        after = _apply(self._before, _no_rows(read))[0].schema
-        time = [self._timestamp, self._arrival, self._split]
-        if columns == "all":
-            self._columns = list(after.names)
-        elif columns is None:
-            self._columns = list(dict.fromkeys(name for name in time if name in after.names))
-        else:
-            self._columns = list(columns)
+        names = None if columns is None or columns == "all" else list(columns)
+        wanted = None if columns == "all" else frozenset([self._timestamp, *(names or [])])
+        self._before, needed = narrow_ops(tuple(before), wanted)
+        for name in sorted(needed or ()):
+            log.require(name, "timestamp=" if name == self._timestamp else "the job")
+        structure = {name for name in (self._arrival, self._split) if isinstance(name, str)}
+        reads = set(available.names) if needed is None else needed | structure
+        # A batch needs a column to have a number of rows.
+        read = pa.schema([field for field in available if field.name in (reads or available.names[:1])])
+        self._read = read.names
+        # The operations run on no rows once, so that a wrong name or type is told before any work starts.
+        after = output_schema(self._before, read)
+        self._columns = (after.names if columns == "all" else names) or [self._timestamp]
         for name in [*self._columns, self._timestamp]:
             if name not in after.names:
                 raise SchemaError(
@@ -153,8 +151,10 @@ class EventReader:
         while reason in available.names:
             reason += "_"
         self.rejected_schema = read.append(pa.field(reason, pa.string()))
-        text = isinstance(self._split, str) and not pa.types.is_integer(read.field(self._split).type)
-        self._encoded = [str(self._split)] if text else []
+        # Files often hold strings as dictionaries, whose codes spare hashing them here.
+        text = (pa.string(), pa.binary())
+        encoded = isinstance(self._split, str) and read.field(self._split).type in text
+        self._encoded = [str(self._split)] if encoded else []
         self._split_is_used = (
             self._split in self._columns or bool(self._before) or isinstance(self._on_bad_row, OutputTag)
         )
@@ -212,7 +212,7 @@ class EventReader:
         return read.set_column(at, self._split, read.column(at).dictionary_decode())
 
     def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
-        batch, kept = _apply(self._before, read)
+        batch, kept = apply_ops(self._before, read)
         codes, positions = splits.codes, splits.positions
         arrivals = None if self._arrival is None else read.column(self._arrival)
         if kept is not None:
@@ -282,44 +282,6 @@ class EventReader:
             rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
             rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
         return fault_of == 0, RejectedRows(by_reason, rejected)
-
-
-def _columns_to_read(
-    log: EventLog,
-    before: tuple[Any, ...],
-    columns: Sequence[str] | Literal["all"] | None,
-    timestamp: str,
-) -> list[str]:
-    available = log.schema.names
-    needed = {timestamp}
-    if columns is not None and columns != "all":
-        needed.update(columns)
-    for op in before:
-        required = op.required_columns
-        needed.update(available if required is None else required)
-    if columns == "all":
-        needed.update(available)
-    if not before:
-        for name in sorted(needed):
-            log.require(name, "timestamp=" if name == timestamp else "the job")
-    needed.update(name for name in (log.arrival, log.split) if isinstance(name, str))
-    return [name for name in available if name in needed]
-
-
-def _apply(
-    before: tuple[Any, ...], batch: pa.RecordBatch
-) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32] | None]:
-    """Run the operations; return the result and which rows of the batch are left (None: all)."""
-    kept: npt.NDArray[np.uint32] | None = None
-    for op in before:
-        batch, rows = op.apply(batch)
-        if rows is not None:
-            kept = rows if kept is None else kept[rows]
-    return batch, kept
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:

@@ -235,11 +235,7 @@ def _glob(where: Any, pattern: str) -> list[Any]:
             else:
                 info = where.get_file_info(f"{directory.path.rstrip('/')}/{name}")
                 level.extend([] if info.type == fs.FileType.NotFound else [info])
-    unique = {info.path: info for info in level}
-    # "**" at the end stands for the files below, not for each directory again.
-    if names[-1] == "**":
-        return [info for info in unique.values() if info.type == fs.FileType.File]
-    return list(unique.values())
+    return level
 
 
 def _name_expression(name: str) -> str:

@@ -507,9 +507,9 @@ def combine(
 
 
 def _floors(chunks: list[ChunkTimes]) -> ArrivalFloors:
-    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floor_arrival_ms for chunk in chunks)])
+    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
     return ArrivalFloors(
-        chunk=np.repeat([chunk.index for chunk in chunks], [len(chunk.floor_rows) for chunk in chunks]).astype(np.int64),
-        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floor_rows for chunk in chunks)]),
+        chunk=np.repeat([chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]).astype(np.int64),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
         arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
     )

@@ -1,0 +1,78 @@
+"""The description of an event log."""
+
+import math
+import pickle
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.common.split_origin import FILE
+from flinkcore.replay.event_log import EventLog
+
+TABLE = pa.table({"ts": [1, 2, 3], "at": [4, 5, 6], "origin": ["a", "b", "a"]})
+
+
+def test_a_table_and_a_path_describe_the_same_log(tmp_path):
+    pq.write_table(TABLE, tmp_path / "log.parquet")
+    for data in (TABLE, tmp_path / "log.parquet", str(tmp_path), [str(tmp_path / "*.parquet")]):
+        log = EventLog.of(data, timestamp="ts", arrival="at", split="origin")
+        assert log.schema == TABLE.schema
+        (chunk,) = log.chunks(1)
+        assert next(chunk.read(None, 10)).to_pydict() == TABLE.to_pydict()
+
+
+def test_a_log_survives_pickling(tmp_path):
+    pq.write_table(TABLE, tmp_path / "log.parquet")
+    log = EventLog.of(tmp_path, timestamp="ts", split=FILE, on_bad_row=OutputTag("bad"))
+    again = pickle.loads(pickle.dumps(log))
+    assert again.split is FILE
+    assert again.on_bad_row == OutputTag("bad")
+    assert [chunk.label for chunk in again.chunks(1)] == [f"{tmp_path}/log.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"timestamp": ""}, "timestamp= is the name of a column, not ''"),
+        ({"arrival": 3}, "arrival= is the name of a column or None, not 3"),
+        ({"split": ""}, "split= is the name of a column, FILE or None, not ''"),
+        ({"split": FILE}, "split=FILE needs a log of files"),
+        ({"rate": 0}, "rate= is a number of events per second above 0, not 0"),
+        ({"rate": math.nan}, "rate= is a number of events per second above 0, not nan"),
+        ({"rate": math.inf}, "rate= is a number of events per second above 0, not inf"),
+        ({"rate": "fast"}, "rate= is a number of events per second above 0, not 'fast'"),
+        ({"arrival_start_ms": 1.5}, "arrival_start_ms= is an integer number of milliseconds"),
+        ({"arrival_start_ms": 2**63}, "arrival_start_ms= is an integer number of milliseconds"),
+        ({"on_bad_row": "ignore"}, 'on_bad_row= is "fail", "drop" or an OutputTag, not \'ignore\''),
+        ({"format": "csv"}, "have no meaning for in-memory data"),
+    ],
+)
+def test_a_setting_without_meaning_is_an_error_that_names_it(setting, message):
+    with pytest.raises(ConfigurationError, match=message):
+        EventLog.of(TABLE, **{"timestamp": "ts", **setting})
+
+
+@pytest.mark.parametrize("setting", ["arrival", "split"])
+def test_a_column_that_is_not_there_is_an_error_that_lists_those_that_are(setting):
+    with pytest.raises(
+        SchemaError, match=f"{setting}= names column 'TS', which the log does not have: ts, at, origin"
+    ):
+        EventLog.of(TABLE, timestamp="ts", **{setting: "TS"})
+
+
+def test_data_that_is_neither_paths_nor_arrow_is_an_error():
+    with pytest.raises(ConfigurationError, match="not from int"):
+        EventLog.of(7, timestamp="ts")
+
+
+def test_a_log_has_at_least_one_chunk():
+    with pytest.raises(ConfigurationError, match="at least 1, not 0"):
+        EventLog.of(TABLE, timestamp="ts").chunks(0)
+
+
+def test_a_log_without_files_is_an_error_when_it_is_described(tmp_path):
+    with pytest.raises(SourceError, match="no file matches"):
+        EventLog.of(tmp_path / "*.parquet", timestamp="ts")

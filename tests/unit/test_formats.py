@@ -1,0 +1,609 @@
+"""File discovery, formats, schemas and chunks."""
+
+import gzip
+import json
+import pickle
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.replay.files import discover_files
+from flinkcore.replay.log_sources import FileSource, TableSource
+
+ROWS = 1000
+
+
+def events(start=0, rows=ROWS):
+    numbers = range(start, start + rows)
+    return pa.table(
+        {
+            "ts": pa.array(list(numbers), pa.int64()),
+            "user": pa.array([f"u{n % 7}" for n in numbers]),
+            "price": pa.array([n / 4 for n in numbers], pa.float64()),
+        }
+    )
+
+
+def write_json(table, path):
+    data = "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
+    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
+
+
+def write_csv(table, path):
+    if path.name.endswith(".gz"):
+        with pa.CompressedOutputStream(str(path), "gzip") as sink:
+            pacsv.write_csv(table, sink)
+    else:
+        pacsv.write_csv(table, str(path))
+
+
+def write_ipc(table, path, opener=pa.ipc.new_file):
+    with pa.OSFile(str(path), "wb") as sink, opener(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+
+
+WRITERS = {
+    "log.parquet": lambda table, path: pq.write_table(table, path, row_group_size=100),
+    "log.pq": pq.write_table,
+    "log.arrow": write_ipc,
+    "log.arrows": lambda table, path: write_ipc(table, path, pa.ipc.new_stream),
+    "log.ipc": lambda table, path: write_ipc(table, path, pa.ipc.new_stream),
+    "log.feather": lambda table, path: pyarrow.feather.write_feather(table, str(path), compression="lz4"),
+    "log.csv": write_csv,
+    "log.csv.gz": write_csv,
+    "log.json": write_json,
+    "log.jsonl": write_json,
+    "log.ndjson.gz": write_json,
+}
+
+
+def read_all(source, target=1, columns=None, batch_rows=1 << 17):
+    batches = [batch for chunk in source.chunks(target) for batch in chunk.read(columns, batch_rows)]
+    names = source.schema.names if columns is None else columns
+    return pa.Table.from_batches(batches, pa.schema([source.schema.field(name) for name in names]))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_same_rows(tmp_path, name):
+    table = events()
+    WRITERS[name](table, tmp_path / name)
+    source = FileSource.discover(tmp_path / name)
+    assert source.schema == table.schema
+    assert read_all(source) == table
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_columns_come_in_the_order_asked_for_and_no_others(tmp_path, name):
+    table = events()
+    WRITERS[name](table, tmp_path / name)
+    assert read_all(FileSource.discover(tmp_path / name), columns=["price", "ts"]) == table.select(
+        ["price", "ts"]
+    )
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "log.arrow"])
+@pytest.mark.parametrize("target", [1, 2, 3, 7, 10, 64])
+def test_chunks_cut_by_pieces_give_the_rows_of_the_whole(tmp_path, name, target):
+    table = events()
+    WRITERS[name](table, tmp_path / name)
+    source = FileSource.discover(tmp_path / name)
+    chunks = source.chunks(target)
+    assert len(chunks) == min(target, 10)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    assert read_all(source, target).combine_chunks() == table
+
+
+def test_parquet_chunks_know_their_rows_and_where_they_start(tmp_path):
+    WRITERS["log.parquet"](events(), tmp_path / "log.parquet")
+    chunks = FileSource.discover(tmp_path / "log.parquet").chunks(3)
+    assert [(chunk.first_row, chunk.rows) for chunk in chunks] == [(0, 400), (400, 300), (700, 300)]
+    assert chunks[1].label == f"{tmp_path}/log.parquet (row groups 4-6)"
+    assert chunks[1].row_name(5) == f"row 405 (from 0) of {tmp_path}/log.parquet"
+
+
+def test_uneven_row_groups_are_cut_by_rows(tmp_path):
+    with pq.ParquetWriter(tmp_path / "a.parquet", events().schema) as writer:
+        for rows in (900, 20, 30, 50):
+            writer.write_table(events(rows=rows), row_group_size=rows)
+    source = FileSource.discover(tmp_path / "a.parquet")
+    assert [chunk.rows for chunk in source.chunks(2)] == [900, 100]
+    assert [chunk.rows for chunk in source.chunks(9)] == [900, 20, 30, 50]
+
+
+def test_no_file_is_opened_beyond_the_first_if_there_are_enough_files(tmp_path):
+    for i in range(6):
+        pq.write_table(events(i * 10, 10), tmp_path / f"{i}.parquet")
+    source = FileSource.discover(tmp_path)
+    for i in range(1, 6):
+        (tmp_path / f"{i}.parquet").unlink()
+    assert [chunk.rows for chunk in source.chunks(4)] == [None] * 6
+
+
+def test_a_large_file_among_small_ones_is_cut_alone(tmp_path):
+    pq.write_table(events(rows=10), tmp_path / "a.parquet")
+    pq.write_table(events(10, 100_000), tmp_path / "b.parquet", row_group_size=1000)
+    pq.write_table(events(100_010, 10), tmp_path / "c.parquet")
+    source = FileSource.discover(tmp_path)
+    chunks = source.chunks(4)
+    assert [chunk.rows for chunk in chunks] == [None, 25_000, 25_000, 25_000, 25_000, None]
+    assert read_all(source, 4)["ts"].to_pylist() == list(range(100_020))
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 64, 100, 500, 1000, 4096])
+@pytest.mark.parametrize("name", ["log.parquet", "log.arrow", "log.csv", "log.json"])
+def test_batches_are_no_longer_than_asked_for_and_not_much_shorter(tmp_path, name, batch_rows):
+    table = events()
+    WRITERS[name](table, tmp_path / name)
+    (chunk,) = FileSource.discover(tmp_path / name).chunks(1)
+    batches = list(chunk.read(None, batch_rows))
+    assert max(batch.num_rows for batch in batches) <= batch_rows
+    assert len(batches) <= max(2 * ROWS // batch_rows + 1, 2)
+    assert pa.Table.from_batches(batches).combine_chunks() == table
+
+
+def test_chunks_survive_pickling(tmp_path):
+    WRITERS["log.parquet"](events(), tmp_path / "log.parquet")
+    chunks = pickle.loads(pickle.dumps(FileSource.discover(tmp_path).chunks(3)))
+    rows = [n for chunk in chunks for batch in chunk.read(["ts"], 100) for n in batch["ts"].to_pylist()]
+    assert rows == list(range(ROWS))
+
+
+def test_table_chunks_are_slices_without_a_copy():
+    table = events()
+    chunks = TableSource.of(table).chunks(3)
+    assert [chunk.rows for chunk in chunks] == [333, 333, 334]
+    (batch,) = chunks[1].read(["ts"], 1000)
+    assert batch["ts"].to_pylist() == list(range(333, 666))
+    assert batch["ts"].buffers()[1].address == table["ts"].chunk(0).buffers()[1].address
+
+
+def test_a_pickled_table_chunk_holds_its_rows_only():
+    table = pa.table({"ts": pa.array(range(100_000), pa.int64())})
+    data = pickle.dumps(TableSource.of(table).chunks(100)[7])
+    assert len(data) < 20_000
+    (batch,) = pickle.loads(data).read(None, 5000)
+    assert batch["ts"].to_pylist() == list(range(7000, 8000))
+
+
+def test_a_table_without_rows_is_one_chunk_without_batches():
+    (chunk,) = TableSource.of(events(rows=0)).chunks(4)
+    assert list(chunk.read(None, 10)) == []
+
+
+def test_many_tiny_pieces_of_a_table_become_large_batches():
+    table = pa.concat_tables([events(i, 1) for i in range(ROWS)])
+    (chunk,) = TableSource.of(table).chunks(1)
+    assert len(list(chunk.read(None, 1 << 17))) == 1
+
+
+def test_arrow_data_of_other_libraries_is_taken():
+    polars = pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    table = events()
+    for data in (
+        polars.from_arrow(table),
+        duckdb.from_arrow(table),
+        pa.RecordBatchReader.from_batches(table.schema, table.to_batches()),
+        table.to_batches()[0],
+    ):
+        source = TableSource.of(data)
+        assert source.schema == table.schema
+        # Two passes, also over what can be read only once.
+        assert read_all(source, 3).combine_chunks() == table
+        assert read_all(source, 2).combine_chunks() == table
+
+
+class OnlyAnArray:
+    """Exports ``__arrow_c_array__`` and nothing else."""
+
+    def __init__(self, batch):
+        self._batch = batch
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self._batch.__arrow_c_array__(requested_schema)
+
+
+def test_data_with_only_the_array_protocol_is_taken():
+    assert read_all(TableSource.of(OnlyAnArray(events().to_batches()[0]))) == events()
+
+
+def test_encoded_columns_are_decoded_to_plain_types():
+    text = pa.array(["a", None, "b", "a"])
+    table = pa.table(
+        {
+            "dictionary": text.dictionary_encode(),
+            "large": text.cast(pa.large_string()),
+            "view": text.cast(pa.string_view()),
+            "binary_view": text.cast(pa.binary()).cast(pa.binary_view()),
+            "runs": pa.RunEndEncodedArray.from_arrays([1, 4], pa.array([7, 8], pa.int64())),
+            "half": pa.array([1.5, None, -2.0, 0.0], pa.float16()),
+        }
+    )
+    source = TableSource.of(table.slice(0, 4))
+    assert source.schema.types == [pa.string()] * 3 + [pa.binary(), pa.int64(), pa.float32()]
+    assert read_all(source).to_pydict() == {
+        "dictionary": ["a", None, "b", "a"],
+        "large": ["a", None, "b", "a"],
+        "view": ["a", None, "b", "a"],
+        "binary_view": [b"a", None, b"b", b"a"],
+        "runs": [7, 8, 8, 8],
+        "half": [1.5, None, -2.0, 0.0],
+    }
+    assert read_all(TableSource.of(table.slice(1, 2)))["half"].to_pylist() == [None, -2.0]
+
+
+# ---- discovery
+
+
+def names(paths, **given):
+    return [file.name for file in discover_files(paths, **given)]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name in ("b.parquet", "a.parquet", "x/10.parquet", "x/9.parquet", "x/y/c.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("_SUCCESS", ".b.parquet.crc", "_temporary/0/part.parquet", "x/.hidden/d.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_a_directory_is_read_recursively_in_path_order(tree):
+    expected = ["a.parquet", "b.parquet", "x/10.parquet", "x/9.parquet", "x/y/c.parquet"]
+    assert names(tree) == [f"{tree}/{name}" for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.parquet", ["a.parquet", "b.parquet"]),
+        ("?.parquet", ["a.parquet", "b.parquet"]),
+        ("[b-z].parquet", ["b.parquet"]),
+        ("[!b-z].parquet", ["a.parquet"]),
+        ("*/*.parquet", ["x/10.parquet", "x/9.parquet"]),
+        ("x*", ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]),
+        ("**/*.parquet", ["a.parquet", "b.parquet", "x/10.parquet", "x/9.parquet", "x/y/c.parquet"]),
+        ("x/**", ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]),
+        ("**/y/*", ["x/y/c.parquet"]),
+        ("_temporary/0/*", ["_temporary/0/part.parquet"]),
+    ],
+)
+def test_globs_match_within_names_and_across_directories(tree, pattern, expected):
+    assert names(f"{tree}/{pattern}") == [f"{tree}/{name}" for name in expected]
+    assert names(f"file://{tree}/{pattern.replace('?', '*')}") == [f"{tree}/{name}" for name in expected]
+
+
+def test_a_list_keeps_its_order_and_names_a_file_once(tree):
+    assert names([tree / "b.parquet", f"{tree}/*.parquet"]) == [f"{tree}/b.parquet", f"{tree}/a.parquet"]
+
+
+def test_a_uri_and_a_filesystem_and_a_relative_path_lead_to_the_same_file(tree, monkeypatch):
+    monkeypatch.chdir(tree)
+    assert names("x/9.parquet") == [f"{tree}/x/9.parquet"]
+    assert names(f"file://{tree}/x/9.parquet") == [f"{tree}/x/9.parquet"]
+    inside = fs.SubTreeFileSystem(str(tree), fs.LocalFileSystem())
+    assert names("x/9.parquet", filesystem=inside) == ["x/9.parquet"]
+    assert names("x", filesystem=inside) == ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]
+    assert names("x/*.parquet", filesystem=inside) == ["x/10.parquet", "x/9.parquet"]
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_found_by_its_name(tmp_path):
+    (tmp_path / "a[1].parquet").touch()
+    assert names(tmp_path / "a[1].parquet") == [f"{tmp_path}/a[1].parquet"]
+
+
+def test_files_are_read_through_a_given_filesystem(tmp_path):
+    pq.write_table(events(), tmp_path / "a.parquet", row_group_size=100)
+    inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    source = FileSource.discover("a.parquet", filesystem=inside)
+    assert read_all(source, 2).combine_chunks() == events()
+    assert [chunk.label for chunk in source.chunks(2)] == [
+        "a.parquet (row groups 0-4)",
+        "a.parquet (row groups 5-9)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nothing.parquet", "'nothing.parquet' does not exist"),
+        ("nothing/*.parquet", r"no file matches 'nothing/\*.parquet'"),
+        ("http://host/a.parquet", "http://host/a.parquet cannot be reached.*filesystem="),
+    ],
+)
+def test_a_path_without_files_is_an_error_that_names_it(tmp_path, monkeypatch, path, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match=message):
+        discover_files(path)
+
+
+def test_an_empty_directory_is_an_error(tmp_path):
+    (tmp_path / "_SUCCESS").touch()
+    with pytest.raises(SourceError, match="holds no file to read"):
+        discover_files(tmp_path)
+
+
+def test_what_is_no_path_is_an_error():
+    with pytest.raises(ConfigurationError, match="not int"):
+        discover_files([1])
+    with pytest.raises(ConfigurationError, match="at least one path"):
+        discover_files([])
+    with pytest.raises(ConfigurationError, match=r"filesystem is a pyarrow.fs.FileSystem"):
+        discover_files("a", filesystem="s3")
+
+
+# ---- formats
+
+
+def test_mixed_formats_are_an_error_that_names_two_files(tmp_path):
+    pq.write_table(events(), tmp_path / "a.parquet")
+    write_csv(events(), tmp_path / "b.csv")
+    with pytest.raises(SourceError, match=r"a\.parquet is parquet, .*b\.csv is csv"):
+        FileSource.discover(tmp_path)
+
+
+def test_an_unknown_extension_asks_for_the_format(tmp_path):
+    pq.write_table(events(), tmp_path / "a.data")
+    with pytest.raises(SourceError, match=r"a\.data does not tell a format.*give format="):
+        FileSource.discover(tmp_path)
+    assert read_all(FileSource.discover(tmp_path, format="parquet")) == events()
+
+
+def test_unknown_formats_and_options_are_errors(tmp_path):
+    pq.write_table(events(), tmp_path / "a.parquet")
+    for given, message in [
+        ({"format": "orc"}, "format 'orc' is unknown; known are parquet"),
+        ({"format_options": {"delimiter": ";"}}, r"\['delimiter'\] have no meaning for parquet"),
+        ({"format": "csv", "format_options": {"quote": "'"}}, "format_options of csv: .*'quote'"),
+        ({"format": "csv", "format_options": {"delimiter": "::"}}, "delimiter is one character, not '::'"),
+        ({"format": "csv", "format_options": {"null_values": "NA"}}, "null_values is a sequence"),
+        ({"format": "json", "format_options": {"column_types": {"a": "integer"}}}, "'integer' of column 'a'"),
+    ]:
+        with pytest.raises(ConfigurationError, match=message):
+            FileSource.discover(tmp_path, **given)
+
+
+def test_csv_options_are_followed(tmp_path):
+    (tmp_path / "a.csv").write_text('id;note\n1;x\n-;-\n3;"a\nb"\n')
+    options = {
+        "delimiter": ";",
+        "null_values": ["-"],
+        "column_types": {"id": "int32"},
+        "newlines_in_values": True,
+    }
+    source = FileSource.discover(tmp_path, format_options=options)
+    assert source.schema == pa.schema([("id", pa.int32()), ("note", pa.string())])
+    assert read_all(source).to_pydict() == {"id": [1, None, 3], "note": ["x", None, "a\nb"]}
+
+
+def test_a_column_type_for_a_column_that_is_not_there_is_an_error(tmp_path):
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    source = FileSource.discover(tmp_path, format_options={"column_types": {"ID": "int32"}})
+    with pytest.raises(ConfigurationError, match=r"names 'ID', which .*a\.csv does not have: id"):
+        source.chunks(1)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+def test_fractions_of_seconds_may_come_after_whole_seconds(tmp_path, name):
+    times = ["2001-01-01T00:00:00", "2001-01-01T00:00:00.250"]
+    if name == "a.csv":
+        (tmp_path / "1.csv").write_text(f"at\n{times[0]}\n")
+        (tmp_path / "2.csv").write_text(f"at\n{times[1]}\n")
+    else:
+        (tmp_path / "1.json").write_text(json.dumps({"at": times[0]}) + "\n")
+        (tmp_path / "2.json").write_text(json.dumps({"at": times[1]}) + "\n")
+    source = FileSource.discover(tmp_path)
+    assert source.schema.field("at").type == pa.timestamp("us")
+    assert read_all(source)["at"].cast(pa.int64()).to_pylist() == [978307200000000, 978307200250000]
+
+
+def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path):
+    (tmp_path / "a.json").write_text('{"a": 1}\n\n{"a": null, "z": [1]}\n')
+    (tmp_path / "b.json").write_text('{"b": 1}\n{"a": 4}')
+    assert read_all(FileSource.discover(tmp_path), columns=["a"])["a"].to_pylist() == [1, None, None, 4]
+
+
+def test_blocks_of_json_lines_are_cut_at_line_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("flinkcore.replay.text_formats._BLOCK_BYTES", 64)
+    table = events()
+    write_json(table, tmp_path / "a.json")
+    assert read_all(FileSource.discover(tmp_path)).combine_chunks() == table
+
+
+# ---- schemas
+
+
+def test_hive_partitions_become_columns_of_every_format(tmp_path):
+    for writer, name in ((pq.write_table, "a.parquet"), (write_csv, "a.csv"), (write_json, "a.json")):
+        base = tmp_path / name.replace(".", "-")
+        for i, part in enumerate(
+            ["date=2001-01-01/hour=09", "date=2001-01-02/hour=__HIVE_DEFAULT_PARTITION__"]
+        ):
+            (base / part).mkdir(parents=True)
+            writer(events(i * 10, 10), base / part / name)
+        source = FileSource.discover(base)
+        assert source.schema == events().schema.append(pa.field("date", pa.string())).append(
+            pa.field("hour", pa.int64())
+        )
+        table = read_all(source)
+        assert table["date"].to_pylist() == ["2001-01-01"] * 10 + ["2001-01-02"] * 10
+        assert table["hour"].to_pylist() == [9] * 10 + [None] * 10
+        assert table["ts"].to_pylist() == list(range(20))
+        only = read_all(source, columns=["hour", "date"])
+        assert only.to_pydict() == table.select(["hour", "date"]).to_pydict()
+
+
+def test_a_partition_value_that_is_no_number_makes_all_strings(tmp_path):
+    for part in ("p=1", "p=x%20y"):
+        (tmp_path / part).mkdir()
+        pq.write_table(events(rows=1), tmp_path / part / "a.parquet")
+    assert read_all(FileSource.discover(tmp_path), columns=["p"])["p"].to_pylist() == ["1", "x y"]
+
+
+def test_a_partition_directory_takes_the_place_of_the_files_own_column(tmp_path):
+    (tmp_path / "user=9").mkdir()
+    pq.write_table(events(rows=2), tmp_path / "user=9" / "a.parquet")
+    source = FileSource.discover(tmp_path)
+    assert source.schema.names == ["ts", "price", "user"]
+    assert read_all(source)["user"].to_pylist() == [9, 9]
+
+
+def test_partition_directories_that_differ_are_an_error(tmp_path):
+    for part in ("a=1", "b=1"):
+        (tmp_path / part).mkdir()
+        pq.write_table(events(rows=1), tmp_path / part / "x.parquet")
+    with pytest.raises(SchemaError, match=r"a=1/x\.parquet has \['a'\], .*b=1/x\.parquet has \['b'\]"):
+        FileSource.discover(tmp_path).chunks(1)
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow", "csv"])
+def test_a_column_that_is_missing_in_a_file_is_an_error_that_names_both(tmp_path, name):
+    WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
+    WRITERS[f"log.{name}"](events().drop_columns(["user"]), tmp_path / f"2.{name}")
+    source = FileSource.discover(tmp_path)
+    with pytest.raises(
+        SchemaError,
+        match=rf"column 'user' \(string\) of .*1\.{name} is missing in .*2\.{name}, which has ts, price",
+    ):
+        read_all(source)
+    assert read_all(source, columns=["ts"]).num_rows == 2 * ROWS
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow"])
+def test_a_column_of_another_type_is_an_error_that_names_both(tmp_path, name):
+    WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
+    other = events().set_column(0, "ts", events()["ts"].cast(pa.int32()))
+    WRITERS[f"log.{name}"](other, tmp_path / f"2.{name}")
+    with pytest.raises(SchemaError, match=rf"column 'ts' is int64 in .*1\.{name} but int32 in .*2\.{name}"):
+        read_all(FileSource.discover(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_a_text_value_of_another_type_is_an_error_that_names_the_file(tmp_path, name):
+    WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
+    WRITERS[f"log.{name}"](events().set_column(0, "ts", pa.array(["soon"] * ROWS)), tmp_path / f"2.{name}")
+    with pytest.raises(
+        SchemaError, match=rf"2\.{name} has a value of another type.*ts int64 \(from .*1\.{name}\)"
+    ):
+        read_all(FileSource.discover(tmp_path))
+
+
+def test_encodings_may_differ_between_files(tmp_path):
+    pq.write_table(events(), tmp_path / "1.parquet")
+    for i, user in enumerate(
+        (events()["user"].dictionary_encode(), events()["user"].cast(pa.large_string()))
+    ):
+        pq.write_table(events().set_column(1, "user", user), tmp_path / f"{i + 2}.parquet")
+    assert read_all(FileSource.discover(tmp_path)).num_rows == 3 * ROWS
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "parquet"])
+def test_a_column_of_nulls_takes_the_type_of_another_file(tmp_path, name):
+    empty = events(rows=5).set_column(2, "price", pa.nulls(5))
+    WRITERS[f"log.{name}"](empty, tmp_path / f"1.{name}")
+    WRITERS[f"log.{name}"](events(rows=5), tmp_path / f"2.{name}")
+    source = FileSource.discover(tmp_path)
+    assert source.schema.field("price").type == pa.float64()
+    assert read_all(source)["price"].to_pylist() == [None] * 5 + [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_name_that_occurs_twice_is_an_error(tmp_path):
+    (tmp_path / "a.csv").write_text("a,a\n1,2\n")
+    with pytest.raises(SchemaError, match=r"'a' occurs more than once in .*a\.csv"):
+        FileSource.discover(tmp_path).chunks(1)
+    with pytest.raises(SchemaError, match="'a' occurs more than once in the table"):
+        TableSource.of(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]))
+
+
+# ---- damage
+
+
+@pytest.mark.parametrize(
+    "name", ["log.parquet", "log.arrow", "log.arrows", "log.feather", "log.csv.gz", "log.ndjson.gz"]
+)
+@pytest.mark.parametrize("part", [0.3, 0.9, 0.99])
+def test_a_truncated_file_is_an_error_that_names_it(tmp_path, name, part):
+    extension = name.split(".", 1)[1]
+    WRITERS[name](events(rows=10), tmp_path / f"1.{extension}")
+    WRITERS[name](events(rows=5000), tmp_path / f"2.{extension}")
+    data = (tmp_path / f"2.{extension}").read_bytes()
+    (tmp_path / f"2.{extension}").write_bytes(data[: int(len(data) * part)])
+    source = FileSource.discover(tmp_path)
+    with pytest.raises(
+        SourceError, match=rf"2\.{extension} cannot be read: .*The file is truncated, damaged or not"
+    ):
+        read_all(source)
+
+
+@pytest.mark.parametrize("text", ['{"ts": 1}\n{"ts": ', "[1, 2]\n", "{"])
+def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
+    write_json(events(), tmp_path / "1.json")
+    (tmp_path / "2.json").write_text(text)
+    with pytest.raises((SourceError, SchemaError), match=r"2\.json"):
+        read_all(FileSource.discover(tmp_path), columns=["ts"])
+
+
+def test_a_csv_row_with_too_few_values_is_an_error(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(SourceError, match=r"a\.csv cannot be read: .*Expected 2 columns, got 1"):
+        read_all(FileSource.discover(tmp_path))
+
+
+def test_a_damaged_page_is_an_error(tmp_path):
+    pq.write_table(events(rows=50_000), tmp_path / "a.parquet", row_group_size=10_000, compression="zstd")
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 200] = bytes(200)
+    (tmp_path / "a.parquet").write_bytes(data)
+    with pytest.raises(SourceError, match=r"a\.parquet cannot be read"):
+        read_all(FileSource.discover(tmp_path), 3)
+
+
+def test_lying_offsets_in_an_arrow_file_are_not_followed(tmp_path):
+    write_ipc(pa.table({"text": ["aaaa", "bbbb"]}), tmp_path / "a.arrow")
+    data = (tmp_path / "a.arrow").read_bytes()
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 4, 8))
+    assert data.count(offsets) == 1
+    (tmp_path / "a.arrow").write_bytes(data.replace(offsets, offsets[:8] + (1 << 30).to_bytes(4, "little")))
+    with pytest.raises(SourceError, match=r"a\.arrow cannot be read"):
+        read_all(FileSource.discover(tmp_path))
+
+
+def test_a_file_that_vanished_is_an_error(tmp_path):
+    pq.write_table(events(), tmp_path / "1.parquet")
+    pq.write_table(events(), tmp_path / "2.parquet")
+    chunks = FileSource.discover(tmp_path).chunks(1)
+    (tmp_path / "2.parquet").unlink()
+    with pytest.raises(SourceError, match=r"2\.parquet cannot be read"):
+        list(chunks[1].read(None, 100))
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "log.arrow", "log.arrows", "log.csv", "log.json"])
+def test_files_without_rows_add_nothing(tmp_path, name):
+    extension = name.split(".")[1]
+    WRITERS[name](events(rows=0), tmp_path / f"1.{extension}")
+    WRITERS[name](events(rows=3), tmp_path / f"2.{extension}")
+    if extension in ("csv", "json"):
+        (tmp_path / f"0.{extension}").touch()
+        (tmp_path / f"3.{extension}").touch()
+    assert read_all(FileSource.discover(tmp_path))["ts"].to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_file_of_no_bytes_is_damaged(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(SourceError, match=f"{name} cannot be read"):
+        FileSource.discover(tmp_path).chunks(1)
+
+
+def test_files_that_are_all_empty_have_no_schema(tmp_path):
+    (tmp_path / "a.json").touch()
+    with pytest.raises(SourceError, match=r"all 1 files are empty, first .*a\.json"):
+        FileSource.discover(tmp_path).chunks(1)
