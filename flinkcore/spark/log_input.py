@@ -53,26 +53,9 @@ class FileInput:
                 yield self.all_chunks[number]
 
 
-@dataclass(frozen=True)
-class DataFrameSource:
-    """A Spark DataFrame as the source of an event log: its columns; the rows stay where they are.
-
-    Attributes
-    ----------
-    schema
-        Columns as they come to Python.
-    """
-
-    schema: pa.Schema
-
-    @classmethod
-    def of(cls, dataframe: Any) -> DataFrameSource:
-        """Describe a DataFrame."""
-        return cls(plain_schema(to_arrow_schema(dataframe.schema)))
-
-    def chunks(self, target: int) -> list[Chunk]:
-        """Raise SourceError: the partitions of a DataFrame are read by Spark's tasks only."""
-        raise SourceError("a Spark DataFrame is replayed on Spark only: start from a SparkExecutionEnvironment")
+def log_schema(dataframe: Any) -> pa.Schema:
+    """Columns of a Spark DataFrame as they come to Python."""
+    return plain_schema(to_arrow_schema(dataframe.schema))
 
 
 @dataclass(frozen=True)
@@ -171,9 +154,9 @@ class DataFrameChunk(Chunk):
         if first is not None and self.fingerprint != first.get(self.index, Fingerprint()):
             before = first[self.index].rows if self.index in first else 0
             raise SourceError(
-                f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, {before:,} then): "
-                "Spark does not compute it in the same order every time. persist() the DataFrame before the replay, or "
-                "write it to Parquet and replay that"
+                f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, "
+                f"{before:,} then): Spark does not compute it in the same order every time. persist() the "
+                "DataFrame before the replay, or write it to Parquet and replay that"
             )
 
     def constant(self, column: str) -> tuple[bool, Any]:

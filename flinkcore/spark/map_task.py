@@ -19,11 +19,12 @@ from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events, concatenate
 from flinkcore.spark.blocks import BlockWriter
 from flinkcore.spark.log_input import LogInput
+from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 16
 LEAST_BLOCK_ROWS = 1 << 12
 HELD_BYTES = 64 << 20
-"""Events are distributed over the partitions when so many bytes have been read, or enough rows for good blocks."""
+"""Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class MapTask:
         Arrival time from one event of the log to the next, on average.
     block_rows
         Most events of a block.
+    progress
+        Whom to tell how far the task has come.
     """
 
     plan: ReplayPlan
@@ -55,6 +58,7 @@ class MapTask:
     slots: tuple[int, ...]
     arrival_span_ms: float
     block_rows: int = BLOCK_ROWS
+    progress: ProgressAddress | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
@@ -69,6 +73,7 @@ class MapTask:
         sent = np.zeros(self.partitions, np.int64)
         events_read, filtered, rejected = 0, 0, Counter[str]()
         held: list[Events] = []
+        progress = TaskProgress(self.progress, False, chunk.index)
         for mapped in stage.read(chunk):
             events_read += mapped.events_read
             filtered += mapped.filtered
@@ -82,6 +87,7 @@ class MapTask:
                 sent += self._distribute(writer, held)
                 held = []
                 yield writer.take()
+            progress.advance(mapped.events_read)
         if held:
             sent += self._distribute(writer, held)
         read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
@@ -91,6 +97,7 @@ class MapTask:
                 partition, chunk.index, manifest | read if partition == own_partition else manifest
             )
         yield writer.take()
+        progress.advance(0, at_end=True)
 
     def _distribute(self, writer: BlockWriter, held: list[Events]) -> npt.NDArray[np.int64]:
         """Pack events into blocks; the number of rows that each partition got."""
@@ -108,8 +115,8 @@ class MapTask:
     def _cuts(self, events: Events, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows for blocks.
 
-        A block is held back by the reduce task from its first arrival to its last: blocks of events that lie far apart, as
-        in a log that is sorted by split, are smaller.
+        A block is held back by the reduce task from its first arrival to its last: blocks of events that lie
+        far apart, as in a log that is sorted by split, are smaller.
         """
         n_rows = stop - start
         if n_rows == 0:

@@ -1,7 +1,7 @@
 """Integers in as few bytes as their range takes.
 
-Every byte of a shuffle is copied several times on its way from Python through the JVM and back. Times and positions of one
-block lie close together, so that a base and one, two or four bytes per row serve.
+Every byte of a shuffle is copied several times on its way from Python through the JVM and back. Times and
+positions of one block lie close together, so that a base and one, two or four bytes per row serve.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class NarrowIntegers:
     running
         Steps are from the value before, not from the base.
     steps
-        Shape (n,), of an unsigned type of 1, 2 or 4 bytes, or of int64 if the range is wider; None: all values equal the
-        base.
+        Shape (n,), of an unsigned type of 1, 2 or 4 bytes, or of int64 if the range is wider; None: all
+        values equal the base.
     """
 
     base: int

@@ -28,7 +28,7 @@ def chooses_partitions(dataframe: Any) -> bool:
 
 
 def to_partitions(dataframe: Any, partitions: int, column: str) -> Any:
-    """Move each row to the partition that its slot stands for; there are exactly so many, also where AQE is on."""
+    """Move each row to the partition that its slot stands for; there are exactly so many, with AQE too."""
     if chooses_partitions(dataframe):
         return dataframe.repartitionById(partitions, column)
     return dataframe.repartition(partitions, column)

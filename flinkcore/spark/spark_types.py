@@ -39,8 +39,9 @@ _WIDENED = {
 class SparkSchema:
     """An Arrow schema as Spark has it, and the way of batches into it.
 
-    Unsigned integers become the next wider signed ones (uint64: DECIMAL(20, 0)); timestamps with a time zone become
-    TIMESTAMP, those without TIMESTAMP_NTZ, both in microseconds; durations day-time intervals; dictionaries their values.
+    Unsigned integers become the next wider signed ones (uint64: DECIMAL(20, 0)); timestamps with a time zone
+    become TIMESTAMP, those without TIMESTAMP_NTZ, both in microseconds; durations day-time intervals;
+    dictionaries their values.
 
     Parameters
     ----------

@@ -1,6 +1,8 @@
-"""What reduce tasks make of their results: rows for Spark, Arrow blocks for the driver, Parquet files, or counts only.
+"""What reduce tasks make of their results: rows for Spark, Arrow blocks for the driver, Parquet files, or
+counts only.
 
-All but the first give rows of one form: which output, what kind, and a payload. The last row of a partition is its counts.
+All but the first give rows of one form: which output, what kind, and a payload. The last row of a partition
+is its counts.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
+from flinkcore.replay.result import Output
 from flinkcore.spark.reduce_task import PartitionReplay
 from flinkcore.spark.spark_types import SparkSchema
 
@@ -26,8 +29,13 @@ _ARROW_SCHEMA: Final = pa.schema([("kind", pa.string()), ("output", pa.string())
 
 def _task_row(kind: str, output: str | None, payload: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
-        [pa.array([kind]), pa.array([output], pa.string()), pa.array([payload], pa.binary())], schema=_ARROW_SCHEMA
+        [pa.array([kind]), pa.array([output], pa.string()), pa.array([payload], pa.binary())],
+        schema=_ARROW_SCHEMA,
     )
+
+
+def _tag_id(output: Output) -> str | None:
+    return None if output.tag is None else output.tag.tag_id
 
 
 def _counts_row(replay: PartitionReplay) -> pa.RecordBatch:
@@ -53,7 +61,7 @@ class RowsOutput:
         """Batches with Spark's types."""
         spark_schema = SparkSchema(self.schema)
         for output in replay.run():
-            if (output.tag and output.tag.tag_id) == self.tag_id:
+            if _tag_id(output) == self.tag_id:
                 for batch in output.batches:
                     yield spark_schema.cast(batch)
 
@@ -69,7 +77,7 @@ class BlocksOutput:
                 sink = pa.BufferOutputStream()
                 with ipc.new_stream(sink, batch.schema) as stream:
                     stream.write_batch(batch)
-                yield _task_row(BATCH, output.tag and output.tag.tag_id, sink.getvalue())
+                yield _task_row(BATCH, _tag_id(output), sink.getvalue())
         yield _counts_row(replay)
 
 
@@ -113,7 +121,7 @@ class FilesOutput:
                 for tag_id in self.directories:
                     part_of(tag_id)
             for output in replay.run():
-                tag_id = output.tag and output.tag.tag_id
+                tag_id = _tag_id(output)
                 if tag_id in self.directories:
                     for batch in output.batches:
                         part_of(tag_id).write(batch)
