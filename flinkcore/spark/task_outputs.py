@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -27,11 +28,15 @@ BATCH, PART, COUNTS = "batch", "part", "counts"
 _ARROW_SCHEMA: Final = pa.schema([("kind", pa.string()), ("output", pa.string()), ("payload", pa.binary())])
 
 
-def _task_row(kind: str, output: str | None, payload: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([kind]), pa.array([output], pa.string()), pa.array([payload], pa.binary())],
-        schema=_ARROW_SCHEMA,
-    )
+def _task_row(kind: str, output: str | None, payload: bytes | pa.Buffer) -> pa.RecordBatch:
+    data = pa.py_buffer(payload)
+    offsets = pa.py_buffer(np.array([0, data.size], np.int32))
+    columns = [
+        pa.array([kind]),
+        pa.array([output], pa.string()),
+        pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
 
 
 def _tag_id(output: Output) -> str | None:
