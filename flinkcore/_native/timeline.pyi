@@ -21,7 +21,6 @@ class SplitMerge:
         self,
         splits: Int32s,
         events: Int64s,
-        arrivals_before_ms: Int64s,
         first_arrivals_ms: Int64s,
         last_arrivals_ms: Int64s,
         max_timestamps_ms: Int64s,
