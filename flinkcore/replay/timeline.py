@@ -252,7 +252,12 @@ class TimePlane:
         return cls(**parts, rate=ArrivalRate(**header["rate"]) if header["rate"] else None)
 
 
-_PARTS: dict[str, type[Any]] = {"timeline": Timeline, "splits": SplitTimes, "starts": ChunkStarts, "floors": ArrivalFloors}
+_PARTS: dict[str, type[Any]] = {
+    "timeline": Timeline,
+    "splits": SplitTimes,
+    "starts": ChunkStarts,
+    "floors": ArrivalFloors,
+}
 
 
 class ChunkClock:
@@ -511,7 +516,9 @@ def combine(
 def _floors(chunks: list[ChunkTimes]) -> ArrivalFloors:
     arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
     return ArrivalFloors(
-        chunk=np.repeat([chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]).astype(np.int64),
+        chunk=np.repeat(
+            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
+        ).astype(np.int64),
         rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
         arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
     )
