@@ -190,11 +190,12 @@ cdef inline int _record_step(TimeSummary summary, SplitTimes* times, int32_t spl
     return 0
 
 
-cdef int _update_one(
+cdef int64_t _update_one(
     TimeSummary summary, int32_t split, const int64_t* arrivals, const int64_t* timestamps, int64_t n
-) except -1 nogil:
+) except? -1 nogil:
+    # The earliest arrival of these events, with the running maximum taken.
     cdef SplitTimes times = summary.splits[split]
-    cdef int64_t i, arrival, timestamp
+    cdef int64_t i, arrival, timestamp, earliest = max(times.arrival, arrivals[0])
     for i in range(n):
         arrival = arrivals[i]
         timestamp = timestamps[i]
@@ -207,20 +208,20 @@ cdef int _update_one(
         times.max_timestamp = max(times.max_timestamp, timestamp)
         times.min_timestamp = min(times.min_timestamp, timestamp)
     summary.splits[split] = times
-    return 0
+    return earliest
 
 
-cdef int _update_many(
+cdef int64_t _update_many(
     TimeSummary summary,
     const int32_t* codes,
     const int32_t* splits,
     const int64_t* arrivals,
     const int64_t* timestamps,
     int64_t n,
-) except -1 nogil:
+) except? -1 nogil:
     cdef SplitTimes* all_times = summary.splits
     cdef SplitTimes* times
-    cdef int64_t i, arrival, timestamp
+    cdef int64_t i, arrival, timestamp, earliest = INT64_MAX
     cdef int32_t split
     for i in range(n):
         split = splits[codes[i]]
@@ -233,9 +234,10 @@ cdef int _update_many(
         times.regressions += arrival < times.recorded_arrival
         times.recorded_arrival = arrival
         times.arrival = max(times.arrival, arrival)
+        earliest = min(earliest, times.arrival)
         times.max_timestamp = max(times.max_timestamp, timestamp)
         times.min_timestamp = min(times.min_timestamp, timestamp)
-    return 0
+    return earliest
 
 
 cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1:
@@ -334,26 +336,32 @@ cdef class TimeSummary:
             Number of each code's split; room for it was made by `reserve`.
         arrivals_ms, timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
 
+        Returns
+        -------
+        int or None
+            The earliest arrival of these events, as the running maximum makes it; None without events.
+
         Raises
         ------
         DataError
             If the columns do not fit together, or an arrival is beyond ±MAX_ARRIVAL_MS.
         """
-        cdef int64_t n = timestamps_ms.shape[0]
+        cdef int64_t n = timestamps_ms.shape[0], earliest
         cdef int32_t split
         if arrivals_ms.shape[0] != n or codes.shape[0] != n:
             raise DataError(f"{n} timestamps, {arrivals_ms.shape[0]} arrivals and {codes.shape[0]} split codes: not one each")
         if n == 0:
-            return
+            return None
         _check_splits(splits, self.n_splits)
         if splits.shape[0] == 1:
             with nogil:
-                _update_one(self, splits[0], &arrivals_ms[0], &timestamps_ms[0], n)
+                earliest = _update_one(self, splits[0], &arrivals_ms[0], &timestamps_ms[0], n)
         else:
             check_codes(codes, splits.shape[0])
             with nogil:
-                _update_many(self, &codes[0], &splits[0], &arrivals_ms[0], &timestamps_ms[0], n)
+                earliest = _update_many(self, &codes[0], &splits[0], &arrivals_ms[0], &timestamps_ms[0], n)
         _check_arrivals(self, splits)
+        return earliest
 
     def finish(self):
         """The summary, as columns; no event can be taken in afterwards.

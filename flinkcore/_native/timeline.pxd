@@ -7,8 +7,7 @@ from flinkcore._native.watermarks cimport Generator
 
 cdef struct SplitOperator:
     Generator generator
-    int64_t tick               # the last one with activity
-    bint ticked                # false: `tick` is when the operator was opened, and nothing is emitted then
+    int64_t tick               # the last one with activity; before the first event, when the operator was opened
     int64_t current_watermark  # of the operator's emitter
     bint idle                  # of the operator's emitter
 

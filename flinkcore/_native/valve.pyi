@@ -2,18 +2,19 @@ from typing import Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 WATERMARK_KIND: Final = 0
 IDLE_KIND: Final = 1
 ACTIVE_KIND: Final = 2
 
-Emitted = tuple[Literal["watermark"], int] | tuple[Literal["status"], Literal["idle", "active"]]
+_Emitted = tuple[Literal["watermark"], int] | tuple[Literal["status"], Literal["idle", "active"]]
 
 @final
 class StatusWatermarkValve:
-    def __init__(self, channels: int) -> None: ...
-    def input_watermark(self, channel: int, timestamp_ms: int) -> list[Emitted]: ...
-    def input_watermark_status(self, channel: int, status: Literal["idle", "active"]) -> list[Emitted]: ...
+    def __new__(cls, channels: int) -> Self: ...
+    def input_watermark(self, channel: int, timestamp_ms: int) -> list[_Emitted]: ...
+    def input_watermark_status(self, channel: int, status: Literal["idle", "active"]) -> list[_Emitted]: ...
     def input_batch(
         self,
         channels: npt.NDArray[np.int32],

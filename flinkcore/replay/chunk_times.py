@@ -188,7 +188,8 @@ class ChunkTimes:
     times, records : dict of str to numpy.ndarray
         As of `TimeSummary.finish`: columns per split, and per record.
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
-        "rows": rows read by the end of a batch; "arrival_ms": its earliest arrival. Not for batches without events.
+        "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, with the running maximum
+        taken within the chunk. Not for batches without events.
     """
 
     index: int
@@ -254,9 +255,9 @@ class ChunkTimes:
                 splits = _numbers(values, numbers)
                 summary.reserve(len(numbers))
             arrivals = arrivals_of(batch, _aligned(values, bases), rate)
-            summary.update(batch.split_codes, splits, arrivals, batch.timestamp_ms)
-            if len(arrivals):
-                floors.append((rows_read, int(arrivals.min())))
+            earliest = summary.update(batch.split_codes, splits, arrivals, batch.timestamp_ms)
+            if earliest is not None:
+                floors.append((rows_read, earliest))
         _numbers(list(rows), numbers)
         summary.reserve(len(numbers))
         floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T

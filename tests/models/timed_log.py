@@ -1,7 +1,7 @@
 """A log of events cut into chunks and batches, as the time plane reads them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +26,8 @@ class Batch:
     split_codes: np.ndarray
     split_values: list[Any]
     positions: np.ndarray
-    split_rows: dict[Any, int] = field(default_factory=dict)
+    split_rows: np.ndarray
+    rows_read: int
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Log:
                 if row.kept:
                     kept.append((row, position))
             # Codes in an order that is not that of the splits.
-            values = sorted({row.split for row, _ in kept}, key=str, reverse=True)
+            values = sorted({row.split for row in self.rows[first:last]}, key=str, reverse=True)
             recorded = all(row.arrival_ms is not None for row in self.rows)
             yield Batch(
                 timestamp_ms=np.array([row.timestamp_ms for row, _ in kept], np.int64),
@@ -62,7 +63,8 @@ class Log:
                 split_codes=np.array([values.index(row.split) for row, _ in kept], np.int32),
                 split_values=values,
                 positions=np.array([position for _, position in kept], np.int64),
-                split_rows={value: count - before.get(value, 0) for value, count in positions.items()},
+                split_rows=np.array([positions[value] - before.get(value, 0) for value in values], np.int64),
+                rows_read=last - first,
             )
 
     def time_plane(

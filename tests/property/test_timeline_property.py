@@ -104,9 +104,22 @@ def check_order(log: Log, plane: Any, model: ReplayModel) -> None:
             placed += zip(arrivals.tolist(), numbers.tolist(), positions.tolist(), strict=True)
     numbers_of = {split: number for number, split in enumerate(model.splits)}
     splits = [numbers_of[event.split] for event in model.events]
+    check_floors(log, plane, [arrival for arrival, _, _ in placed])
     assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
     watermarks = plane.current_watermark(np.array(model.arrivals, np.int64)).tolist()
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
+
+
+def check_floors(log: Log, plane: Any, arrivals: list[int]) -> None:
+    """After each batch, no event comes that arrives before the floor."""
+    seen = 0
+    for index, batches in enumerate(log.chunks()):
+        rows = 0
+        for batch in batches:
+            rows += batch.rows_read
+            seen += len(batch.timestamp_ms)
+            floor = plane.floors.after(index, rows)
+            assert all(floor is not None and floor <= arrival for arrival in arrivals[seen:])
 
 
 @settings(max_examples=400, deadline=None)
