@@ -26,7 +26,12 @@ VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "text": (pa.string(), st.sampled_from(["", "a", "ab", "b" * 90, "é", "\U0001f600", "\uffee"])),
     "blob": (pa.large_binary(), st.binary(max_size=3)),
     "fixed": (pa.binary(3), st.binary(min_size=3, max_size=3)),
-    "money": (pa.decimal128(38, 2), st.sampled_from([Decimal(n) for n in ("0.00", "0.01", "-0.01", "9" * 30 + ".00", "-" + "9" * 30 + ".00")])),
+    "money": (
+        pa.decimal128(38, 2),
+        st.sampled_from(
+            [Decimal(n) for n in ("0.00", "0.01", "-0.01", "9" * 30 + ".00", "-" + "9" * 30 + ".00")]
+        ),
+    ),
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
 ADDED = ("i64", "i8", "u64", "u16", "f64", "f32", "flag")
@@ -86,7 +91,9 @@ class AggregatesMachine(RuleBasedStateMachine):
         start = data.draw(st.integers(0, len(drawn)))
         batch = pa.RecordBatch.from_pylist(drawn, schema=SCHEMA).slice(start)
         numbers = range(batch.num_rows)
-        taken = data.draw(st.none() | st.lists(st.sampled_from(numbers), max_size=15) if numbers else st.none())
+        taken = data.draw(
+            st.none() | st.lists(st.sampled_from(numbers), max_size=15) if numbers else st.none()
+        )
         entries = [
             data.draw(st.integers(0, len(self.native) - 1)) for _ in (numbers if taken is None else taken)
         ]
