@@ -74,6 +74,22 @@ def configure_spark(builder: Any = None) -> Any:
     return builder
 
 
+def start_session(master: str, app_name: str) -> SparkSession:
+    """Give the session that runs, or start one that suits replays.
+
+    Parameters
+    ----------
+    master : str
+        Such as `local[*]`.
+    app_name : str
+        Name that Spark shows.
+    """
+    session: SparkSession = configure_spark(
+        SparkSession.builder.master(master).appName(app_name)
+    ).getOrCreate()
+    return session
+
+
 def limits_batches_by_bytes() -> bool:
     """Whether Spark bounds the bytes of the batches that it hands to Python, and not only their rows."""
     return _spark_version() >= (4, 0)

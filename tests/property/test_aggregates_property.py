@@ -1,4 +1,4 @@
-"""The native accumulators against a model that keeps all elements: random rows, merges, and entries used again."""
+"""The native accumulators against a model that keeps all rows: random batches, merges, entries used again."""
 
 import math
 from decimal import Decimal
