@@ -6,6 +6,7 @@ import numpy as np
 from libc.math cimport floor
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
 from flinkcore._native.valve cimport ElementKind
@@ -22,6 +23,10 @@ from flinkcore._native.watermarks cimport (
 )
 
 from flinkcore.errors import ConfigurationError, DataError
+
+cdef enum:
+    _DIGIT_BITS = 11
+    _DIGITS = 1 << 11
 
 cdef int64_t _BEYOND_ALL_ARRIVALS = 2**62
 
@@ -100,6 +105,64 @@ cdef int _last_ticks(SplitMerge merge, int32_t split, int64_t last_arrival) exce
         _periodic_emit(merge, split, tick + merge.interval)
     if <uint64_t> last_arrival - <uint64_t> tick >= merge.idle_wait:
         _periodic_emit(merge, split, tick + <int64_t> merge.idle_wait)
+    return 0
+
+
+# ---- all splits --------------------------------------------------------------------------------------------------
+
+
+cdef inline uint64_t _digit(const Emission* emission, bint by_split, int64_t opened, int shift) noexcept nogil:
+    cdef uint64_t key = <uint64_t> emission.split if by_split else <uint64_t> emission.clock - <uint64_t> opened
+    return (key >> shift) & (_DIGITS - 1)
+
+
+cdef bint _sort_by_digit(
+    const Emission* emissions, Emission* sorted_emissions, int64_t n, bint by_split, int64_t opened, int shift
+) noexcept nogil:
+    # Stable; false, and nothing done, if all have the same digit.
+    cdef int64_t[_DIGITS] places
+    cdef int64_t i, count, place = 0
+    cdef int digit
+    memset(places, 0, sizeof(places))
+    for i in range(n):
+        places[_digit(&emissions[i], by_split, opened, shift)] += 1
+    if places[_digit(&emissions[0], by_split, opened, shift)] == n:
+        return False
+    for digit in range(_DIGITS):
+        count = places[digit]
+        places[digit] = place
+        place += count
+    for i in range(n):
+        digit = <int> _digit(&emissions[i], by_split, opened, shift)
+        sorted_emissions[places[digit]] = emissions[i]
+        places[digit] += 1
+    return True
+
+
+cdef int _sort_emissions(SplitMerge merge) except -1 nogil:
+    # By clock, then split; a split's emissions at one clock keep their order.
+    cdef Buffer other
+    cdef int64_t n = merge.emissions.size // <int64_t> sizeof(Emission)
+    cdef int64_t last_clock = merge.opened, i
+    cdef int shift
+    if n == 0 or merge.n_splits == 1:
+        return 0
+    memset(&other, 0, sizeof(Buffer))
+    buffer_reserve(&other, merge.emissions.size)
+    other.size = merge.emissions.size
+    for i in range(n):
+        last_clock = max(last_clock, (<Emission*> merge.emissions.data)[i].clock)
+    shift = 0
+    while <uint64_t> merge.n_splits >> shift:
+        if _sort_by_digit(<Emission*> merge.emissions.data, <Emission*> other.data, n, True, merge.opened, shift):
+            merge.emissions, other = other, merge.emissions
+        shift += _DIGIT_BITS
+    shift = 0
+    while shift < 64 and (<uint64_t> last_clock - <uint64_t> merge.opened) >> shift:
+        if _sort_by_digit(<Emission*> merge.emissions.data, <Emission*> other.data, n, False, merge.opened, shift):
+            merge.emissions, other = other, merge.emissions
+        shift += _DIGIT_BITS
+    buffer_free(&other)
     return 0
 
 
@@ -228,18 +291,17 @@ cdef class SplitMerge:
 
         Returns
         -------
-        tuple
-            `(at_ticks, clocks_ms int64, splits int32, kinds int8, timestamps_ms int64)`: what was emitted, each of shape
-            (n_emissions,). The first `at_ticks` are in order within each split only; those after them, at the end of the log,
-            are in the order of the splits.
+        tuple of numpy.ndarray, each of shape (n_emissions,)
+            `(clocks_ms int64, splits int32, kinds int8, timestamps_ms int64)`: what was emitted, in order. The emissions of a
+            tick are in the order of the splits, as are those of the end of the log, which come after all ticks.
         """
         cdef int32_t split
-        cdef int64_t i, at_ticks, n
+        cdef int64_t i, n
         cdef Emission* emissions
         with nogil:
             for split in range(self.n_splits):
                 _last_ticks(self, split, last_arrival_ms)
-            at_ticks = self.emissions.size // <int64_t> sizeof(Emission)
+            _sort_emissions(self)
             for split in range(self.n_splits):
                 _periodic_emit(self, split, last_arrival_ms)
         n = self.emissions.size // <int64_t> sizeof(Emission)
@@ -256,7 +318,7 @@ cdef class SplitMerge:
             kind[i] = <signed char> emissions[i].kind
             timestamp[i] = emissions[i].timestamp
         buffer_free(&self.emissions)
-        return at_ticks, clocks, splits, kinds, timestamps
+        return clocks, splits, kinds, timestamps
 
     def final_watermarks(self):
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""
