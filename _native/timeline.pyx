@@ -181,8 +181,8 @@ cdef int _add_record(SplitMerge merge, int32_t split, int32_t kind, int64_t firs
 cdef class SplitMerge:
     """The operators of all splits, run over the summaries of the chunks in log order.
 
-    Every split has an operator of its own, that assigns timestamps and emits watermarks at the ticks and at the end of the
-    log. All are opened one interval before the first tick that sees an event of the log.
+    Every split has an operator of its own, that assigns timestamps and emits watermarks at the ticks and at the end
+    of the log. All are opened one interval before the first tick that sees an event of the log.
 
     Follows TimestampsAndWatermarksOperator of Flink 2.3, but that ticks lie on multiples of the interval.
 
@@ -263,7 +263,8 @@ cdef class SplitMerge:
         cdef int64_t i, n = splits.shape[0]
         cdef int32_t split
         if not (
-            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0] == max_timestamps_ms.shape[0]
+            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0]
+            and n == max_timestamps_ms.shape[0]
             and record_splits.shape[0] == record_kinds.shape[0] == record_first.shape[0] == record_second.shape[0]
         ):
             raise DataError("the columns of a chunk's summary differ in length")
@@ -292,8 +293,9 @@ cdef class SplitMerge:
         Returns
         -------
         tuple of numpy.ndarray, each of shape (n_emissions,)
-            `(clocks_ms int64, splits int32, kinds int8, timestamps_ms int64)`: what was emitted, in order. The emissions of a
-            tick are in the order of the splits, as are those of the end of the log, which come after all ticks.
+            `(clocks_ms int64, splits int32, kinds int8, timestamps_ms int64)`: what was emitted, in order. The
+            emissions of a tick are in the order of the splits, as are those of the end of the log, which come after
+            all ticks.
         """
         cdef int32_t split
         cdef int64_t i, n
@@ -373,7 +375,9 @@ def arrivals_by_rate(
     if not (rate > 0 and rate * 0 == 0):
         raise ConfigurationError(f"the rate must be a number of records per second greater than zero, not {rate}")
     if not -(2**61) <= arrival_start_ms <= 2**61:
-        raise ConfigurationError(f"the arrival of the first record must be within 2**61 ms of the epoch, not {arrival_start_ms}")
+        raise ConfigurationError(
+            f"the arrival of the first record must be within 2**61 ms of the epoch, not {arrival_start_ms}"
+        )
     start = arrival_start_ms
     if codes.shape[0] != n:
         raise DataError(f"{n} positions and {codes.shape[0]} split codes: not one each")
@@ -416,8 +420,8 @@ def order_events(
     Returns
     -------
     tuple of numpy.ndarray, each of shape (n_rows,)
-        `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the number of
-        the split, and the position in the whole split.
+        `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the
+        number of the split, and the position in the whole split.
 
     Raises
     ------
@@ -429,7 +433,9 @@ def order_events(
     if positions.shape[0] != n or codes.shape[0] != n:
         raise DataError(f"{n} arrivals, {positions.shape[0]} positions and {codes.shape[0]} split codes: not one each")
     if bases.shape[0] != n_splits or running_arrivals_ms.shape[0] != n_splits:
-        raise DataError(f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each")
+        raise DataError(
+            f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each"
+        )
     check_codes(codes, places.shape[0])
     check_codes(places, n_splits)
     cdef int64_t[::1] arrival_of = np.empty(n, np.int64), position_of = np.empty(n, np.int64)
