@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from benchmarks.engine import Checksum, Engine, Timed
-from benchmarks.nexmark import Bids
+from benchmarks.nexmark import CACHE, Bids
 
 ENGINES = {
     "duckdb-arrow": "benchmarks.peers.duckdb_bids:open_arrow",
@@ -37,14 +37,16 @@ ENGINES = {
 ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")
 
 ROOT = Path(__file__).parents[1]
+# The repository comes last, so that an installed flinkcore is measured rather than the source tree.
+START = "import sys; sys.path.append(sys.argv[1]); from benchmarks.engine_process import main; main()"
 
 
 class Run(NamedTuple):
-    """One run of the job; CPU time and peak memory are of the engine's process without its children."""
+    """One run of the job; CPU time and peak memory of the process are unknown where a JVM does the work."""
 
     seconds: float
-    cpu_seconds: float
-    peak_bytes: int
+    cpu_seconds: float | None
+    peak_bytes: int | None
     checksum: Checksum
 
 
@@ -52,12 +54,13 @@ class EngineProcess:
     def __init__(self, name: str, bids: Bids, threads: int) -> None:
         job = json.dumps({"name": name, "bids": asdict(bids), "threads": threads})
         read_end, write_end = os.pipe()
+        CACHE.mkdir(exist_ok=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.engine_process", job, str(write_end)],
+            [sys.executable, "-c", START, str(ROOT), job, str(write_end)],
             stdin=subprocess.PIPE,
             stdout=sys.__stderr__,
             pass_fds=[write_end],
-            cwd=ROOT,
+            cwd=CACHE,
             text=True,
         )
         os.close(write_end)
@@ -90,7 +93,8 @@ class EngineProcess:
 
 def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
     """Open the engine, say so, then run it once for each line of standard input."""
-    if not name.startswith(ON_A_JVM) and hasattr(os, "sched_setaffinity"):
+    on_a_jvm = name.startswith(ON_A_JVM)
+    if not on_a_jvm and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     module, _, function = ENGINES[name].partition(":")
     engine: Engine = getattr(importlib.import_module(module), function)(bids, threads)
@@ -104,10 +108,11 @@ def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
             seconds, answer = answer
         checksum = answer if isinstance(answer, Checksum) else Checksum.of(answer)
         del answer
-        print(json.dumps([seconds, cpu_seconds, peak_bytes, checksum]), file=answers, flush=True)
+        own = (None, None) if on_a_jvm else (cpu_seconds, peak_bytes)
+        print(json.dumps([seconds, *own, checksum]), file=answers, flush=True)
 
 
-if __name__ == "__main__":
-    _job = json.loads(sys.argv[1])
-    with open(int(sys.argv[2]), "w", encoding="utf-8") as _pipe:
-        serve(_job["name"], Bids(**_job["bids"]), _job["threads"], _pipe)
+def main() -> None:
+    job = json.loads(sys.argv[2])
+    with open(int(sys.argv[3]), "w", encoding="utf-8") as answers:
+        serve(job["name"], Bids(**job["bids"]), job["threads"], answers)

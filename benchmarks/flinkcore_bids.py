@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from flinkcore.datastream.aggregates import count, max_, sum_
 
+import flinkcore
 from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine
 from benchmarks.nexmark import Bids
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count, max_, sum_
 
 
 def _windows(env: Any, log: Any, bids: Bids) -> Any:
@@ -54,10 +57,13 @@ def open_streamed(bids: Bids, threads: int) -> Engine:
 
 
 def _spark(threads: int) -> Any:
-    from benchmarks.peers.spark_bids import session
-    from flinkcore.spark import SparkExecutionEnvironment
+    from benchmarks.peers.spark_bids import session_builder
+    from flinkcore.spark import SparkExecutionEnvironment, configure_spark
 
-    return SparkExecutionEnvironment(session(threads))
+    # Spark's Python workers import the same flinkcore as this process, be it installed or a source tree.
+    paths = [str(Path(flinkcore.__file__).parents[1]), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    return SparkExecutionEnvironment(configure_spark(session_builder(threads)).getOrCreate())
 
 
 def open_spark_counted(bids: Bids, threads: int) -> Engine:

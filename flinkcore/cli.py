@@ -74,7 +74,9 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
     """
     match = re.fullmatch(r"([^=()]+)=(\w+)(?:\(([^()]*)\))?", text.replace(" ", ""))
     if not match:
-        raise ConfigurationError(f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)")
+        raise ConfigurationError(
+            f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)"
+        )
     name, function, columns = match.groups()
     names = [column for column in (columns or "").split(",") if column]
     if len(names) > 2:
@@ -84,7 +86,8 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="flinkcore", description="Replays event logs with Flink's event-time semantics, on Spark or in one process."
+        prog="flinkcore",
+        description="Replays event logs with Flink's event-time semantics, on Spark or in one process.",
     )
     parser.add_argument("--version", action="version", version=f"flinkcore {flinkcore.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -97,16 +100,32 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("input", nargs="+", help="files, directories, globs or URIs")
     replay.add_argument("--format", help="parquet, arrow, csv or json; by the files' endings if not given")
     replay.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
-    replay.add_argument("--arrival", metavar="COLUMN", help="when the event reached the system; else by position")
-    replay.add_argument("--rate", type=float, default=1000.0, help="records per second and split, where there is no arrival")
-    replay.add_argument("--split", metavar="COLUMN", help="column that tells splits (Kafka partitions, sources) apart")
+    replay.add_argument(
+        "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"
+    )
+    replay.add_argument(
+        "--rate", type=float, default=1000.0, help="records per second and split, where there is no arrival"
+    )
+    replay.add_argument(
+        "--split", metavar="COLUMN", help="column that tells splits (Kafka partitions, sources) apart"
+    )
     replay.add_argument("--split-per-file", action="store_true", help="each file is a split")
-    replay.add_argument("--key", required=True, action="append", metavar="COLUMN", help="key; repeat for a composite key")
-    replay.add_argument("--window", required=True, help="tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or session:GAP")
-    replay.add_argument("--out-of-orderness", default="0s", help="the watermark trails the largest timestamp by this and 1 ms")
+    replay.add_argument(
+        "--key", required=True, action="append", metavar="COLUMN", help="key; repeat for a composite key"
+    )
+    replay.add_argument(
+        "--window", required=True, help="tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or session:GAP"
+    )
+    replay.add_argument(
+        "--out-of-orderness", default="0s", help="the watermark trails the largest timestamp by this and 1 ms"
+    )
     replay.add_argument("--idleness", help="a split without events for longer holds no watermark back")
-    replay.add_argument("--watermark-interval", default="200ms", help="of periodic watermarks, on the arrival clock")
-    replay.add_argument("--allowed-lateness", default="0s", help="late events still fire their window again for so long")
+    replay.add_argument(
+        "--watermark-interval", default="200ms", help="of periodic watermarks, on the arrival clock"
+    )
+    replay.add_argument(
+        "--allowed-lateness", default="0s", help="late events still fire their window again for so long"
+    )
     replay.add_argument(
         "--aggregate",
         required=True,
@@ -114,9 +133,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=FUNCTION(COLUMN)",
         help="count, sum, min, max, mean, first, last, min_by, max_by, count_distinct, collect; repeat for more",
     )
-    replay.add_argument("--on-bad-row", choices=["fail", "drop"], default="fail", help="null timestamps, arrivals, keys")
-    replay.add_argument("--output", metavar="DIR", help="directory for the results as Parquet; else they are printed")
-    replay.add_argument("--late-output", metavar="DIR", help="directory for events too late for all their windows")
+    replay.add_argument(
+        "--on-bad-row", choices=["fail", "drop"], default="fail", help="null timestamps, arrivals, keys"
+    )
+    replay.add_argument(
+        "--output", metavar="DIR", help="directory for the results as Parquet; else they are printed"
+    )
+    replay.add_argument(
+        "--late-output", metavar="DIR", help="directory for events too late for all their windows"
+    )
     _add_engine(replay)
 
     demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
@@ -128,7 +153,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="where to run")
     parser.add_argument("--master", default="local[*]", help="Spark master")
-    parser.add_argument("--parallelism", type=int, help="tasks (spark) or threads (embedded) of the keyed part")
+    parser.add_argument(
+        "--parallelism", type=int, help="tasks (spark) or threads (embedded) of the keyed part"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -161,7 +188,9 @@ def _print_rows(table: Any, limit: int = 20) -> None:
 def _replay(arguments: argparse.Namespace) -> None:
     environment = _environment(arguments)
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(duration_ms(arguments.out_of_orderness)))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(duration_ms(arguments.out_of_orderness))
+    )
     if arguments.idleness:
         strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
     if arguments.split and arguments.split_per_file:
@@ -187,7 +216,11 @@ def _replay(arguments: argparse.Namespace) -> None:
     results = windowed.aggregate(**dict(named_aggregate(text) for text in arguments.aggregate))
     result = results.execute(progress=None if arguments.quiet else _progress_line())
     if arguments.output:
-        print(result.write_parquet(arguments.output, {late: arguments.late_output} if arguments.late_output else {}))
+        print(
+            result.write_parquet(
+                arguments.output, {late: arguments.late_output} if arguments.late_output else {}
+            )
+        )
         print(f"results: {arguments.output}")
     else:
         _print_rows(result.to_arrow())
@@ -207,7 +240,9 @@ def _progress_line() -> Any:
 def _demo(arguments: argparse.Namespace) -> None:
     from flinkcore.examples import flights
 
-    flights.run(_environment(arguments), Path(arguments.output), None if arguments.quiet else _progress_line())
+    flights.run(
+        _environment(arguments), Path(arguments.output), None if arguments.quiet else _progress_line()
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Polars doing the windowed bids job as a plain hash aggregation, on its streaming engine (its faster one)."""
+"""Polars doing the windowed bids job as a plain hash aggregation, on its faster (streaming) engine."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from benchmarks.nexmark import Bids
 
 
 def checksum(result: DataFrame) -> Checksum:
-    """Consume a result in Spark: the sums keep the optimizer from dropping the aggregates, as `count()` would."""
+    """Consume a result in Spark; without the sums the optimizer would drop the aggregates."""
     return Checksum(*result.agg(F.count("*"), F.sum("n"), F.sum("total"), F.sum("top")).first())
 
 
@@ -36,7 +36,8 @@ def timed_write(write: Callable[[str], object]) -> Engine:
     return run
 
 
-def session(threads: int) -> SparkSession:
+def session_builder(threads: int) -> SparkSession.Builder:
+    """The settings that Spark's own aggregation and flinkcore share."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     return (
         SparkSession.builder.master(f"local[{threads}]")
@@ -46,7 +47,6 @@ def session(threads: int) -> SparkSession:
         .config("spark.sql.shuffle.partitions", 8)
         .config("spark.ui.enabled", False)
         .config("spark.ui.showConsoleProgress", False)
-        .getOrCreate()
     )
 
 
@@ -61,11 +61,11 @@ def _aggregate(spark: SparkSession, path: Path) -> DataFrame:
 
 def open_counted(bids: Bids, threads: int) -> Engine:
     path = bids.parquet()
-    spark = session(threads)
+    spark = session_builder(threads).getOrCreate()
     return lambda: checksum(_aggregate(spark, path))
 
 
 def open_written(bids: Bids, threads: int) -> Engine:
     path = bids.parquet()
-    spark = session(threads)
+    spark = session_builder(threads).getOrCreate()
     return timed_write(lambda out: _aggregate(spark, path).write.parquet(out))

@@ -1,8 +1,8 @@
 """Hourly flights per airport, as a streaming job would have counted them while the reports came in.
 
 The log holds two days of US flights (January 2001, US Department of Transportation, public domain). The event time of a
-flight is its scheduled departure; it arrives in the log when the flight's delay is known, so events come out of order. Each
-airport is a split with a watermark of its own.
+flight is its scheduled departure; it arrives in the log when the flight's delay is known, so events come out of order.
+Each airport is a split with a watermark of its own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -27,7 +27,9 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
     return (
         environment.from_event_log(str(LOG), timestamp="date", arrival="arrival", split="origin")
         .assign_timestamps_and_watermarks(
-            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30)).with_idleness(Duration.of_minutes(30))
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30)).with_idleness(
+                Duration.of_minutes(30)
+            )
         )
         .key_by("origin")
         .window(TumblingEventTimeWindows.of(Time.hours(1)))
@@ -37,17 +39,23 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
     )
 
 
-def run(environment: StreamExecutionEnvironment, output: Path, progress: Callable[[Any], None] | None) -> None:
+def run(
+    environment: StreamExecutionEnvironment, output: Path, progress: Callable[[Any], None] | None
+) -> None:
     """Replay the log, write results and late flights below `output`, and print what came out."""
     directories = {"flights": output / "hourly", "late": output / "late"}
     result = hourly_flights(environment).execute(progress=progress)
     report = result.write_parquet(directories["flights"], {LATE: directories["late"]})
-    print("Hourly flights per airport, replayed with 30 minutes of out-of-orderness and one hour of allowed lateness.\n")
+    print(
+        "Hourly flights per airport, replayed with 30 minutes of out-of-orderness and one hour of allowed lateness.\n"
+    )
     print(report)
     hours = ds.dataset(directories["flights"]).to_table(filter=pc.field("origin") == "ATL")
     print("\nAtlanta, as its hours fired (a late flight fires its hour again):\n")
     print(f"{'hour':17} {'flights':>7} {'mean delay':>11} {'longest':>8}  fired")
-    for row in hours.sort_by([("window_start", "ascending"), ("flights", "ascending")]).slice(0, 14).to_pylist():
+    for row in (
+        hours.sort_by([("window_start", "ascending"), ("flights", "ascending")]).slice(0, 14).to_pylist()
+    ):
         print(
             f"{row['window_start']:%Y-%m-%d %H:%M}  {row['flights']:>7} {row['mean_delay']:>7.1f} min "
             f"{row['longest_delay']:>4} min  {'by a late flight' if row['late_firing'] else 'by the watermark'}"

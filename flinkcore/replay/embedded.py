@@ -74,7 +74,8 @@ class EmbeddedReplay:
         self.report = ReplayReport()
         self.report.add_time_plane(plan, time_plane)
         stages = [
-            WindowStage(plan, self._schema, plan.time_type(), time_plane.timeline) for _ in range(self._parallelism)
+            WindowStage(plan, self._schema, plan.time_type(), time_plane.timeline)
+            for _ in range(self._parallelism)
         ]
         meter = ProgressMeter(int(time_plane.splits.rows.sum()), self._progress)
         refused: deque[Output] = deque()

@@ -159,6 +159,11 @@ class EventReader:
             self._split in self._columns or bool(self._before) or isinstance(self._on_bad_row, OutputTag)
         )
 
+    @property
+    def columns_read(self) -> list[str]:
+        """The log's columns that reading takes, in their order there."""
+        return list(self._read)
+
     def read(self, chunk: Chunk, batch_rows: int = 1 << 17) -> Iterator[TimedBatch]:
         """Stream a chunk in log order.
 

@@ -1,4 +1,4 @@
-"""From a chunk of the log to events that are ready for the keyed operators: read, placed in the total order, transformed."""
+"""From a chunk of the log to events for the keyed operators: read, placed in the total order, transformed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class MapStage:
         return mapped
 
     def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rejected rows with the columns of their side output; null where a row was refused before a column was made."""
+        """Rejected rows as their side output shows them; null where a row was refused before a column was made."""
         assert self._rejected_schema is not None
         columns = [
             rows.column(field.name)
@@ -136,5 +136,7 @@ class MapStage:
         mapped.rejected[reason] += len(null_rows)
         if isinstance(policy, OutputTag):
             refused = mapped.events.batch.take(pa.array(null_rows))
-            mapped.rejected_rows.append(self._refused(refused.append_column(REASON, pa.array([reason] * len(null_rows)))))
+            mapped.rejected_rows.append(
+                self._refused(refused.append_column(REASON, pa.array([reason] * len(null_rows))))
+            )
         mapped.events = mapped.events.take(np.flatnonzero(valid).astype(np.uint32))

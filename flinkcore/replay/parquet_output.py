@@ -63,8 +63,8 @@ class ParquetPart:
 class ParquetOutput:
     """A directory of Parquet files that appears whole or not at all.
 
-    Workers write into a staging folder inside; `commit` moves the files of the attempts that counted into place, so that
-    a task tried twice never doubles rows and a failed replay leaves no part of a result.
+    Workers write into a staging folder inside; `commit` moves the files of the attempts that counted into place, so
+    that a task tried twice never doubles rows and a failed replay leaves no part of a result.
 
     Parameters
     ----------

@@ -139,6 +139,8 @@ class ReplayReport:
             f"{self.late_firings:,} by late events"
         )
         if self.arrival_regressions:
-            lines.append(f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken")
+            lines.append(
+                f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken"
+            )
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)

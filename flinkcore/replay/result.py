@@ -24,6 +24,11 @@ class Output:
     tag: OutputTag | None
     batches: list[pa.RecordBatch]
 
+    @property
+    def tag_id(self) -> str | None:
+        """Name of the side output; None for the results."""
+        return None if self.tag is None else self.tag.tag_id
+
 
 class Replay(Protocol):
     """One run of a plan."""
@@ -65,8 +70,10 @@ class EmbeddedResult:
             batches: dict[str | None, list[pa.RecordBatch]] = {None: []}
             batches |= {tag.tag_id: [] for tag in self._plan.side_outputs()}
             for output in self._run():
-                batches[output.tag and output.tag.tag_id] += output.batches
-            schemas = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
+                batches[output.tag_id] += output.batches
+            schemas: dict[str | None, pa.Schema] = {
+                tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()
+            }
             self._collected = {
                 tag_id: pa.Table.from_batches(found, schemas.get(tag_id) or found[0].schema)
                 for tag_id, found in batches.items()
@@ -116,7 +123,7 @@ class EmbeddedResult:
         ConfigurationError
             If a directory is not empty or a tag is unknown.
         """
-        directories = {None: ParquetOutput(fspath(path))}
+        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput(fspath(path))}
         for tag, directory in (side_outputs or {}).items():
             self._plan.side_output_schema(tag)
             directories[tag.tag_id] = ParquetOutput(fspath(directory))
@@ -141,14 +148,13 @@ class EmbeddedResult:
                     part = directories[tag.tag_id].open_part(self._plan.side_output_schema(tag), 0)
                     parts[tag.tag_id] = open_parts.enter_context(part)
             for output in self._run():
-                tag_id = output.tag and output.tag.tag_id
-                if tag_id not in directories:
+                if output.tag_id not in directories:
                     continue
                 for batch in output.batches:
-                    if tag_id not in parts:
-                        part = directories[tag_id].open_part(batch.schema, 0)
-                        parts[tag_id] = open_parts.enter_context(part)
-                    parts[tag_id].write(batch)
+                    if output.tag_id not in parts:
+                        part = directories[output.tag_id].open_part(batch.schema, 0)
+                        parts[output.tag_id] = open_parts.enter_context(part)
+                    parts[output.tag_id].write(batch)
         return {tag_id: part.name for tag_id, part in parts.items()}
 
     def get_side_output(self, output_tag: OutputTag) -> EmbeddedSideOutput:

@@ -86,8 +86,8 @@ def concatenate(parts: list[Events]) -> Events:
 class TotalOrderMerge:
     """Merges runs of events; gives those that nothing still to come can precede.
 
-    Rows pass through without a copy as long as the runs do not overlap. What is held back is bounded by how far the runs
-    overlap in arrival, not by the length of the log.
+    Rows pass through without a copy as long as the runs do not overlap. What is held back is bounded by how far the
+    runs overlap in arrival, not by the length of the log.
     """
 
     def __init__(self) -> None:
@@ -143,9 +143,7 @@ class TotalOrderMerge:
                 yield concatenate(overlapping).in_order()
 
     @staticmethod
-    def _pass_before(
-        parts: list[Events], arrival: np.int64
-    ) -> Iterator[tuple[Events, RowNumbers | None]]:
+    def _pass_before(parts: list[Events], arrival: np.int64) -> Iterator[tuple[Events, RowNumbers | None]]:
         part = parts[0]
         cut = int(np.searchsorted(part.arrivals, arrival, side="left"))
         if cut:

@@ -81,12 +81,14 @@ class WindowStage:
     schema
         Columns of the events, after all column operations.
     time_type
-        Arrow type of the event time in the log: a timestamp type makes the windows' bounds timestamps (ms), another int64.
+        Arrow type of the event time: a timestamp type makes the windows' bounds timestamps (ms), another int64.
     timeline
         The watermarks of the whole log.
     """
 
-    def __init__(self, plan: ReplayPlan, schema: pa.Schema, time_type: pa.DataType, timeline: Timeline) -> None:
+    def __init__(
+        self, plan: ReplayPlan, schema: pa.Schema, time_type: pa.DataType, timeline: Timeline
+    ) -> None:
         self._operator = _operator(plan, schema, time_type, timeline)
         self._schema: pa.Schema | None = None
         self._collect_late = plan.late_tag is not None
@@ -123,8 +125,8 @@ class WindowStage:
         Returns
         -------
         tuple
-            Results that are ready, and the rows that came too late for all their windows (None unless the plan has a late
-            side output and there are some).
+            Results that are ready, and the rows that came too late for all their windows (None unless the plan has a
+            late side output and there are some).
         """
         late_rows = self._operator.process(columns, keys, rows, events.timestamps, events.arrivals)
         late = None
@@ -150,4 +152,3 @@ class WindowStage:
     def current_watermark(self) -> int:
         """Watermark in force, ms since the epoch."""
         return int(self._operator.current_watermark)
-

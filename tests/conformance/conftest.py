@@ -1,4 +1,4 @@
-"""Parametrises tests with the scenarios of the golden files: an argument `valve_scenario` takes those of the kind `valve`."""
+"""Parametrises tests with the golden scenarios: an argument `valve_scenario` takes those of the kind `valve`."""
 
 import json
 from pathlib import Path

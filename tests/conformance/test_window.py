@@ -20,7 +20,12 @@ ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
 # Flink wraps around, or takes the record for late; flinkcore refuses the timestamp.
 OVERFLOWING = ("window-edge-overflow_window_end", "window-edge-near_min", "window-edge-after_the_end")
 RESULT = {
-    "aggregate": [("sum", "value", None), ("count", None, None), ("min", "value", None), ("max", "value", None)],
+    "aggregate": [
+        ("sum", "value", None),
+        ("count", None, None),
+        ("min", "value", None),
+        ("max", "value", None),
+    ],
     "sum": [("sum", "value", None)],
     "min": [("min", "value", None)],
     "max": [("max", "value", None)],
@@ -69,7 +74,9 @@ def make_operator(item: dict[str, Any], clocks: list[int], watermarks: list[int]
         return SessionWindowOperator(gap=EventTimeSessionWindows.with_gap(times["gap"]).gap_ms, **common)
     if assigner["type"] == "sliding":
         sliding = SlidingEventTimeWindows.of(times["size"], times["slide"], times["offset"])
-        return WindowOperator(size=sliding.size_ms, slide=sliding.slide_ms, offset=sliding.offset_ms, **common)
+        return WindowOperator(
+            size=sliding.size_ms, slide=sliding.slide_ms, offset=sliding.offset_ms, **common
+        )
     tumbling = TumblingEventTimeWindows.of(times["size"], times["offset"])
     return WindowOperator(size=tumbling.size_ms, slide=tumbling.size_ms, offset=tumbling.offset_ms, **common)
 
@@ -140,7 +147,7 @@ def run(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def comparable(item: dict[str, Any], entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Golden entries without what only a ProcessWindowFunction shows: clear calls, statuses, its clock and its state."""
+    """Golden entries without what only a ProcessWindowFunction shows: clear calls, its clock and its state."""
     hidden = ("now", "window_firings", "global_firings")
     kept = []
     for entry in entries:

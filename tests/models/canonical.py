@@ -1,7 +1,7 @@
 """The canonical form of golden traces: what two implementations must agree on.
 
-Flink leaves two orders open: that of timers with equal timestamps, and that of the elements of merged sessions. Errors are
-compared by their presence.
+Flink leaves two orders open: that of timers with equal timestamps, and that of the elements of merged sessions. Errors
+are compared by their presence.
 """
 
 import json
@@ -43,8 +43,11 @@ def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> 
         if session and isinstance(entry.get("value"), dict):
             entry["value"]["elements"].sort(key=json.dumps)
     ordered: list[Entry] = []
-    for timers, run in groupby(copies, key=lambda entry: _equal_timers(kind, entry)):
-        ordered += run if timers is None else sorted(run, key=lambda entry: _order_among_equal_timers(kind, entry))
+    for timers, group in groupby(copies, key=lambda entry: _equal_timers(kind, entry)):
+        run = list(group)
+        if timers is not None:
+            run.sort(key=lambda entry: _order_among_equal_timers(kind, entry))
+        ordered += run
     return [without_error_text(entry) for entry in ordered]
 
 
@@ -61,9 +64,10 @@ def canonical_queue_results(item: dict[str, Any], results: list[Any]) -> list[An
             result = result[0]
         compared.append((operation, result))
     ordered: list[Any] = []
-    for (operation, _), run in groupby(
+    for (operation, _), group in groupby(
         compared, key=lambda pair: (pair[0], pair[1][0] if pair[0] == "poll" and pair[1] else None)
     ):
+        run = list(group)
         ordered += sorted(run, key=json.dumps) if operation == "poll" else run
     return ordered
 
@@ -74,7 +78,9 @@ def canonical(kind: str, item: dict[str, Any], output: dict[str, Any]) -> Any:
         return canonical_queue_results(item, output["results"])
     if kind == "key_groups":
         return {
-            name: [without_error_text(x) for x in value] if isinstance(value, list) else without_error_text(value)
+            name: [without_error_text(x) for x in value]
+            if isinstance(value, list)
+            else without_error_text(value)
             for name, value in output.items()
         }
     return {**output, "entries": canonical_entries(kind, item, output["entries"])}

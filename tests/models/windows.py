@@ -64,7 +64,9 @@ class WindowModel:
         live = self.windows.setdefault(key, [])
         if self.gap:
             touching = sorted((w for w in live if w.start <= end and w.end >= start), key=lambda w: w.start)
-            window = Window(min([start, *(w.start for w in touching)]), max([end, *(w.end for w in touching)]))
+            window = Window(
+                min([start, *(w.start for w in touching)]), max([end, *(w.end for w in touching)])
+            )
             window.elements = [element for w in touching for element in w.elements]
             replaced = touching
         else:
@@ -96,12 +98,19 @@ class WindowModel:
             self.in_no_window += 1
 
     def _fire(self, key: object, window: Window, late: bool) -> None:
-        self.firings.append(Firing(key, window.start, window.end, list(window.elements), late, self.watermark))
+        self.firings.append(
+            Firing(key, window.start, window.end, list(window.elements), late, self.watermark)
+        )
 
     def advance(self, watermark: int) -> None:
         self.watermark = watermark
         due = sorted(
-            ((w.timer, key, w) for key, live in self.windows.items() for w in live if w.timer is not None and w.timer <= watermark),
+            (
+                (w.timer, key, w)
+                for key, live in self.windows.items()
+                for w in live
+                if w.timer is not None and w.timer <= watermark
+            ),
             key=lambda item: item[0],
         )
         for _, key, window in due:

@@ -5,13 +5,21 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "_native", "flinkcore")
+SOURCES = (
+    "setup.py",
+    "pyproject.toml",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "_native",
+    "flinkcore",
+)
 PROBE = """
 import numpy as np, pyarrow as pa
 import flinkcore
@@ -39,13 +47,17 @@ def add(int64_t a, int64_t b):
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=clean_environment())
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=clean_environment()
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "FLINKCORE_SANITIZE")}
+    return {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "FLINKCORE_SANITIZE")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +75,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def distributions(sources: Path) -> Iterator[tuple[Path, Path]]:
+def distributions(sources: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel built from it."""
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", ".", cwd=sources)
     (sdist,) = (sources / "dist").glob("*.tar.gz")
     (wheel,) = (sources / "dist").glob("*.whl")
-    yield sdist, wheel
+    return sdist, wheel
 
 
 def test_the_wheel_that_is_built_from_the_source_distribution_works(
@@ -90,7 +102,9 @@ def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kern
         assert f"flinkcore/{wanted}" in names
     kernels = {path.stem for path in (ROOT / "_native").glob("*.pyx")}
     assert {name.split("/")[-1].split(".")[0] for name in names if name.endswith(".so")} == kernels
-    assert not [name for name in names if name.endswith((".pyx", ".c")) or name.startswith(("tests/", "benchmarks/"))]
+    assert not [
+        name for name in names if name.endswith((".pyx", ".c")) or name.startswith(("tests/", "benchmarks/"))
+    ]
 
 
 def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
@@ -99,7 +113,18 @@ def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
     paths = [path for path in sys.path if path.endswith("site-packages")]
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     (site / "parent.pth").write_text("\n".join(paths) + "\n")
-    run(python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "-e", sources, cwd=tmp_path)
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-build-isolation",
+        "--no-deps",
+        "-e",
+        sources,
+        cwd=tmp_path,
+    )
     assert str(sources) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
 
 

@@ -35,7 +35,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 def key_column(kind: str, numbers: list[int]) -> pa.Array:
     if kind == "int64":
         return pa.array(numbers, pa.int64())
-    return pa.array(["", "a", "b" * 20, "ä", "ab"][n] for n in numbers)
+    return pa.array([["", "a", "b" * 20, "ä", "ab"][n] for n in numbers], pa.string())
 
 
 def operator_of(job: dict[str, Any], schema: pa.Schema, clocks: list[int], watermarks: list[int]) -> Any:
@@ -57,7 +57,8 @@ def canonical(firings: list[Firing]) -> list[tuple[Any, ...]]:
     """Firings in order, but for the one order that is open: that of timers of one watermark and one time."""
     ordered: list[tuple[Any, ...]] = []
     for (late, watermark, end, _), run in groupby(
-        enumerate(firings), key=lambda item: (item[1].late, item[1].watermark, item[1].end, item[1].late and item[0])
+        enumerate(firings),
+        key=lambda item: (item[1].late, item[1].watermark, item[1].end, item[1].late and item[0]),
     ):
         ordered += sorted((late, watermark, end, str(f.key), f.start, tuple(f.elements)) for _, f in run)
     return ordered
@@ -67,7 +68,11 @@ def canonical(firings: list[Firing]) -> list[tuple[Any, ...]]:
 @settings(deadline=None, max_examples=150)
 @given(job=jobs(), events=st.lists(EVENT, max_size=60), steps=st.lists(STEP, max_size=20), data=st.data())
 def test_native_windows_agree_with_the_model(
-    kind: str, job: dict[str, Any], events: list[tuple[int, int, int]], steps: list[tuple[int, int]], data: st.DataObject
+    kind: str,
+    job: dict[str, Any],
+    events: list[tuple[int, int, int]],
+    steps: list[tuple[int, int]],
+    data: st.DataObject,
 ) -> None:
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
     clocks = [int(c) for c in np.cumsum([clock for clock, _ in steps])]
@@ -75,7 +80,7 @@ def test_native_windows_agree_with_the_model(
     clocks.append(2**63 - 1)
     watermarks.append(2**63 - 1)
 
-    model = WindowModel(**{name: value for name, value in job.items()})
+    model = WindowModel(**job)
     at = 0
     for value, ((_, timestamp, key), arrival) in enumerate(zip(events, arrivals, strict=True)):
         while clocks[at] < arrival:
@@ -86,7 +91,10 @@ def test_native_windows_agree_with_the_model(
         model.advance(watermark)
 
     batch = pa.record_batch(
-        {"key": key_column(kind, [key for _, _, key in events]), "value": pa.array(range(len(events)), pa.int64())}
+        {
+            "key": key_column(kind, [key for _, _, key in events]),
+            "value": pa.array(range(len(events)), pa.int64()),
+        }
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
     operator = operator_of(job, batch.schema, clocks, watermarks)
@@ -113,7 +121,8 @@ def test_native_windows_agree_with_the_model(
     results += pa.record_batch(operator.take()).to_pylist()
 
     firings = [
-        Firing(r["key"], r["window_start"], r["window_end"], r["elements"], r["late_firing"], r["watermark"]) for r in results
+        Firing(r["key"], r["window_start"], r["window_end"], r["elements"], r["late_firing"], r["watermark"])
+        for r in results
     ]
     assert canonical(firings) == canonical(model.firings)
     assert late == model.late

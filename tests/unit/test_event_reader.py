@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from flinkcore._native.split_positions import split_positions
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.column_ops import Filter, WithColumns
-from flinkcore.common.split_origin import FILE
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.milliseconds import suspected_unit, unit_warning

@@ -10,7 +10,9 @@ from flinkcore.replay.total_order import Events, TotalOrderMerge
 
 def events(rows: Sequence[tuple[int, int, int]]) -> Events:
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    batch = pa.record_batch({"label": [f"{a}/{s}/{p}" for a, s, p in rows]}, schema=pa.schema([("label", pa.string())]))
+    batch = pa.record_batch(
+        {"label": [f"{a}/{s}/{p}" for a, s, p in rows]}, schema=pa.schema([("label", pa.string())])
+    )
     return Events(batch, columns[0] * 10, columns[0].copy(), columns[1].astype(np.int32), columns[2].copy())
 
 
@@ -54,7 +56,10 @@ runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
 @given(runs, st.data())
 def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: st.DataObject) -> None:
     merge = TotalOrderMerge()
-    rows = [[(arrival, split, position) for position, arrival in enumerate(run)] for split, run in enumerate(arrivals)]
+    rows = [
+        [(arrival, split, position) for position, arrival in enumerate(run)]
+        for split, run in enumerate(arrivals)
+    ]
     released: list[tuple[Events, np.ndarray | None]] = []
     for at, run in enumerate(rows):
         merge.add(events(run))

@@ -1,0 +1,93 @@
+"""Compiles and runs Java peers against Flink's jars, which come from PyPI's apache-flink-libraries."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+VERSION = "2.3.0"
+PEERS = Path(__file__).parent
+CACHE = PEERS.parent / ".cache"
+
+
+class FlinkUnavailable(Exception):
+    """There is no JDK, or no way to get the jars; the text says which."""
+
+
+def jdk_tool(name: str) -> str:
+    """Path of `java` or `javac`: from JAVA_HOME, else from the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=f"{home}/bin") if home else None
+    found = found or shutil.which(name)
+    if found is None:
+        raise FlinkUnavailable(
+            f"no {name} in JAVA_HOME or on the PATH; Flink's side needs a JDK of 17 or later"
+        )
+    return found
+
+
+def class_path() -> str:
+    """Flink's jars, from flink-VERSION under $FLINK_LIB or benchmarks/.cache, downloaded if missing."""
+    folder = Path(os.environ.get("FLINK_LIB", CACHE)) / f"flink-{VERSION}"
+    if not (folder / f"flink-dist-{VERSION}.jar").exists():
+        _download(folder)
+    return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+
+
+def _download(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "-d",
+            temporary,
+        ]
+        done = subprocess.run(
+            [*command, f"apache-flink-libraries=={VERSION}"], capture_output=True, text=True, check=False
+        )
+        archives = list(Path(temporary).glob("*.tar.gz"))
+        if done.returncode or not archives:
+            raise FlinkUnavailable(
+                f"Flink's jars are not in {folder}, pip cannot download them: {done.stderr[-300:].strip()}"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(archives[0]) as archive:
+            for member in archive:
+                name = Path(member.name).name
+                source = archive.extractfile(member) if member.isfile() else None
+                if source and (
+                    name == f"flink-dist-{VERSION}.jar"
+                    or (name.startswith("log4j-") and name.endswith(".jar"))
+                ):
+                    with (folder / name).open("wb") as target:
+                        shutil.copyfileobj(source, target)
+
+
+def run_java(peer: str, *arguments: str, options: tuple[str, ...] = ()) -> str:
+    """Compile PEER.java where it changed, run it with `arguments` and JVM `options`; its standard output."""
+    java, javac, jars = jdk_tool("java"), jdk_tool("javac"), class_path()
+    source, classes = PEERS / f"{peer}.java", CACHE / "classes" / peer
+    compiled = classes / f"{peer}.class"
+    if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+        classes.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            [javac, "-nowarn", "-Xlint:none", "-cp", jars, "-d", str(classes), str(source)], check=True
+        )
+    done = subprocess.run(
+        [java, *options, "-cp", os.pathsep.join((str(classes), jars)), peer, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{peer} failed: {done.stderr[-2000:]}")
+    return done.stdout

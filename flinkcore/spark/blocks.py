@@ -1,0 +1,217 @@
+"""Blocks: ordered events of one map task for one partition, packed into one row of a shuffle.
+
+Row of the shuffle, and what it is sorted by within its partition::
+
+    slot       | partition | kind               first_arrival  first_split  first_position | payload
+    -----------+-----------------------------------------------------------------------------+--------
+    where the  | 3         | 0 manifest         0              0            chunk           | JSON
+    shuffle    | 3         | 1 rejected rows    0              0            chunk           | Arrow
+    puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
+
+A manifest says what a map task has sent to the partition, so that the reduce task can tell that nothing is
+missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from flinkcore.replay.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.total_order import Events
+from flinkcore.spark.narrow import NarrowIntegers
+
+SHUFFLE_SCHEMA: Final = (
+    "slot int, partition int, kind int, "
+    "first_arrival long, first_split int, first_position long, payload binary"
+)
+SHUFFLE_ORDER: Final = ("partition", "kind", "first_arrival", "first_split", "first_position")
+
+_ARROW_SCHEMA: Final = pa.schema(
+    [
+        ("slot", pa.int32()),
+        ("partition", pa.int32()),
+        ("kind", pa.int32()),
+        ("first_arrival", pa.int64()),
+        ("first_split", pa.int32()),
+        ("first_position", pa.int64()),
+        ("payload", pa.binary()),
+    ]
+)
+_TIMES: Final = tuple(HIDDEN_PREFIX + name for name in ("timestamps", "arrivals", "splits", "positions"))
+_NARROWED: Final = b"narrowed"
+
+
+class BlockKind(IntEnum):
+    """What the payload of a row holds."""
+
+    MANIFEST = 0
+    REJECTED = 1
+    EVENTS = 2
+
+
+@dataclass(frozen=True)
+class Block:
+    """A row of the shuffle.
+
+    Attributes
+    ----------
+    partition
+        Where it belongs.
+    kind
+        What its payload holds.
+    first_arrival
+        Arrival of the first of its events, ms since the epoch; 0 where there are none.
+    payload
+        A manifest as JSON; rows or events as an Arrow stream.
+    """
+
+    partition: int
+    kind: BlockKind
+    first_arrival: int
+    payload: pa.Buffer
+
+
+class BlockWriter:
+    """Packs blocks into record batches for the shuffle; payloads are not copied.
+
+    Parameters
+    ----------
+    slots
+        What stands for each partition in the column `slot`.
+    """
+
+    def __init__(self, slots: Any) -> None:
+        self._slots = slots
+        self._sink = pa.BufferOutputStream()
+        self._offsets = [0]
+        self._headers: list[tuple[int, int, int, int, int, int]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payloads packed so far."""
+        return self._offsets[-1]
+
+    def add_events(self, partition: int, events: Events) -> None:
+        """Pack events, at least one, that lie in total order."""
+        batch = _narrowed(events)
+        with ipc.new_stream(self._sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        self._add_header(partition, BlockKind.EVENTS, events.key(0))
+
+    def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch) -> None:
+        """Pack rows that a map task has rejected."""
+        with ipc.new_stream(self._sink, rows.schema) as stream:
+            stream.write_batch(rows)
+        self._add_header(partition, BlockKind.REJECTED, (0, 0, chunk))
+
+    def add_manifest(self, partition: int, chunk: int, manifest: dict[str, Any]) -> None:
+        """Pack what a map task says about itself."""
+        self._sink.write(json.dumps(manifest).encode())
+        self._add_header(partition, BlockKind.MANIFEST, (0, 0, chunk))
+
+    def _add_header(self, partition: int, kind: BlockKind, key: tuple[int, int, int]) -> None:
+        self._headers.append((self._slots[partition], partition, kind, *key))
+        self._offsets.append(self._sink.tell())
+
+    def take(self) -> pa.RecordBatch:
+        """Return the packed blocks as rows, and begin anew."""
+        headers = zip(*self._headers, strict=True) if self._headers else [()] * 6
+        columns = [
+            pa.array(column, field.type) for column, field in zip(headers, _ARROW_SCHEMA, strict=False)
+        ]
+        offsets = pa.py_buffer(np.array(self._offsets, np.int32))
+        payload = self._sink.getvalue()
+        columns.append(pa.Array.from_buffers(pa.binary(), len(self._headers), [None, offsets, payload]))
+        self.__init__(self._slots)  # type: ignore[misc]
+        return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
+    """Blocks of a reduce task's input, in its order; payloads are borrowed from the batches."""
+    for batch in batches:
+        partitions = batch.column("partition").to_pylist()
+        kinds = batch.column("kind").to_pylist()
+        arrivals = batch.column("first_arrival").to_pylist()
+        payloads = batch.column("payload")
+        for row, (partition, kind, arrival) in enumerate(zip(partitions, kinds, arrivals, strict=True)):
+            yield Block(partition, BlockKind(kind), arrival, payloads[row].as_buffer())
+
+
+def read_manifest(block: Block) -> dict[str, Any]:
+    """The manifest in a block."""
+    manifest: dict[str, Any] = json.loads(block.payload.to_pybytes())
+    return manifest
+
+
+def read_rows(block: Block) -> list[pa.RecordBatch]:
+    """The rejected rows in a block."""
+    return list(ipc.open_stream(block.payload))
+
+
+def read_events(block: Block, schema: pa.Schema) -> Events:
+    """The events in a block, whose user columns have this schema."""
+    batch = ipc.open_stream(block.payload).read_next_batch()
+    narrowed = json.loads(batch.schema.metadata[_NARROWED])
+    columns = [_widened(column, *how) for column, how in zip(batch.columns, narrowed, strict=True)]
+    user_columns = [
+        column if isinstance(column, pa.Array) else pa.array(column).view(field.type)
+        for column, field in zip(columns, schema, strict=False)
+    ]
+    timestamps, arrivals, splits, positions = columns[len(schema) :]
+    return Events(
+        pa.RecordBatch.from_arrays(user_columns, schema=schema),
+        timestamps,
+        arrivals,
+        splits.astype(np.int32),
+        positions,
+    )
+
+
+def _narrowed(events: Events) -> pa.RecordBatch:
+    columns: list[pa.Array] = []
+    how: list[tuple[int, bool] | tuple[()]] = []
+    times = (events.timestamps, events.arrivals, events.splits, events.positions)
+    for column in (*events.batch.columns, *times):
+        if isinstance(column, pa.Array):
+            if not _can_be_narrowed(column):
+                columns.append(column)
+                how.append(())
+                continue
+            column = column.view(pa.int64()).to_numpy()
+        narrow = NarrowIntegers.of(column)
+        columns.append(pa.nulls(len(column)) if narrow.steps is None else pa.array(narrow.steps))
+        how.append((narrow.base, narrow.running))
+    names = [*events.batch.schema.names, *_TIMES]
+    schema = pa.schema(
+        [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)],
+        metadata={_NARROWED: json.dumps(how)},
+    )
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _can_be_narrowed(column: pa.Array) -> bool:
+    types = pa.types
+    wide = (
+        types.is_int64(column.type)
+        or types.is_timestamp(column.type)
+        or types.is_duration(column.type)
+        or types.is_time64(column.type)
+        or types.is_date64(column.type)
+    )
+    return bool(wide) and column.null_count == 0
+
+
+def _widened(column: pa.Array, base: int | None = None, running: bool = False) -> Any:
+    """The values as an int64 array, or the column itself if it was not narrowed."""
+    if base is None:
+        return column
+    steps = None if pa.types.is_null(column.type) else column.to_numpy()
+    return NarrowIntegers(base, running, steps).values(len(column))

@@ -1,0 +1,163 @@
+"""Where programs that run on Spark start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from flinkcore.common import ExecutionConfig, OutputTag
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.transformations import EventLogSource, StreamGraph
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.plan import make_plan
+from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
+from flinkcore.spark.replay import SparkReplay
+from flinkcore.spark.result import SparkResult
+
+
+class SparkExecutionEnvironment(StreamExecutionEnvironment):
+    """A `StreamExecutionEnvironment` whose jobs run on Spark.
+
+    Parallelism is the number of reduce tasks, each with a range of key groups; unless set, one per core of
+    the cluster, and never more than the maximum parallelism. Results do not depend on it.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        From a builder that `configure_spark` has seen, at best.
+
+    Examples
+    --------
+    >>> env = SparkExecutionEnvironment(spark)  # doctest: +SKIP
+    """
+
+    def __init__(self, spark: Any) -> None:
+        super().__init__(SparkExecutor(spark))
+
+    def from_dataframe(
+        self,
+        dataframe: Any,
+        *,
+        timestamp: str,
+        arrival: str | None = None,
+        split: str | None = None,
+        rate: float = 1000.0,
+        arrival_start_ms: int = 0,
+        on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+    ) -> DataStream:
+        """Return the stream of events of a log that is a DataFrame.
+
+        Rows of a split are ordered by partition, then as they lie in it. Both passes evaluate the DataFrame:
+        if they see different rows (Spark promises no order after a shuffle), the replay fails and asks to
+        persist it. A log that is in files is better read with `from_event_log`: then no row passes through
+        the JVM.
+
+        Parameters
+        ----------
+        dataframe : pyspark.sql.DataFrame
+            The log.
+        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row
+            As for `from_event_log`.
+
+        Raises
+        ------
+        ConfigurationError
+            If a setting has no meaning.
+        """
+        if not hasattr(dataframe, "mapInArrow"):
+            raise ConfigurationError(
+                f"from_dataframe takes a Spark DataFrame, not {type(dataframe).__name__}: "
+                "for Arrow data, polars and pandas use from_event_log"
+            )
+        empty = log_schema(dataframe).empty_table()
+        described = self.from_event_log(
+            empty,
+            timestamp=timestamp,
+            arrival=arrival,
+            split=split,
+            rate=rate,
+            arrival_start_ms=arrival_start_ms,
+            on_bad_row=on_bad_row,
+        )
+        source = described._transformation
+        assert isinstance(source, EventLogSource)
+        return DataStream(self, replace(source, data=DataFrameLog(empty, dataframe)))
+
+
+class DataFrameLog:
+    """A DataFrame as the data of an `EventLogSource`: shows its columns as Arrow data without rows."""
+
+    def __init__(self, columns: pa.Table, dataframe: Any) -> None:
+        self.dataframe = dataframe
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._columns.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"Spark DataFrame[{', '.join(self._columns.column_names)}]"
+
+
+class SparkExecutor:
+    """Runs jobs on Spark.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+    """
+
+    name = "spark"
+    makes_dataframes = True
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._cores: int | None = None
+
+    def execute(
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        progress: Callable[[Any], None] | None = None,
+    ) -> SparkResult:
+        """Plan a job; it runs when its result is asked for.
+
+        Parameters
+        ----------
+        graph
+            The job.
+        configuration
+            Parallelism, number of key groups, auto-watermark interval.
+        progress
+            Told how far the replay has come.
+        """
+        plan = make_plan(graph, configuration)
+        parallelism = configuration.get_parallelism()
+        if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
+            parallelism = self._default_parallelism()
+        partitions = min(parallelism, plan.max_parallelism)
+        source = graph.transformations()[0]
+        assert isinstance(source, EventLogSource)
+        if isinstance(source.data, DataFrameLog):
+            log = DataFrameInput(plan.log.schema, ())
+            return SparkResult(
+                SparkReplay(self._spark, plan, log, source.data.dataframe, partitions, progress)
+            )
+        files = FileInput.of(plan.log, self._default_parallelism())
+        return SparkResult(
+            SparkReplay(self._spark, plan, files, files.dataframe(self._spark), partitions, progress)
+        )
+
+    def _default_parallelism(self) -> int:
+        """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""
+        if self._cores is None:
+            numbers = (
+                self._spark.range(1 << 12)
+                .selectExpr("spark_partition_id() AS number")
+                .selectExpr("max(number)")
+                .collect()
+            )
+            self._cores = int(numbers[0][0]) + 1
+        return self._cores

@@ -1,0 +1,169 @@
+"""What the tasks of both passes read: chunks of files, or the partitions of a DataFrame."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from flinkcore.errors import SourceError
+from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.plain_columns import plain_column, plain_schema
+
+CHUNK_BYTES = 128 << 20
+"""Chunks are cut to about this size where the log is long enough to give every core some."""
+
+CHUNKS_PER_CORE = 2
+
+
+class LogInput(Protocol):
+    """Gives each task its chunks; picklable."""
+
+    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
+        """Chunks of the task that has this input."""
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """Chunks that tasks read by themselves; a task is told their numbers."""
+
+    all_chunks: tuple[Chunk, ...]
+
+    @classmethod
+    def of(cls, log: Any, cores: int) -> FileInput:
+        """Cut a log so that every core has some chunks, none of them much larger than `CHUNK_BYTES`."""
+        chunks = log.chunks(cores * CHUNKS_PER_CORE)
+        wanted = sum(chunk.size_bytes or 0 for chunk in chunks) // CHUNK_BYTES
+        return cls(tuple(log.chunks(wanted) if wanted > len(chunks) else chunks))
+
+    def dataframe(self, spark: Any) -> Any:
+        """One row, and one task, per chunk."""
+        return spark.range(0, len(self.all_chunks), 1, len(self.all_chunks))
+
+    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
+        """Chunks with the numbers that the task's rows hold."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield self.all_chunks[number]
+
+
+def log_schema(dataframe: Any) -> pa.Schema:
+    """Columns of a Spark DataFrame as they come to Python."""
+    return plain_schema(to_arrow_schema(dataframe.schema))
+
+
+@dataclass(frozen=True)
+class DataFrameInput:
+    """Partitions of a DataFrame; a task reads the rows that Spark hands it.
+
+    Attributes
+    ----------
+    schema
+        Columns of the log.
+    checked
+        Columns whose values must be the same in both passes.
+    fingerprints
+        Of each partition in the first pass; None: this is the first pass.
+    """
+
+    schema: pa.Schema
+    checked: tuple[str, ...]
+    fingerprints: dict[int, Fingerprint] | None = None
+
+    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[DataFrameChunk]:
+        """The task's partition as a chunk."""
+        context = TaskContext.get()
+        assert context is not None
+        yield DataFrameChunk.of(self, context.partitionId(), batches)
+
+
+@dataclass
+class Fingerprint:
+    """Number and checksum of the rows of a partition, the same however they are cut into batches."""
+
+    rows: int = 0
+    checksums: dict[str, int] = field(default_factory=dict)
+
+    def add(self, batch: pa.RecordBatch, columns: Sequence[str]) -> None:
+        """Add the rows of a batch."""
+        self.rows += batch.num_rows
+        for name in columns:
+            for part, data in enumerate(_content(batch.column(name))):
+                place = f"{name} {part}"
+                self.checksums[place] = zlib.crc32(data, self.checksums.get(place, 0))
+
+
+def _content(column: pa.Array) -> list[Any]:
+    """Bytes that tell the values of a column, each part to be read on over batches; none for nested types."""
+    types = pa.types
+    if types.is_string(column.type) or types.is_binary(column.type):
+        return [_values(pc.binary_length(column)), b"".join(column.drop_null().cast(pa.binary()).to_pylist())]
+    if types.is_boolean(column.type):
+        return [_values(column.cast(pa.int8()))]
+    if not types.is_primitive(column.type):
+        return []
+    return [_values(column.view(f"int{column.type.bit_width}")), _values(column.is_valid().cast(pa.int8()))]
+
+
+def _values(column: pa.Array) -> Any:
+    return pc.fill_null(column, -1).to_numpy()
+
+
+@dataclass(frozen=True)
+class DataFrameChunk(Chunk):
+    """Rows of a partition, read once by the task that has them."""
+
+    source: DataFrameInput
+    batches: Iterator[pa.RecordBatch]
+    fingerprint: Fingerprint
+
+    @classmethod
+    def of(cls, source: DataFrameInput, partition: int, batches: Iterator[pa.RecordBatch]) -> DataFrameChunk:
+        """The chunk of a partition."""
+        label = f"partition {partition} of the DataFrame"
+        return cls(partition, label, None, None, 0, source, batches, Fingerprint())
+
+    def read(
+        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the partition's rows; see `Chunk.read`.
+
+        Raises
+        ------
+        SourceError
+            After the last row, if they are not those of the first pass.
+        """
+        names = list(self.source.schema.names if columns is None else columns)
+        fields = [self.source.schema.field(name) for name in names]
+        for batch in self.batches:
+            arrays = [plain_column(batch.column(wanted.name), wanted.type) for wanted in fields]
+            plain = pa.RecordBatch.from_arrays(arrays, names)
+            self.fingerprint.add(plain, self.source.checked)
+            for start in range(0, plain.num_rows, batch_rows):
+                yield plain.slice(start, batch_rows)
+        self._compare()
+
+    def _compare(self) -> None:
+        first = self.source.fingerprints
+        if first is not None and self.fingerprint != first.get(self.index, Fingerprint()):
+            before = first[self.index].rows if self.index in first else 0
+            raise SourceError(
+                f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, "
+                f"{before:,} then): Spark does not compute it in the same order every time. persist() the "
+                "DataFrame before the replay, or write it to Parquet and replay that"
+            )
+
+    def constant(self, column: str) -> tuple[bool, Any]:
+        """Return (False, None): no column is known without reading."""
+        return False, None
+
+    @property
+    def file_name(self) -> str:
+        """Name of the partition, for messages."""
+        return self.label

@@ -1,0 +1,143 @@
+"""Map side of the data plane: chunks of the log to blocks of events for each partition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.exchange import partition_rows
+from flinkcore._native.key_groups import key_groups
+from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.map_stage import MapStage
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.total_order import Events, concatenate
+from flinkcore.spark.blocks import BlockWriter
+from flinkcore.spark.log_input import LogInput
+from flinkcore.spark.progress import ProgressAddress, TaskProgress
+
+BLOCK_ROWS = 1 << 16
+LEAST_BLOCK_ROWS = 1 << 12
+HELD_BYTES = 64 << 20
+"""Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
+
+
+@dataclass(frozen=True)
+class MapTask:
+    """Reads chunks, and packs their events into blocks by partition; picklable.
+
+    Attributes
+    ----------
+    plan
+        The job.
+    time_plane
+        The result of the first pass.
+    log
+        Where the task's chunks come from.
+    partitions
+        Number of ranges of key groups.
+    slots
+        What stands for each partition in the shuffle.
+    arrival_span_ms
+        Arrival time from one event of the log to the next, on average.
+    block_rows
+        Most events of a block.
+    progress
+        Whom to tell how far the task has come.
+    """
+
+    plan: ReplayPlan
+    time_plane: TimePlane
+    log: LogInput
+    partitions: int
+    slots: tuple[int, ...]
+    arrival_span_ms: float
+    block_rows: int = BLOCK_ROWS
+    progress: ProgressAddress | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of the shuffle for the chunks of the task."""
+        stage = MapStage(self.plan, self.time_plane)
+        for chunk in self.log.chunks(batches):
+            yield from self._exchange(stage, chunk)
+
+    def _exchange(self, stage: MapStage, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        writer = BlockWriter(self.slots)
+        own_partition = chunk.index % self.partitions
+        enough_rows = min(self.block_rows, 2 * LEAST_BLOCK_ROWS * self.partitions)
+        sent = np.zeros(self.partitions, np.int64)
+        events_read, filtered, rejected = 0, 0, Counter[str]()
+        held: list[Events] = []
+        progress = TaskProgress(self.progress, False, chunk.index)
+        for mapped in stage.read(chunk):
+            events_read += mapped.events_read
+            filtered += mapped.filtered
+            rejected.update(mapped.rejected)
+            for rows in mapped.rejected_rows:
+                writer.add_rows(own_partition, chunk.index, rows)
+            if mapped.events.batch.num_rows:
+                held.append(mapped.events)
+            n_rows = sum(part.batch.num_rows for part in held)
+            if n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES:
+                sent += self._distribute(writer, held)
+                held = []
+                yield writer.take()
+            progress.advance(mapped.events_read)
+        if held:
+            sent += self._distribute(writer, held)
+        read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
+        for partition, n_rows in enumerate(sent.tolist()):
+            manifest = {"chunk": chunk.index, "rows": n_rows}
+            writer.add_manifest(
+                partition, chunk.index, manifest | read if partition == own_partition else manifest
+            )
+        yield writer.take()
+        progress.advance(0, at_end=True)
+
+    def _distribute(self, writer: BlockWriter, held: list[Events]) -> npt.NDArray[np.int64]:
+        """Pack events into blocks; the number of rows that each partition got."""
+        events = concatenate(held) if len(held) > 1 else held[0]
+        _, rows = events.in_order()
+        groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)
+        order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
+        if self.partitions > 1 or rows is not None:
+            events = _taken(events, order)
+        for partition in range(self.partitions):
+            for start, stop in self._cuts(events, int(bounds[partition]), int(bounds[partition + 1])):
+                writer.add_events(partition, events.slice(start, stop))
+        return np.diff(bounds)
+
+    def _cuts(self, events: Events, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows for blocks.
+
+        A block is held back by the reduce task from its first arrival to its last: blocks of events that lie
+        far apart, as in a log that is sorted by split, are smaller.
+        """
+        n_rows = stop - start
+        if n_rows == 0:
+            return
+        span = int(events.arrivals[stop - 1]) - int(events.arrivals[start])
+        spread = n_rows > 2 * LEAST_BLOCK_ROWS and span > 4 * n_rows * self.partitions * self.arrival_span_ms
+        if n_rows > self.block_rows or spread:
+            middle = (start + stop) // 2
+            yield from self._cuts(events, start, middle)
+            yield from self._cuts(events, middle, stop)
+        else:
+            yield start, stop
+
+
+def _taken(events: Events, rows: npt.NDArray[np.uint32]) -> Events:
+    # numpy converts other index types anew for each column.
+    at = rows.astype(np.intp)
+    return Events(
+        events.batch.take(pa.array(rows)),
+        events.timestamps.take(at),
+        events.arrivals.take(at),
+        events.splits.take(at),
+        events.positions.take(at),
+    )

@@ -1,0 +1,158 @@
+"""Reduce side of the data plane: blocks of one range of key groups to results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.keys import KeyEncoder
+from flinkcore.common import OutputTag
+from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.result import Output
+from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.replay.window_stage import WindowStage
+from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
+from flinkcore.spark.progress import ProgressAddress, TaskProgress
+
+
+class TaskOutput(Protocol):
+    """What a reduce task makes of its results; picklable."""
+
+    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+        """Run the replay of a partition to its end, and give what goes on to Spark."""
+
+
+class PartitionReplay:
+    """The replay of one range of key groups.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    timeline
+        Watermarks of the whole log.
+    chunks
+        Number of chunks of the log.
+    partition
+        Number of the range.
+    blocks
+        The partition's blocks in order.
+    progress
+        Whom to tell how far the replay has come.
+    """
+
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        timeline: Timeline,
+        chunks: int,
+        partition: int,
+        blocks: Iterator[Block],
+        progress: ProgressAddress | None,
+    ) -> None:
+        self.partition = partition
+        self._plan = plan
+        self._schema = plan.data_schema()
+        self._native_columns = plan.native_columns()
+        self._chunks = chunks
+        self._blocks = blocks
+        self._stage = WindowStage(plan, self._schema, plan.time_type(), timeline)
+        self._keys = KeyEncoder(self._schema, list(plan.keys))
+        self._manifests: list[dict[str, Any]] = []
+        self._progress = TaskProgress(progress, True, partition)
+
+    def schemas(self) -> dict[str | None, pa.Schema]:
+        """Columns of the results (None) and of each side output."""
+        side_outputs = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
+        return {None: self._stage.schema} | side_outputs
+
+    def run(self) -> Iterator[Output]:
+        """Results and side outputs as they come.
+
+        Raises
+        ------
+        FlinkcoreError
+            If not every event that the map tasks sent is accounted for.
+        """
+        merge = TotalOrderMerge()
+        for block in self._blocks:
+            if block.kind is BlockKind.MANIFEST:
+                manifest = read_manifest(block)
+                self._manifests.append(manifest)
+                self._progress.total += manifest["rows"]
+            elif block.kind is BlockKind.REJECTED:
+                assert isinstance(self._plan.log.on_bad_row, OutputTag)
+                yield Output(self._plan.log.on_bad_row, read_rows(block))
+            else:
+                for events, rows in merge.release(block.first_arrival):
+                    yield from self._process(events, rows)
+                merge.add(read_events(block, self._schema))
+        for events, rows in merge.release(None):
+            yield from self._process(events, rows)
+        yield Output(None, self._stage.finish())
+        self._progress.advance(0, at_end=True)
+        self._check()
+
+    def _process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+        columns = RecordBatch(events.batch.select(self._native_columns))
+        self._keys.encode_batch(columns)
+        results, late = self._stage.process(events, columns, self._keys, rows)
+        if results:
+            yield Output(None, results)
+        if late is not None:
+            yield Output(self._plan.late_tag, [late])
+        self._progress.advance(len(events.arrivals), self._stage.current_watermark)
+
+    def _check(self) -> None:
+        chunks = {manifest["chunk"] for manifest in self._manifests}
+        sent = sum(manifest["rows"] for manifest in self._manifests)
+        counts = self._stage.counts()
+        taken = counts["windowed"] + counts["late"] + counts["in_no_window"]
+        if len(chunks) != self._chunks or len(self._manifests) != self._chunks or taken != sent:
+            raise FlinkcoreError(
+                f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
+                f"{self._chunks} map tasks sent; this is a defect of flinkcore, the result must not be used"
+            )
+
+    def counts(self) -> dict[str, Any]:
+        """What became of the partition's events, and what map tasks tell in the manifests that came here."""
+        read = [manifest for manifest in self._manifests if "events_read" in manifest]
+        return {"partition": self.partition, "windows": self._stage.counts(), "read": read}
+
+
+@dataclass(frozen=True)
+class ReduceTask:
+    """Runs the keyed operator of a plan over the blocks of partitions; picklable.
+
+    Attributes
+    ----------
+    plan
+        The job.
+    timeline
+        Watermarks of the whole log.
+    chunks
+        Number of chunks of the log.
+    output
+        What becomes of the results.
+    progress
+        Whom to tell how far the task has come.
+    """
+
+    plan: ReplayPlan
+    timeline: Timeline
+    chunks: int
+    output: TaskOutput
+    progress: ProgressAddress | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Outputs of the task's partitions, one after the other."""
+        for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
+            replay = PartitionReplay(self.plan, self.timeline, self.chunks, partition, blocks, self.progress)
+            yield from self.output.batches(replay)

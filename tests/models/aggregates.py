@@ -1,0 +1,76 @@
+"""Aggregates over entries that keep all their elements: the model for the native accumulators."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Spec = tuple[str, str | None, str | None]
+Row = dict[str, Any]
+
+
+def order(value: Any) -> Any:
+    """Sorts as Java's compare does: NaN above all numbers, -0.0 below 0.0; text by its UTF-8 bytes."""
+    if isinstance(value, float):
+        return (1, 0.0, 0.0) if math.isnan(value) else (0, value, math.copysign(1.0, value))
+    return value.encode() if isinstance(value, str) else value
+
+
+def add_up(values: Sequence[Any], unsigned: bool) -> Any:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    if isinstance(total, int):
+        return int(total) % 2**64 if unsigned else (int(total) + 2**63) % 2**64 - 2**63
+    return total
+
+
+def result_of(rows: Sequence[Row], spec: Spec, unsigned: Sequence[str] = ()) -> Any:
+    """The aggregate over the rows, from its definition; `unsigned` names the columns of type uint64."""
+    function, column, by = spec
+    if column is None:
+        return len(rows)
+    elements = [row[column] for row in rows]
+    values = [value for value in elements if value is not None]
+    if function == "count":
+        return len(values)
+    if function == "count_distinct":
+        return len({order(value) for value in values})
+    if function == "collect":
+        return elements
+    if function in ("first", "last"):
+        return elements[0 if function == "first" else -1] if elements else None
+    if by is not None:
+        rows = [row for row in rows if row[by] is not None]
+        best = {"min_by": min, "max_by": max}[function]
+        return best(rows, key=lambda row: order(row[by]))[column] if rows else None
+    if not values:
+        return None
+    if function == "sum":
+        return add_up(values, column in unsigned)
+    if function == "mean":
+        return float(add_up([float(value) for value in values], False)) / len(values)
+    return {"min": min, "max": max}[function](values, key=order)
+
+
+@dataclass
+class AggregatesModel:
+    specs: list[Spec]
+    unsigned: tuple[str, ...] = ()
+    rows: list[list[Row]] = field(default_factory=list)
+
+    def reserve(self, n_entries: int) -> None:
+        self.rows += [[] for _ in range(n_entries - len(self.rows))]
+
+    def update(self, entry: int, row: Row) -> None:
+        self.rows[entry].append(row)
+
+    def merge(self, into: int, other: int) -> None:
+        self.rows[into] += self.rows[other]
+        self.rows[other] = []
+
+    def clear(self, entry: int) -> None:
+        self.rows[entry] = []
+
+    def results(self, entry: int) -> list[Any]:
+        return [result_of(self.rows[entry], spec, self.unsigned) for spec in self.specs]

@@ -1,0 +1,372 @@
+"""Accumulators: each function on each class of types, on nulls, and on columns that do not fit."""
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore.errors import ConfigurationError, SchemaError
+
+Spec = tuple[str, str | None, str | None]
+
+DAY = dt.date(2001, 3, 1)
+NOON = dt.datetime(2001, 3, 1, 12)
+UTC = dt.timezone.utc
+
+# Type and three values that rise.
+RISING: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "int8": (pa.int8(), [-128, 0, 127]),
+    "int16": (pa.int16(), [-(2**15), -1, 2**15 - 1]),
+    "int32": (pa.int32(), [-(2**31), 5, 2**31 - 1]),
+    "int64": (pa.int64(), [-(2**63), 0, 2**63 - 1]),
+    "uint8": (pa.uint8(), [0, 127, 255]),
+    "uint16": (pa.uint16(), [0, 2**15, 2**16 - 1]),
+    "uint32": (pa.uint32(), [0, 2**31, 2**32 - 1]),
+    "uint64": (pa.uint64(), [0, 2**63, 2**64 - 1]),
+    "float32": (pa.float32(), [-math.inf, -0.5, 1.5]),
+    "float64": (pa.float64(), [-1e308, -5e-324, math.inf]),
+    "bool": (pa.bool_(), [False, True, True]),
+    "date32": (pa.date32(), [dt.date(1969, 12, 31), DAY, dt.date(2100, 1, 1)]),
+    "date64": (pa.date64(), [dt.date(1969, 12, 31), DAY, dt.date(2100, 1, 1)]),
+    "time32[s]": (pa.time32("s"), [dt.time(0), dt.time(1), dt.time(23, 59)]),
+    "time64[us]": (pa.time64("us"), [dt.time(0), dt.time(0, 0, 0, 1), dt.time(23)]),
+    "timestamp[ms]": (pa.timestamp("ms"), [dt.datetime(1950, 1, 1), NOON, dt.datetime(2050, 1, 1)]),
+    "timestamp[us, UTC]": (
+        pa.timestamp("us", "UTC"),
+        [dt.datetime(1950, 1, 1, tzinfo=UTC), NOON.replace(tzinfo=UTC), dt.datetime(2050, 1, 1, tzinfo=UTC)],
+    ),
+    "duration[s]": (pa.duration("s"), [dt.timedelta(seconds=-9), dt.timedelta(0), dt.timedelta(days=1)]),
+    "string": (pa.string(), ["", "a", "a" * 100]),
+    "large_string": (pa.large_string(), ["A", "é", "\U0001f600"]),
+    "binary": (pa.binary(), [b"\x00", b"\x00\x00", b"\xff"]),
+    "large_binary": (pa.large_binary(), [b"", b"a", b"b"]),
+    "fixed binary": (pa.binary(2), [b"\x00\x01", b"\x7f\x00", b"\x80\x00"]),
+    "decimal": (
+        pa.decimal128(38, 3),
+        [Decimal("-99999999999999999999.001"), Decimal("-0.001"), Decimal("99999999999999999999.999")],
+    ),
+}
+
+
+def numbers(values: Any) -> Any:
+    return np.array(values, dtype=np.uint32)
+
+
+def results(accumulators: Accumulators) -> list[list[Any]]:
+    columns = [pa.array(column) for column in accumulators.take()]
+    for column in columns:
+        column.validate(full=True)
+    return [column.to_pylist() for column in columns]
+
+
+def aggregate(batch: pa.RecordBatch, *specs: Spec) -> list[Any]:
+    """One result per spec over all rows of the batch."""
+    accumulators = Accumulators(batch.schema, specs)
+    accumulators.reserve(1)
+    accumulators.update(batch, numbers([0] * batch.num_rows))
+    accumulators._check()
+    accumulators.emit_range(0, 1)
+    return [column[0] for column in results(accumulators)]
+
+
+def column_of(kind: pa.DataType, values: list[Any]) -> pa.RecordBatch:
+    return pa.record_batch({"x": pa.array(values, kind)})
+
+
+# ---- types -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RISING)
+def test_every_type_is_compared_counted_and_kept(name: str) -> None:
+    kind, (low, middle, high) = RISING[name]
+    elements = [middle, None, high, low, middle, None]
+    batch = pa.record_batch({"x": pa.array(elements, kind), "i": pa.array([3, 0, 1, 2, 4, 5])})
+    functions = ("min", "max", "first", "last", "count", "count_distinct", "collect")
+    got = aggregate(
+        batch,
+        *[(f, "x", None) for f in functions],
+        ("min_by", "i", "x"),
+        ("max_by", "i", "x"),
+        ("max_by", "x", "i"),
+        ("min_by", "x", "x"),
+    )
+    greatest_at = 3 if middle == high else 1
+    distinct = len({low, middle, high})
+    assert got == [low, high, middle, None, 4, distinct, elements, 2, greatest_at, None, low]
+
+
+@pytest.mark.parametrize("name", RISING)
+def test_results_keep_the_type_of_the_column(name: str) -> None:
+    kind, _ = RISING[name]
+    functions = ("min", "max", "first", "last", "collect", "count", "count_distinct")
+    specs = [*[(f, "x", None) for f in functions], ("min_by", "x", "x")]
+    accumulators = Accumulators(pa.schema([("x", kind)]), specs)
+    types = [pa.array(column).type for column in accumulators.take()]
+    assert types == [kind] * 4 + [pa.list_(kind), pa.int64(), pa.int64(), kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "total", "mean", "sum_type"),
+    [
+        (pa.int8(), [127, 127, -1], 253, 253 / 3, pa.int64()),
+        (pa.int16(), [2**15 - 1] * 2, 2**16 - 2, 2.0**15 - 1, pa.int64()),
+        (pa.int32(), [2**31 - 1] * 2, 2**32 - 2, 2.0**31 - 1, pa.int64()),
+        (pa.int64(), [-5, 2], -3, -1.5, pa.int64()),
+        (pa.uint8(), [255, 255], 510, 255.0, pa.int64()),
+        (pa.uint16(), [2**16 - 1, 0], 2**16 - 1, 32767.5, pa.int64()),
+        (pa.uint32(), [2**32 - 1] * 2, 2**33 - 2, 2.0**32 - 1, pa.int64()),
+        (pa.uint64(), [2**63, 0], 2**63, 2.0**62, pa.uint64()),
+        (pa.float32(), [0.5, 0.25], 0.75, 0.375, pa.float64()),
+        (pa.float64(), [1.5, -0.5], 1.0, 0.5, pa.float64()),
+        (pa.bool_(), [True, False, True, True], 3, 0.75, pa.int64()),
+    ],
+)
+def test_numbers_and_bools_add_up(
+    kind: pa.DataType, values: list[Any], total: Any, mean: float, sum_type: pa.DataType
+) -> None:
+    batch = column_of(kind, [None, *values, None])
+    specs: list[Spec] = [("sum", "x", None), ("mean", "x", None)]
+    assert aggregate(batch, *specs) == [total, mean]
+    types = [pa.array(column).type for column in Accumulators(batch.schema, specs).take()]
+    assert types == [sum_type, pa.float64()]
+
+
+def test_durations_add_up_to_a_duration() -> None:
+    batch = column_of(pa.duration("ms"), [dt.timedelta(hours=1), None, dt.timedelta(milliseconds=-1)])
+    assert aggregate(batch, ("sum", "x", None)) == [dt.timedelta(milliseconds=3_599_999)]
+
+
+def test_sums_of_integers_wrap_around_as_in_java() -> None:
+    assert aggregate(column_of(pa.int64(), [2**63 - 1, 1]), ("sum", "x", None)) == [-(2**63)]
+    assert aggregate(column_of(pa.int64(), [-(2**63), -1]), ("sum", "x", None)) == [2**63 - 1]
+    assert aggregate(column_of(pa.uint64(), [2**64 - 1, 2]), ("sum", "x", None)) == [1]
+
+
+def test_floats_are_added_in_the_order_of_the_elements() -> None:
+    values = [1e16, 1.0, -1e16, 0.1, 0.2, 0.3] * 500
+    total = 0.0
+    for value in values:
+        total += value
+    assert total != math.fsum(values)
+    expected = [total, total / len(values)]
+    assert aggregate(column_of(pa.float64(), values), ("sum", "x", None), ("mean", "x", None)) == expected
+
+
+def test_a_sum_of_negative_zeros_is_a_negative_zero() -> None:
+    (total,) = aggregate(column_of(pa.float64(), [-0.0, -0.0]), ("sum", "x", None))
+    assert math.copysign(1, total) == -1
+    (total,) = aggregate(column_of(pa.float64(), [-0.0, 0.0]), ("sum", "x", None))
+    assert math.copysign(1, total) == 1
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_is_above_all_numbers_and_negative_zero_below_zero(kind: pa.DataType) -> None:
+    batch = pa.record_batch(
+        {"x": pa.array([0.0, math.inf, -math.nan, -0.0], kind), "i": pa.array([0, 1, 2, 3])}
+    )
+    low, high, low_at, high_at, distinct = aggregate(
+        batch,
+        ("min", "x", None),
+        ("max", "x", None),
+        ("min_by", "i", "x"),
+        ("max_by", "i", "x"),
+        ("count_distinct", "x", None),
+    )
+    assert (math.copysign(1, low), low_at, high_at, distinct) == (-1, 3, 2, 4)
+    assert math.isnan(high)
+
+
+def test_all_nans_are_one_distinct_value() -> None:
+    bits = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0x7FF0000000000001], dtype=np.uint64)
+    batch = pa.record_batch({"x": pa.array(bits.view(np.float64))})
+    assert aggregate(batch, ("count_distinct", "x", None)) == [1]
+
+
+@pytest.mark.parametrize("name", RISING)
+def test_slices_with_offsets_are_read_from_their_own_start(name: str) -> None:
+    kind, (low, middle, high) = RISING[name]
+    column = pa.array([high, None, high, middle, None, low, high], kind)
+    specs: list[Spec] = [(f, "x", None) for f in ("count", "min", "max", "first", "last", "collect")]
+    expected = [2, low, middle, middle, low, [middle, None, low]]
+    assert aggregate(pa.record_batch({"x": column.slice(3, 3)}), *specs) == expected
+    assert aggregate(pa.record_batch({"x": column}).slice(3, 3), *specs) == expected
+    assert aggregate(pa.record_batch({"x": column.slice(1, 5)}).slice(2), *specs) == expected
+
+
+# ---- nulls -------------------------------------------------------------------------------------------------
+
+
+def test_only_nulls_give_null_but_counts_and_lists() -> None:
+    batch = pa.record_batch(
+        {"x": pa.array([None, None], pa.int64()), "s": pa.array([None, None], pa.string())}
+    )
+    functions = ("sum", "mean", "min", "max", "first", "last", "count", "count_distinct", "collect")
+    assert aggregate(batch, *[(f, "x", None) for f in functions]) == [None] * 6 + [0, 0, [None, None]]
+    assert aggregate(batch, *[(f, "s", None) for f in functions[2:]]) == [None] * 4 + [0, 0, [None, None]]
+    assert aggregate(batch, ("min_by", "s", "x"), ("max_by", "x", "s")) == [None, None]
+
+
+def test_an_entry_without_rows_gives_null_zero_or_an_empty_list() -> None:
+    schema = pa.schema([("x", pa.int64()), ("s", pa.string())])
+    functions = ("sum", "mean", "min", "max", "first", "last")
+    specs: list[Spec] = [
+        *[(f, "x", None) for f in functions],
+        *[(f, "s", None) for f in functions[2:]],
+        ("count", None, None),
+        ("count", "x", None),
+        ("count_distinct", "s", None),
+        ("collect", "s", None),
+    ]
+    accumulators = Accumulators(schema, specs)
+    accumulators.reserve(3)
+    accumulators.update(pa.record_batch([[1, 2], ["a", "b"]], schema=schema), numbers([0, 2]))
+    accumulators.emit_range(0, 3)
+    assert [column[1] for column in results(accumulators)] == [None] * 10 + [0, 0, 0, []]
+
+
+def test_nulls_that_come_late_do_not_unset_earlier_sums() -> None:
+    schema = pa.schema([("x", pa.int64())])
+    accumulators = Accumulators(schema, [("sum", "x", None), ("max", "x", None), ("count", None, None)])
+    accumulators.reserve(4)
+    accumulators.update(pa.record_batch([[5, 0]], schema=schema), numbers([0, 1]))
+    accumulators.update(
+        pa.record_batch([pa.array([None, None, 0], pa.int64())], schema=schema), numbers([0, 2, 3])
+    )
+    accumulators.reserve(6)
+    accumulators.update(pa.record_batch([pa.array([None, 7], pa.int64())], schema=schema), numbers([4, 5]))
+    accumulators.emit_range(0, 6)
+    assert results(accumulators) == [[5, 0, None, 0, None, 7], [5, 0, None, 0, None, 7], [2, 1, 1, 1, 1, 1]]
+
+
+def test_first_and_last_take_nulls_as_they_are() -> None:
+    specs: list[Spec] = [("first", "x", None), ("last", "x", None)]
+    assert aggregate(column_of(pa.int32(), [None, 1, None]), *specs) == [None, None]
+    assert aggregate(column_of(pa.int32(), [2, None, 3]), *specs) == [2, 3]
+    assert aggregate(column_of(pa.string(), [None, "a", None]), *specs) == [None, None]
+    assert aggregate(column_of(pa.string(), ["b", None, "c"]), *specs) == ["b", "c"]
+
+
+def test_among_ties_the_first_row_stays() -> None:
+    batch = pa.record_batch({"x": [1, 2, 3, 4], "by": [7, 5, 5, 7], "name": ["b", "a", "a", "b"]})
+    assert aggregate(batch, *[(f, "x", by) for by in ("by", "name") for f in ("min_by", "max_by")]) == [
+        2,
+        1,
+        2,
+        1,
+    ]
+
+
+def test_the_extreme_of_int64_is_a_value_like_any_other() -> None:
+    batch = pa.record_batch({"x": ["first", "second"], "low": [2**63 - 1] * 2, "high": [-(2**63)] * 2})
+    specs: list[Spec] = [
+        ("min_by", "x", "low"),
+        ("max_by", "x", "high"),
+        ("min", "low", None),
+        ("max", "high", None),
+    ]
+    assert aggregate(batch, *specs) == ["first", "first", 2**63 - 1, -(2**63)]
+
+
+def test_min_by_gives_null_where_the_chosen_row_has_none() -> None:
+    batch = pa.record_batch(
+        {"x": pa.array([1, None, 3]), "by": pa.array([5, 4, None]), "s": ["a", None, "c"]}
+    )
+    assert aggregate(batch, ("min_by", "x", "by"), ("min_by", "s", "by"), ("max_by", "s", "by")) == [
+        None,
+        None,
+        "a",
+    ]
+
+
+def test_a_column_of_type_null_can_be_counted() -> None:
+    batch = column_of(pa.null(), [None, None])
+    assert aggregate(batch, ("count", "x", None), ("count_distinct", "x", None), ("count", None, None)) == [
+        0,
+        0,
+        2,
+    ]
+
+
+def test_structs_can_be_counted() -> None:
+    batch = column_of(pa.struct([("a", pa.int64())]), [{"a": 1}, None])
+    assert aggregate(batch, ("count", "x", None)) == [1]
+
+
+# ---- bad input ---------------------------------------------------------------------------------------------
+
+SCHEMA = pa.schema(
+    [
+        ("x", pa.int64()),
+        ("s", pa.string()),
+        ("d", pa.date32()),
+        ("t", pa.timestamp("ms", "UTC")),
+        ("u", pa.duration("s")),
+        ("m", pa.decimal128(9, 2)),
+        ("n", pa.null()),
+        ("r", pa.struct([("a", pa.int8())])),
+        ("c", pa.dictionary(pa.int8(), pa.string())),
+        ("l", pa.list_(pa.int8())),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (("sum", "s", None), "sum: column 's' is a string .* cast it to a number first"),
+        (("mean", "s", None), "mean: column 's' is a string"),
+        (("sum", "d", None), "sum: column 'd' is a date .* cast it to int64 first, or use min or max"),
+        (("sum", "t", None), "sum: column 't' is a timestamp"),
+        (("mean", "u", None), "mean: column 'u' is a duration"),
+        (("sum", "m", None), "sum: column 'm' is a decimal .* cast it to double or int64 first"),
+        (("max", "n", None), "max: column 'n' is a null .* cast it to the type"),
+        (("first", "r", None), "first: column 'r' is a struct .* aggregate its fields"),
+        (("min_by", "x", "r"), "min_by: column 'r' is a struct"),
+        (("count", "c", None), "column 'c' is dictionary-encoded; cast it to the type of its values"),
+        (("collect", "l", None), r"column 'l': a column of Arrow format '\+l' is not supported here"),
+        (("max", "price", None), "no column 'price'; the columns are x, s, d, t, u, m, n, r, c, l"),
+        (("max_by", "x", "price"), "no column 'price'"),
+    ],
+)
+def test_a_column_that_does_not_fit_is_named(spec: Spec, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        Accumulators(SCHEMA, [("count", None, None), spec])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (("median", "x", None), "no aggregate 'median'; there are count, sum, mean, min, max"),
+        (("sum", None, None), "sum needs a column"),
+        (("min_by", "x", None), "min_by of column 'x' needs a `by` column"),
+        (("min", "x", "s"), "min of column 'x' takes no `by` column"),
+    ],
+)
+def test_an_aggregate_that_does_not_exist_is_named(spec: Spec, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Accumulators(SCHEMA, [spec])
+
+
+def test_a_batch_of_another_type_is_refused_and_changes_nothing() -> None:
+    schema = pa.schema([("t", pa.timestamp("ms")), ("x", pa.int64())])
+    accumulators = Accumulators(schema, [("max", "t", None), ("count", None, None), ("last", "x", None)])
+    accumulators.reserve(1)
+    other = pa.record_batch({"x": [1], "t": pa.array([1], pa.timestamp("us"))})
+    with pytest.raises(
+        SchemaError, match="column 't' has Arrow format 'tsu:' in a batch, but 'tsm:' in the schema"
+    ):
+        accumulators.update(other, numbers([0]))
+    with pytest.raises(SchemaError, match="no column 't'; the columns are x"):
+        accumulators.update(other.select(["x"]), numbers([0]))
+    accumulators.emit_range(0, 1)
+    assert results(accumulators) == [[None], [0], [None]]
+
+
+def test_a_schema_without_the_protocol_is_refused() -> None:
+    with pytest.raises(TypeError, match="list has no __arrow_c_schema__"):
+        Accumulators([("x", "int64")], [("count", None, None)])  # type: ignore[arg-type]

