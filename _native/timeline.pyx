@@ -3,7 +3,6 @@
 import cython
 import numpy as np
 
-from libc.math cimport floor
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -28,7 +27,8 @@ cdef enum:
     _DIGIT_BITS = 11
     _DIGITS = 1 << 11
 
-cdef int64_t _BEYOND_ALL_ARRIVALS = 2**62
+cdef enum:
+    BEYOND_ALL_ARRIVALS = 1 << 62
 
 
 # ---- one split ---------------------------------------------------------------------------------------------------
@@ -331,9 +331,10 @@ cdef class SplitMerge:
 
 
 cdef inline int64_t _arrival_by_rate(int64_t position, int64_t start, double rate) noexcept nogil:
-    cdef double elapsed = floor(<double> position * 1000.0 / rate)
-    if elapsed >= <double> _BEYOND_ALL_ARRIVALS:
-        return _BEYOND_ALL_ARRIVALS
+    # The conversion truncates, which is the floor of what is never negative.
+    cdef double elapsed = <double> position * 1000.0 / rate
+    if elapsed >= <double> BEYOND_ALL_ARRIVALS:
+        return BEYOND_ALL_ARRIVALS
     return start + <int64_t> elapsed
 
 
