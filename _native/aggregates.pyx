@@ -176,9 +176,9 @@ cdef int _check_range(AccumulatorTable* table, int64_t first, int64_t n) except 
 
 @cython.final
 cdef class Accumulators:
-    """Accumulators of several aggregates over one space of entries.
+    """Accumulators of several aggregates over one space of entries: an entry is what one key has in one window.
 
-    An entry is what one key has in one window. All aggregates skip nulls as SQL does, but first, last and collect: they
+    All aggregates skip nulls as SQL does, but first, last and collect: they
     take the elements as they are. The result over no value is null; that of count and count_distinct is 0, that of
     collect an empty list.
 
@@ -495,7 +495,5 @@ cdef class Accumulators:
         assert table.n_entries <= table.capacity
         for i in range(table.n_aggregates):
             assert aggregate_is_sound(&table.aggregates[i], table.n_entries), f"{self._specs[i]} is not sound"
-            if table.aggregates[i].function != Function.COLLECT:
+            if table.aggregates[i].lists == NULL:
                 assert table.aggregates[i].result.length == table.rows, f"results of {self._specs[i]} are lost"
-            else:
-                assert table.aggregates[i].list_ends.size in (0, (table.rows + 1) * 4)
