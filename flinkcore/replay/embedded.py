@@ -122,7 +122,11 @@ class EmbeddedReplay:
     def _prepare(self, events: Events, rows: RowNumbers | None) -> Prepared:
         narrow = events.batch.select(self._native_columns)
         columns = RecordBatch(narrow)
-        keys = self._idle_encoders.pop() if self._idle_encoders else KeyEncoder(self._schema, list(self._plan.keys))
+        keys = (
+            self._idle_encoders.pop()
+            if self._idle_encoders
+            else KeyEncoder(self._schema, list(self._plan.keys))
+        )
         keys.encode_batch(columns)
         if self._parallelism == 1:
             return Prepared(events, columns, keys, [rows])
