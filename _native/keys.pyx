@@ -1,7 +1,7 @@
 """Keys of a batch in one of two uniform forms, and back; the dictionary from key to dense id.
 
-A single column of at most 8 bytes is its values as int64; a single string or binary column is its own bytes, borrowed. A
-composite key is one run of bytes per row:
+A single column of at most 8 bytes is its values as int64; a single string or binary column is its own bytes, borrowed.
+A composite key is one run of bytes per row:
 
     flags         fixed part                                      varying part
     | 1 bit per | value or, of all varying fields but the last, | bytes of the varying |
@@ -47,8 +47,9 @@ cdef extern from *:
 
 cdef enum:
     LOOK_AHEAD = 8
+    GROUPED_AT_ONCE = 65536
 
-TYPES = {
+cdef dict _TYPES = {
     "b": (ColumnType.BOOL, 1),
     "c": (ColumnType.INT8, 1),
     "C": (ColumnType.UINT8, 1),
@@ -76,7 +77,7 @@ TYPES = {
 
 cdef tuple _type_of(str format, str name):
     # Column type and width in bytes, 0 where it varies.
-    found = TYPES.get(format)
+    found = _TYPES.get(format)
     if found is not None:
         return found
     if format.startswith("ts"):
@@ -435,12 +436,13 @@ cdef NativeArray _varying_array(
 ):
     # From int64 offsets; takes the buffers.
     cdef Buffer narrow
+    cdef int64_t size = (<int64_t*> offsets.data)[length] if length else 0
     if format in "UZ":
         return native_array(format, length, validity, offsets, bytes)
-    if length and (<int64_t*> offsets.data)[length] > INT32_MAX:
+    if size > INT32_MAX:
         raise DataError(
-            f"key column {name!r}: {length:,} keys take {(<int64_t*> offsets.data)[length]:,} bytes, more than a column "
-            f"of its type holds; cast it to {'large_string' if format == 'u' else 'large_binary'}"
+            f"key column {name!r}: {length:,} keys take {size:,} bytes, more than a column of its type holds; "
+            f"cast it to {'large_string' if format == 'u' else 'large_binary'}"
         )
     memset(&narrow, 0, sizeof(Buffer))
     try:
@@ -465,8 +467,8 @@ cdef int _resize(Buffer* buffer, int64_t size) except -1 nogil:
 cdef class KeyEncoder:
     """Key columns of batches in a uniform form that kernels hash and compare, and back.
 
-    Keys are equal where Java finds them equal: every NaN is one key, -0.0 and 0.0 are two. Fields of a composite key may
-    be null; whether a single-column key may be is the caller's decision.
+    Keys are equal where Java finds them equal: every NaN is one key, -0.0 and 0.0 are two. Fields of a composite key
+    may be null; whether a single-column key may be is the caller's decision.
 
     Parameters
     ----------
@@ -498,14 +500,14 @@ cdef class KeyEncoder:
         found = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
         if not names:
             raise ConfigurationError("a key needs at least one column")
-        columns = {found.children[i].name.decode(): i for i in range(found.n_children - 1, -1, -1)}  # the first of a name
+        columns = [found.children[i].name.decode() for i in range(found.n_children)]
         self._names = list(names)
         self._field_names = []
         self._formats = []
         for name in names:
             if name not in columns:
                 raise SchemaError(f"no key column {name!r}; the columns are {', '.join(columns)}")
-            i = columns[name]
+            i = columns.index(name)
             self._add_field(found.children[i], name, -1)
         self.n_columns = len(names)
         self._lay_out()
@@ -545,10 +547,11 @@ cdef class KeyEncoder:
 
     cdef int _lay_out(self) except -1:
         cdef int64_t f, last = -1
-        self.composite = self.n_columns > 1 or self.fields[0].type == ColumnType.STRUCT
+        cdef ColumnType first = self.fields[0].type
+        self.composite = self.n_columns > 1 or first == ColumnType.STRUCT
         self.batch.kind = KEY_BYTES
         if not self.composite:
-            if not self.fields[0].varying and self.fields[0].type not in (ColumnType.DECIMAL128, ColumnType.FIXED_BINARY):
+            if not self.fields[0].varying and first not in (ColumnType.DECIMAL128, ColumnType.FIXED_BINARY):
                 self.batch.kind = KEY_INT64
             return 0
         self.fixed_size = (self.n_fields + 7) >> 3
@@ -569,8 +572,8 @@ cdef class KeyEncoder:
         cdef int64_t i, next = field + 1
         if column.format != (<str> self._formats[field]).encode() or column.n_children != bound.n_children:
             raise SchemaError(
-                f"key column {name!r} was of Arrow format {self._formats[field]!r} and is of {column.format.decode()!r} "
-                "in this batch; cast it to one type"
+                f"key column {name!r} was of Arrow format {self._formats[field]!r} and is of "
+                f"{column.format.decode()!r} in this batch; cast it to one type"
             )
         bound.column = column
         bound.nullable = column.validity != NULL or (bound.parent >= 0 and self.fields[bound.parent].nullable)
@@ -626,8 +629,12 @@ cdef class KeyEncoder:
             offsets = <int64_t*> self._offsets.data
             self.batch.offsets = offsets
             with nogil:
-                for row in range(n + 1):
-                    offsets[row] = row * column.byte_width if column.byte_width else (<const int32_t*> column.offsets)[row]
+                if column.byte_width:
+                    for row in range(n + 1):
+                        offsets[row] = row * column.byte_width
+                else:
+                    for row in range(n + 1):
+                        offsets[row] = (<const int32_t*> column.offsets)[row]
         with nogil:
             _hash_rows(self.batch.data, self.batch.offsets, n, <uint64_t*> self._hashes.data)
         return 0
@@ -642,8 +649,8 @@ cdef class KeyEncoder:
             long_field = _measure(self.fields, self.n_fields, self.fixed_size, n, offsets)
         if long_field >= 0:
             raise DataError(
-                f"key column {self._field_names[long_field]!r} has a value of more than 4,294,967,295 bytes, which only "
-                "the last string column of a composite key may have"
+                f"key column {self._field_names[long_field]!r} has a value of more than 4,294,967,295 bytes, which "
+                "only the last string column of a composite key may have"
             )
         _resize(&self._data, offsets[n])
         with nogil:
@@ -1069,23 +1076,18 @@ cdef class KeyDictionary:
         return native_array("+s", stop - start, NULL, NULL, NULL, self._columns(start, stop), self.encoder._names)
 
     cdef int assign_key_groups(self) except -1:
-        cdef int64_t done = self.groups.size // 4, n_new = self.table.n_keys - done
+        cdef int64_t done = self.groups.size // 4, stop
+        cdef int64_t[::1] indexes = np.arange(len(self.encoder._names), dtype=np.int64)
         cdef RecordBatch added
-        if n_new == 0:
-            return 0
-        columns = self._columns(done, self.table.n_keys)
-        added = RecordBatch(native_array("+s", n_new, NULL, NULL, NULL, columns, self.encoder._names))
-        indexes = np.arange(added.num_columns, dtype=np.int64)
-        cdef int64_t[::1] view = indexes
-        buffer_reserve(&self.groups, n_new * 4)
-        key_groups_of(
-            added,
-            &view[0],
-            added.num_columns,
-            self.max_parallelism,
-            <int32_t*> (self.groups.data + self.groups.size),
-        )
-        self.groups.size += n_new * 4
+        buffer_reserve(&self.groups, (self.table.n_keys - done) * 4)
+        while done < self.table.n_keys:
+            stop = min(done + GROUPED_AT_ONCE, <int64_t> self.table.n_keys)
+            added = RecordBatch(self.keys(done, stop))
+            key_groups_of(
+                added, &indexes[0], added.num_columns, self.max_parallelism, <int32_t*> self.groups.data + done
+            )
+            self.groups.size = stop * 4
+            done = stop
         return 0
 
     def key_group(self, const uint32_t[::1] ids not None):

@@ -3,9 +3,9 @@
 import cython
 import numpy as np
 
-from libc.math cimport floor
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
 from flinkcore._native.valve cimport ElementKind
@@ -23,7 +23,12 @@ from flinkcore._native.watermarks cimport (
 
 from flinkcore.errors import ConfigurationError, DataError
 
-cdef int64_t _BEYOND_ALL_ARRIVALS = 2**62
+cdef enum:
+    _DIGIT_BITS = 11
+    _DIGITS = 1 << 11
+
+cdef enum:
+    BEYOND_ALL_ARRIVALS = 1 << 62
 
 
 # ---- one split ---------------------------------------------------------------------------------------------------
@@ -103,6 +108,64 @@ cdef int _last_ticks(SplitMerge merge, int32_t split, int64_t last_arrival) exce
     return 0
 
 
+# ---- all splits --------------------------------------------------------------------------------------------------
+
+
+cdef inline uint64_t _digit(const Emission* emission, bint by_split, int64_t opened, int shift) noexcept nogil:
+    cdef uint64_t key = <uint64_t> emission.split if by_split else <uint64_t> emission.clock - <uint64_t> opened
+    return (key >> shift) & (_DIGITS - 1)
+
+
+cdef bint _sort_by_digit(
+    const Emission* emissions, Emission* sorted_emissions, int64_t n, bint by_split, int64_t opened, int shift
+) noexcept nogil:
+    # Stable; false, and nothing done, if all have the same digit.
+    cdef int64_t[_DIGITS] places
+    cdef int64_t i, count, place = 0
+    cdef int digit
+    memset(places, 0, sizeof(places))
+    for i in range(n):
+        places[_digit(&emissions[i], by_split, opened, shift)] += 1
+    if places[_digit(&emissions[0], by_split, opened, shift)] == n:
+        return False
+    for digit in range(_DIGITS):
+        count = places[digit]
+        places[digit] = place
+        place += count
+    for i in range(n):
+        digit = <int> _digit(&emissions[i], by_split, opened, shift)
+        sorted_emissions[places[digit]] = emissions[i]
+        places[digit] += 1
+    return True
+
+
+cdef int _sort_emissions(SplitMerge merge) except -1 nogil:
+    # By clock, then split; a split's emissions at one clock keep their order.
+    cdef Buffer other
+    cdef int64_t n = merge.emissions.size // <int64_t> sizeof(Emission)
+    cdef int64_t last_clock = merge.opened, i
+    cdef int shift
+    if n == 0 or merge.n_splits == 1:
+        return 0
+    memset(&other, 0, sizeof(Buffer))
+    buffer_reserve(&other, merge.emissions.size)
+    other.size = merge.emissions.size
+    for i in range(n):
+        last_clock = max(last_clock, (<Emission*> merge.emissions.data)[i].clock)
+    shift = 0
+    while <uint64_t> merge.n_splits >> shift:
+        if _sort_by_digit(<Emission*> merge.emissions.data, <Emission*> other.data, n, True, merge.opened, shift):
+            merge.emissions, other = other, merge.emissions
+        shift += _DIGIT_BITS
+    shift = 0
+    while shift < 64 and (<uint64_t> last_clock - <uint64_t> merge.opened) >> shift:
+        if _sort_by_digit(<Emission*> merge.emissions.data, <Emission*> other.data, n, False, merge.opened, shift):
+            merge.emissions, other = other, merge.emissions
+        shift += _DIGIT_BITS
+    buffer_free(&other)
+    return 0
+
+
 # ---- chunks ------------------------------------------------------------------------------------------------------
 
 
@@ -118,8 +181,8 @@ cdef int _add_record(SplitMerge merge, int32_t split, int32_t kind, int64_t firs
 cdef class SplitMerge:
     """The operators of all splits, run over the summaries of the chunks in log order.
 
-    Every split has an operator of its own, that assigns timestamps and emits watermarks at the ticks and at the end of the
-    log. All are opened one interval before the first tick that sees an event of the log.
+    Every split has an operator of its own, that assigns timestamps and emits watermarks at the ticks and at the end
+    of the log. All are opened one interval before the first tick that sees an event of the log.
 
     Follows TimestampsAndWatermarksOperator of Flink 2.3, but that ticks lie on multiples of the interval.
 
@@ -200,7 +263,8 @@ cdef class SplitMerge:
         cdef int64_t i, n = splits.shape[0]
         cdef int32_t split
         if not (
-            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0] == max_timestamps_ms.shape[0]
+            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0]
+            and n == max_timestamps_ms.shape[0]
             and record_splits.shape[0] == record_kinds.shape[0] == record_first.shape[0] == record_second.shape[0]
         ):
             raise DataError("the columns of a chunk's summary differ in length")
@@ -228,18 +292,18 @@ cdef class SplitMerge:
 
         Returns
         -------
-        tuple
-            `(at_ticks, clocks_ms int64, splits int32, kinds int8, timestamps_ms int64)`: what was emitted, each of shape
-            (n_emissions,). The first `at_ticks` are in order within each split only; those after them, at the end of the log,
-            are in the order of the splits.
+        tuple of numpy.ndarray, each of shape (n_emissions,)
+            `(clocks_ms int64, splits int32, kinds int8, timestamps_ms int64)`: what was emitted, in order. The
+            emissions of a tick are in the order of the splits, as are those of the end of the log, which come after
+            all ticks.
         """
         cdef int32_t split
-        cdef int64_t i, at_ticks, n
+        cdef int64_t i, n
         cdef Emission* emissions
         with nogil:
             for split in range(self.n_splits):
                 _last_ticks(self, split, last_arrival_ms)
-            at_ticks = self.emissions.size // <int64_t> sizeof(Emission)
+            _sort_emissions(self)
             for split in range(self.n_splits):
                 _periodic_emit(self, split, last_arrival_ms)
         n = self.emissions.size // <int64_t> sizeof(Emission)
@@ -256,7 +320,7 @@ cdef class SplitMerge:
             kind[i] = <signed char> emissions[i].kind
             timestamp[i] = emissions[i].timestamp
         buffer_free(&self.emissions)
-        return at_ticks, clocks, splits, kinds, timestamps
+        return clocks, splits, kinds, timestamps
 
     def final_watermarks(self):
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""
@@ -267,9 +331,10 @@ cdef class SplitMerge:
 
 
 cdef inline int64_t _arrival_by_rate(int64_t position, int64_t start, double rate) noexcept nogil:
-    cdef double elapsed = floor(<double> position * 1000.0 / rate)
-    if elapsed >= <double> _BEYOND_ALL_ARRIVALS:
-        return _BEYOND_ALL_ARRIVALS
+    # The conversion truncates, which is the floor of what is never negative.
+    cdef double elapsed = <double> position * 1000.0 / rate
+    if elapsed >= <double> BEYOND_ALL_ARRIVALS:
+        return BEYOND_ALL_ARRIVALS
     return start + <int64_t> elapsed
 
 
@@ -311,7 +376,9 @@ def arrivals_by_rate(
     if not (rate > 0 and rate * 0 == 0):
         raise ConfigurationError(f"the rate must be a number of records per second greater than zero, not {rate}")
     if not -(2**61) <= arrival_start_ms <= 2**61:
-        raise ConfigurationError(f"the arrival of the first record must be within 2**61 ms of the epoch, not {arrival_start_ms}")
+        raise ConfigurationError(
+            f"the arrival of the first record must be within 2**61 ms of the epoch, not {arrival_start_ms}"
+        )
     start = arrival_start_ms
     if codes.shape[0] != n:
         raise DataError(f"{n} positions and {codes.shape[0]} split codes: not one each")
@@ -354,8 +421,8 @@ def order_events(
     Returns
     -------
     tuple of numpy.ndarray, each of shape (n_rows,)
-        `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the number of
-        the split, and the position in the whole split.
+        `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the
+        number of the split, and the position in the whole split.
 
     Raises
     ------
@@ -367,7 +434,9 @@ def order_events(
     if positions.shape[0] != n or codes.shape[0] != n:
         raise DataError(f"{n} arrivals, {positions.shape[0]} positions and {codes.shape[0]} split codes: not one each")
     if bases.shape[0] != n_splits or running_arrivals_ms.shape[0] != n_splits:
-        raise DataError(f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each")
+        raise DataError(
+            f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each"
+        )
     check_codes(codes, places.shape[0])
     check_codes(places, n_splits)
     cdef int64_t[::1] arrival_of = np.empty(n, np.int64), position_of = np.empty(n, np.int64)

@@ -212,9 +212,9 @@ cdef int64_t _first_bad_row(int32_t n_channels, const int32_t* channels, const i
 cdef class StatusWatermarkValve:
     """The watermark and status of several channels taken together.
 
-    The watermark is the minimum over the channels that are active and *aligned*: a channel that comes back from idleness
-    counts only once it has caught up with the watermark put out last. The last active channel that turns idle flushes
-    the maximum over all channels, if the watermark stood at that channel's.
+    The watermark is the minimum over the channels that are active and *aligned*: a channel that comes back from
+    idleness counts only once it has caught up with the watermark put out last. The last active channel that turns
+    idle flushes the maximum over all channels, if the watermark stood at that channel's.
 
     O(log channels) for each watermark and each status: aligned channels are an indexed binary heap. The maximum over
     all channels is kept as they advance (a channel's watermark never goes back), so that the flush is O(1).
@@ -326,8 +326,8 @@ cdef class StatusWatermarkValve:
         Returns
         -------
         tuple of numpy.ndarray
-            What is put out, in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,); `rows`
-            is the input that caused it, and the timestamp of a status is 0.
+            What is put out, in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,);
+            `rows` is the input that caused it, and the timestamp of a status is 0.
 
         Raises
         ------
@@ -340,14 +340,16 @@ cdef class StatusWatermarkValve:
         cdef int64_t[::1] rows, emitted
         cdef int8_t[::1] emitted_kinds
         if kinds.shape[0] != n or timestamps_ms.shape[0] != n:
-            raise DataError(f"{n} channels, {kinds.shape[0]} kinds and {timestamps_ms.shape[0]} timestamps: not one each")
+            raise DataError(
+                f"{n} channels, {kinds.shape[0]} kinds and {timestamps_ms.shape[0]} timestamps: not one each"
+            )
         if n == 0:
             return np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64)
         bad = _first_bad_row(self.valve.n_channels, &channels[0], &kinds[0], n)
         if bad < n:
             raise DataError(
-                f"row {bad}: channel {channels[bad]}, kind {kinds[bad]}; there are {self.valve.n_channels} channels, counted "
-                "from 0, and the kinds 0 (watermark), 1 (idle) and 2 (active)"
+                f"row {bad}: channel {channels[bad]}, kind {kinds[bad]}; there are {self.valve.n_channels} channels, "
+                "counted from 0, and the kinds 0 (watermark), 1 (idle) and 2 (active)"
             )
         outputs.data = NULL
         outputs.size = outputs.capacity = 0
@@ -391,7 +393,7 @@ cdef class StatusWatermarkValve:
             n_active += not valve.idle_channels[i]
             maximum = max(maximum, valve.watermarks[i])
             if valve.places[i] < 0:
-                assert valve.idle_channels[i] or valve.watermarks[i] < valve.last_output, f"channel {i} waits without reason"
+                assert valve.idle_channels[i] or valve.watermarks[i] < valve.last_output, f"channel {i} should be aligned"
                 continue
             n_aligned += 1
             assert not valve.idle_channels[i], f"channel {i} is idle and aligned"

@@ -44,7 +44,9 @@ cdef int generator_set_up(Generator* generator, object out_of_orderness_ms, obje
         raise ConfigurationError(f"the idle timeout must be greater than zero, not {idleness_ms} ms")
     generator.generates = out_of_orderness_ms is not None
     generator.delay = out_of_orderness_ms or 0
-    generator.max_timestamp = <int64_t> (<uint64_t> INT64_MIN + <uint64_t> generator.delay + <uint64_t> generator.generates)
+    generator.max_timestamp = INT64_MIN
+    if generator.generates:
+        generator.max_timestamp = <int64_t> (<uint64_t> INT64_MIN + <uint64_t> generator.delay + 1)
     generator.detects_idleness = idleness_ms is not None
     generator.idle_timeout = min(idleness_ms or 0, INT64_MAX)
     return 0
@@ -273,10 +275,10 @@ cdef int _check_arrivals(TimeSummary summary, const int32_t[::1] splits) except 
 cdef class TimeSummary:
     """What the timeline needs to know of the events of one chunk, per split.
 
-    Kept per split: the number of events, the first and last arrival, the extremes of the timestamps; and a record for each
-    tick at which the maximum timestamp has grown, and each gap between ticks with activity that is long enough for the
-    split to turn idle. So the memory is bounded by the ticks, not by the events. The arrivals need not be ordered: that
-    of an event is the running maximum within its split.
+    Kept per split: the number of events, the first and last arrival, the extremes of the timestamps; and a record for
+    each tick at which the maximum timestamp has grown, and each gap between ticks with activity that is long enough
+    for the split to turn idle. So the memory is bounded by the ticks, not by the events. The arrivals need not be
+    ordered: that of an event is the running maximum within its split.
 
     Parameters
     ----------
@@ -349,7 +351,9 @@ cdef class TimeSummary:
         cdef int64_t n = timestamps_ms.shape[0], earliest
         cdef int32_t split
         if arrivals_ms.shape[0] != n or codes.shape[0] != n:
-            raise DataError(f"{n} timestamps, {arrivals_ms.shape[0]} arrivals and {codes.shape[0]} split codes: not one each")
+            raise DataError(
+                f"{n} timestamps, {arrivals_ms.shape[0]} arrivals and {codes.shape[0]} split codes: not one each"
+            )
         if n == 0:
             return None
         _check_splits(splits, self.n_splits)
@@ -369,10 +373,10 @@ cdef class TimeSummary:
         Returns
         -------
         tuple of dict of str to numpy.ndarray
-            Per split, int64: `events`, `regressions` (how often the recorded arrival went back from one event to the next),
-            `first_arrival_ms`, `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
-            `min_timestamp_ms`, `max_timestamp_ms`; without meaning where there are no events. Per record, in order within
-            each split: `split`, `kind` (int32), `first`, `second` (int64).
+            Per split, int64: `events`, `regressions` (how often the recorded arrival went back from one event to the
+            next), `first_arrival_ms`, `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
+            `min_timestamp_ms`, `max_timestamp_ms`; without meaning where there are no events. Per record, in order
+            within each split: `split`, `kind` (int32), `first`, `second` (int64).
         """
         cdef int32_t split
         cdef int64_t i, n

@@ -5,25 +5,25 @@ import numpy.typing as npt
 
 from flinkcore._native.arrow import ArrowArrayExportable, NativeArray, RecordBatch
 
-class ArrowSchemaExportable(Protocol):
+class _ArrowSchemaExportable(Protocol):
     def __arrow_c_schema__(self) -> object: ...
 
 @final
 class KeyEncoder:
-    def __init__(
-        self, schema: ArrowSchemaExportable | ArrowArrayExportable | RecordBatch, names: list[str]
-    ) -> None: ...
+    def __new__(
+        cls, schema: _ArrowSchemaExportable | ArrowArrayExportable | RecordBatch, names: list[str]
+    ) -> KeyEncoder: ...
     def encode_batch(self, batch: RecordBatch | ArrowArrayExportable) -> None: ...
 
 @final
 class KeyDictionary:
     max_parallelism: int
-    def __init__(
-        self,
-        schema: ArrowSchemaExportable | ArrowArrayExportable | RecordBatch,
+    def __new__(
+        cls,
+        schema: _ArrowSchemaExportable | ArrowArrayExportable | RecordBatch,
         names: list[str],
         max_parallelism: int = 128,
-    ) -> None: ...
+    ) -> KeyDictionary: ...
     def __len__(self) -> int: ...
     def ids(self, batch: RecordBatch | ArrowArrayExportable) -> npt.NDArray[np.uint32]: ...
     def find(self, batch: RecordBatch | ArrowArrayExportable) -> npt.NDArray[np.uint32]: ...

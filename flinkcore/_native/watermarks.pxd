@@ -32,8 +32,8 @@ cdef class WatermarkGenerator:
 
 
 cdef inline int64_t tick_of(int64_t arrival, int64_t interval) noexcept nogil:
-    # The first tick that sees an arrival: the smallest multiple of the interval that is not before it; 2**63 - 1, after all
-    # arrivals, if there are no ticks. An arrival out of bounds, which is refused elsewhere, may wrap around.
+    # The first tick that sees an arrival: the smallest multiple of the interval that is not before it; 2**63 - 1, after
+    # all arrivals, if there are no ticks. An arrival out of bounds, which is refused elsewhere, may wrap around.
     cdef int64_t rest
     if interval == 0:
         return INT64_MAX

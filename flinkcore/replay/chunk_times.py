@@ -188,8 +188,8 @@ class ChunkTimes:
     times, records : dict of str to numpy.ndarray
         As of `TimeSummary.finish`: columns per split, and per record.
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
-        "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, with the running maximum
-        taken within the chunk. Not for batches without events.
+        "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
+        of the chunk taken. Not for batches without events.
     """
 
     index: int

@@ -416,11 +416,7 @@ def _merge(
             chunk.records["first"],
             chunk.records["second"],
         )
-    at_ticks, clocks, channels, kinds, timestamps = merge.finish(last_arrival_ms)
-    order = np.arange(len(clocks))
-    if len(log.numbers) > 1:
-        order[:at_ticks] = np.lexsort((channels[:at_ticks], clocks[:at_ticks]))
-    clocks, channels, kinds, timestamps = clocks[order], channels[order], kinds[order], timestamps[order]
+    clocks, channels, kinds, timestamps = merge.finish(last_arrival_ms)
     valve = StatusWatermarkValve(len(log.numbers))
     causes, outputs, watermarks = valve.input_batch(channels, kinds, timestamps)
     steps = outputs == WATERMARK_KIND

@@ -21,7 +21,7 @@ from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
 
-RESULT_BATCH_ROWS = 1 << 16
+RESULT_BATCH_ROWS = 1 << 18
 
 
 def native_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[RecordBatch, pa.RecordBatch]:

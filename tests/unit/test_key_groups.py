@@ -1,4 +1,4 @@
-"""Java hash codes and key groups of Arrow columns: types, nulls, slices, refusals. Numbers come from a JDK 17."""
+"""Java hash codes and key groups of Arrow columns. The numbers come from a JDK 17."""
 
 from collections.abc import Sequence
 from decimal import Decimal

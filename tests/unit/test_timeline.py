@@ -66,6 +66,15 @@ def test_splits_emit_in_split_order_at_one_tick() -> None:
     assert steps(plane) == [(100, 4), (200, 8), (200, 19), (350, 29), END]
 
 
+def test_any_number_of_splits_emits_in_split_order() -> None:
+    splits = range(5_000)
+    rows = [(split, 50, split) for split in splits] + [
+        (split, 150, 9_999 + split) for split in reversed(splits)
+    ]
+    plane = plane_of(*rows, (0, 201, 0))
+    assert steps(plane) == [*((200 if at else 100, at - 1) for at in splits), (200, 9_998), END]
+
+
 def test_a_lagging_split_holds_the_watermark_back() -> None:
     assert steps(plane_of(("b", 10, 1_000), ("b", 500, 2_000), ("a", 610, 5))) == [(610, 4), END]
 
@@ -238,6 +247,12 @@ def test_a_clock_entered_twice_starts_anew() -> None:
     for _ in range(2):
         clock = plane.enter(1)
         assert clock.order(log.chunks()[1][0])[0].tolist() == [900]
+
+
+def test_an_arrival_that_goes_back_is_no_floor() -> None:
+    rows = [Event(None, arrival, 1) for arrival in (100, 200, 300, 5, 400)]
+    floors = Log(rows, batch_cuts={1, 2, 3, 4}).time_plane(GeneratorSpec(0), 200).floors
+    assert [floors.after(0, rows_read) for rows_read in range(6)] == [100, 200, 300, 300, 400, None]
 
 
 def test_a_time_plane_travels_as_ipc_and_as_pickle() -> None:
