@@ -1,7 +1,7 @@
 """Results of one aggregate: from what it holds per entry to a result column.
 
-Results are written in two steps: first all memory is taken, for all aggregates, then nothing fails any more, so that the
-columns of a result never differ in length.
+Results are written in two steps: first all memory is taken, for all aggregates, then nothing fails any more, so that
+the columns of a result never differ in length.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -2,7 +2,7 @@
 
 A block of rows is gathered once per column and then goes through each aggregate's own loop:
 
-    columns ──► selections: rows that are not null ──► blocks: words or bytes ──► aggregates: arrays over the entries
+    columns ──► selections (rows that are not null) ──► blocks (words or bytes) ──► aggregates (arrays over entries)
 """
 
 import cython
@@ -44,7 +44,6 @@ from flinkcore._native.result_columns cimport result_reserve
 cdef enum:
     ALL_ROWS = -1  # as a selection's column
     NOTHING = -1
-    MOST_AGGREGATES = 1 << 12
 
 
 # ---- the table ---------------------------------------------------------------------------------------------------
@@ -162,11 +161,24 @@ cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint
 # ---- Python's face -----------------------------------------------------------------------------------------------
 
 
+cdef void* _zeros(int64_t count, size_t size) except NULL:
+    cdef void* zeros = calloc(count, size)
+    if zeros == NULL:
+        raise MemoryError("accumulators")
+    return zeros
+
+
+cdef int _check_range(AccumulatorTable* table, int64_t first, int64_t n) except -1:
+    if first + n > table.n_entries:
+        raise IndexError(f"entries {first} to {first + n - 1}; {table.n_entries} are reserved")
+    return 0
+
+
 @cython.final
 cdef class Accumulators:
-    """Accumulators of several aggregates over one space of entries.
+    """Accumulators of several aggregates over one space of entries: an entry is what one key has in one window.
 
-    An entry is what one key has in one window. All aggregates skip nulls as SQL does, but first, last and collect: they
+    All aggregates skip nulls as SQL does, but first, last and collect: they
     take the elements as they are. The result over no value is null; that of count and count_distinct is 0, that of
     collect an empty list.
 
@@ -211,8 +223,6 @@ cdef class Accumulators:
         self._specs = [tuple(spec) for spec in specs]
         for function, column, by in self._specs:
             check_spec(function, column, by)
-        if len(self._specs) > MOST_AGGREGATES:
-            raise ConfigurationError(f"{len(self._specs)} aggregates; at most {MOST_AGGREGATES} are supported")
         self._columns = list(
             dict.fromkeys(name for _, column, by in self._specs for name in (column, by) if name is not None)
         )
@@ -221,20 +231,11 @@ cdef class Accumulators:
         self._selections = {}
         self._blocks = {}
         self._formats = []
-        self.table = <AccumulatorTable*> calloc(1, sizeof(AccumulatorTable))
-        if self.table == NULL:
-            raise MemoryError("accumulators")
-        self.table.columns = <const Column**> calloc(len(self._columns) + 1, sizeof(Column*))
-        self.table.selections = <Selection*> calloc(len(self._columns) + 1, sizeof(Selection))
-        self.table.blocks = <ValueBlock*> calloc(2 * len(self._specs) + 1, sizeof(ValueBlock))
-        self.table.aggregates = <Aggregate*> calloc(len(self._specs) + 1, sizeof(Aggregate))
-        if (
-            self.table.columns == NULL
-            or self.table.selections == NULL
-            or self.table.blocks == NULL
-            or self.table.aggregates == NULL
-        ):
-            raise MemoryError("accumulators")
+        self.table = <AccumulatorTable*> _zeros(1, sizeof(AccumulatorTable))
+        self.table.columns = <const Column**> _zeros(len(self._columns) + 1, sizeof(Column*))
+        self.table.selections = <Selection*> _zeros(len(self._columns) + 1, sizeof(Selection))
+        self.table.blocks = <ValueBlock*> _zeros(2 * len(self._specs) + 1, sizeof(ValueBlock))
+        self.table.aggregates = <Aggregate*> _zeros(len(self._specs) + 1, sizeof(Aggregate))
         for function, column, by in self._specs:
             self._add(function, column, by)
 
@@ -316,9 +317,7 @@ cdef class Accumulators:
             ordered = aggregate.function in (Function.LEAST, Function.COUNT_DISTINCT)
             aggregate.values = self._block(aggregate.selection, value_column, ordered)
         if has_lazy_states(aggregate) and table.touched == NULL:
-            table.touched = <uint8_t*> calloc(1, 1)
-            if table.touched == NULL:
-                raise MemoryError("accumulators")
+            table.touched = <uint8_t*> _zeros(1, 1)
         table.n_aggregates += 1
         return 0
 
@@ -352,7 +351,10 @@ cdef class Accumulators:
         cdef int64_t i, rows = self.table.rows
         self.table.rows = 0
         self.table.expected_rows = rows
-        return [aggregate_take(&self.table.aggregates[i], self._formats[i], rows) for i in range(self.table.n_aggregates)]
+        return [
+            aggregate_take(&self.table.aggregates[i], self._formats[i], rows)
+            for i in range(self.table.n_aggregates)
+        ]
 
     def _checked(self, entries):
         cdef const uint32_t[::1] view = entries
@@ -428,8 +430,8 @@ cdef class Accumulators:
     def merge(self, uint32_t into, uint32_t other):
         """Let `into` take in all that `other` holds, which is empty afterwards.
 
-        other's elements count as coming after into's: collect joins the lists in this order, and first, last and the ties of
-        min_by and max_by follow it.
+        other's elements count as coming after into's: collect joins the lists in this order, and first, last and the
+        ties of min_by and max_by follow it.
         """
         if into >= self.table.n_entries or other >= self.table.n_entries:
             raise IndexError(f"entries {into} and {other}; {self.table.n_entries} are reserved")
@@ -439,12 +441,12 @@ cdef class Accumulators:
             accumulators_merge(self.table, into, other)
 
     def emit(self, entries):
-        """Append the current results of entries (numpy.ndarray of uint32) to the result columns; the entries stay as they are.
+        """Append the current results of entries (numpy.ndarray of uint32) to the result columns; the entries stay.
 
         Raises
         ------
         DataError
-            If strings or lists would pass the 2 GiB, or 2**31 elements, that an Arrow array takes; no row is appended then.
+            If strings or lists would pass the 2 GiB, or 2**31 elements, that an Arrow array takes; no row is appended.
         """
         cdef const uint32_t[::1] view = self._checked(entries)
         if view.shape[0]:
@@ -453,8 +455,7 @@ cdef class Accumulators:
 
     def emit_range(self, uint32_t first, uint32_t n):
         """Append the current results of the entries first to first + n - 1 to the result columns."""
-        if <int64_t> first + n > self.table.n_entries:
-            raise IndexError(f"entries {first} to {<int64_t> first + n - 1}; {self.table.n_entries} are reserved")
+        _check_range(self.table, first, n)
         with nogil:
             accumulators_emit_range(self.table, first, n)
 
@@ -467,8 +468,7 @@ cdef class Accumulators:
 
     def clear_range(self, uint32_t first, uint32_t n):
         """Empty the entries first to first + n - 1 and free what they own."""
-        if <int64_t> first + n > self.table.n_entries:
-            raise IndexError(f"entries {first} to {<int64_t> first + n - 1}; {self.table.n_entries} are reserved")
+        _check_range(self.table, first, n)
         with nogil:
             accumulators_clear_range(self.table, first, n)
 
@@ -495,7 +495,5 @@ cdef class Accumulators:
         assert table.n_entries <= table.capacity
         for i in range(table.n_aggregates):
             assert aggregate_is_sound(&table.aggregates[i], table.n_entries), f"{self._specs[i]} is not sound"
-            if table.aggregates[i].function != Function.COLLECT:
+            if table.aggregates[i].lists == NULL:
                 assert table.aggregates[i].result.length == table.rows, f"results of {self._specs[i]} are lost"
-            else:
-                assert table.aggregates[i].list_ends.size in (0, (table.rows + 1) * 4)

@@ -1,7 +1,7 @@
 """Blocks of rows gathered from the columns of a batch: nulls left out, values widened to words or borrowed as bytes.
 
-The loops here are the only ones that know a column's type. What they leave behind lies side by side in a few kilobytes, so
-that an aggregate's own loop has neither a null to test nor a type to ask for, and aggregates over one column share it.
+The loops here are the only ones that know a column's type. What they leave behind lies side by side in a few kilobytes:
+an aggregate's own loop has neither a null to test nor a type to ask for, and aggregates over one column share it.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -155,6 +155,7 @@ cdef void _gather_views(const Column* column, const uint32_t* rows, int64_t n, B
 
 cdef void value_block_fill(ValueBlock* block, const Column* column, const Selection* selection) noexcept nogil:
     cdef int64_t i, n = selection.n
+    cdef bint valid
     if n == 0:
         return
     if block.representation == Representation.BYTES:
@@ -168,7 +169,8 @@ cdef void value_block_fill(ValueBlock* block, const Column* column, const Select
             memset(block.states, ValueState.SOME_VALUE, n)
         else:
             for i in range(n):
-                block.states[i] = ValueState.SOME_VALUE if is_valid(column, selection.rows[i]) else ValueState.NULL_VALUE
+                valid = is_valid(column, selection.rows[i])
+                block.states[i] = ValueState.SOME_VALUE if valid else ValueState.NULL_VALUE
 
 
 cdef inline uint64_t _reflect_negative(uint64_t bits) noexcept nogil:

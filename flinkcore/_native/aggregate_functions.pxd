@@ -62,7 +62,7 @@ cdef struct Aggregate:
 
 
 cdef inline bint has_lazy_states(const Aggregate* aggregate) noexcept nogil:
-    # Sums and least words need states only once a null has come: until then a value came to every entry that a row came to.
+    # Sums and least words need states only once a null has come: until then every entry with a row has a value.
     return aggregate.parts == Part.WORD_PART and aggregate.function != Function.COUNT
 
 

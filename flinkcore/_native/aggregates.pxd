@@ -24,8 +24,8 @@ cdef struct AccumulatorTable:
 
 # All entries below n_entries exist afterwards; new ones are empty.
 cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) except -1 nogil
-# A failure (MemoryError, or results beyond Arrow's limits) leaves a table that can be read, cleared and freed; rows of the
-# failed update may be in some aggregates only.
+# A failure (MemoryError, or results beyond Arrow's limits) leaves a table that can be read, cleared and freed; rows of
+# the failed update may be in some aggregates only.
 # For i in range(n): entry entries[i] takes in row rows[i] of the bound batch, in this order.
 cdef int accumulators_update(
     AccumulatorTable* table, const uint32_t* entries, const uint32_t* rows, int64_t n

@@ -162,4 +162,4 @@ class AggregatesMachine(RuleBasedStateMachine):
 
 
 TestAggregates = AggregatesMachine.TestCase
-TestAggregates.settings = settings(deadline=None, max_examples=120, stateful_step_count=25)
+TestAggregates.settings = settings(deadline=None, max_examples=60, stateful_step_count=25)

@@ -120,6 +120,19 @@ def test_cleared_entries_start_anew() -> None:
     assert got[10:] == [[9, 2, 8], [9.0, 2.0, 8.0], ["z", "b", "y"]]
 
 
+def test_cleared_entries_have_no_value() -> None:
+    batch = pa.record_batch({"x": [1, 2, 3]})
+    accumulators = Accumulators(
+        batch.schema, [(f, "x", None) for f in ("sum", "max", "mean", "first", "count")]
+    )
+    accumulators.reserve(3)
+    accumulators.update(batch, numbers([0, 1, 2]))
+    accumulators.clear(numbers([2]))
+    accumulators.clear_range(0, 1)
+    accumulators.emit_range(0, 3)
+    assert results(accumulators) == [[None, 2, None]] * 4 + [[0, 1, 0]]
+
+
 def test_emitting_keeps_what_the_entries_hold() -> None:
     batch = pa.record_batch({"x": [1, 2]})
     accumulators = Accumulators(batch.schema, [("sum", "x", None), ("collect", "x", None)])
