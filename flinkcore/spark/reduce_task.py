@@ -21,7 +21,6 @@ from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
-
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
 
