@@ -12,10 +12,12 @@ from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log_sources import TableSource
 from flinkcore.replay.plan import make_plan
 from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
+from flinkcore.spark.session import check_session
 
 
 class SparkExecutionEnvironment(StreamExecutionEnvironment):
@@ -113,6 +115,7 @@ class SparkExecutor:
     makes_dataframes = True
 
     def __init__(self, spark: Any) -> None:
+        check_session(spark)
         self._spark = spark
         self._cores: int | None = None
 
@@ -146,6 +149,10 @@ class SparkExecutor:
                 SparkReplay(self._spark, plan, log, source.data.dataframe, partitions, progress)
             )
         files = FileInput.of(plan.log, self._default_parallelism())
+        if isinstance(plan.log.source, TableSource):
+            # Tasks get their rows with their chunks, and not the whole table with the plan.
+            columns = TableSource(plan.log.source.table.schema.empty_table())
+            plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkResult(
             SparkReplay(self._spark, plan, files, files.dataframe(self._spark), partitions, progress)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -20,6 +21,9 @@ CHUNK_BYTES = 128 << 20
 """Chunks are cut to about this size where the log is long enough to give every core some."""
 
 CHUNKS_PER_CORE = 2
+
+# Spark 4 and later want to be told the zone of instants; which one makes no difference to them.
+_SCHEMA_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 class LogInput(Protocol):
@@ -55,7 +59,7 @@ class FileInput:
 
 def log_schema(dataframe: Any) -> pa.Schema:
     """Columns of a Spark DataFrame as they come to Python."""
-    return plain_schema(to_arrow_schema(dataframe.schema))
+    return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from flinkcore.spark.blocks import BlockWriter
 from flinkcore.spark.log_input import LogInput
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 17
 LEAST_BLOCK_ROWS = 1 << 12
 HELD_BYTES = 64 << 20
 """Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
@@ -69,7 +69,7 @@ class MapTask:
     def _exchange(self, stage: MapStage, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(self.slots)
         own_partition = chunk.index % self.partitions
-        enough_rows = min(self.block_rows, 2 * LEAST_BLOCK_ROWS * self.partitions)
+        enough_rows = 2 * LEAST_BLOCK_ROWS * self.partitions
         sent = np.zeros(self.partitions, np.int64)
         events_read, filtered, rejected = 0, 0, Counter[str]()
         held: list[Events] = []

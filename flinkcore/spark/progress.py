@@ -20,6 +20,7 @@ from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.progress import Progress, ProgressListener
+from flinkcore.spark.session import is_classic
 
 INTERVAL_SECONDS = 0.5
 
@@ -164,11 +165,7 @@ def progress_of(
     spark: Any, events: int, partitions: int, listener: ProgressListener | None
 ) -> Iterator[ProgressAddress | None]:
     """The address to give to tasks; None where nobody listens or tasks could not reach the driver."""
-    host = (
-        spark.conf.get("spark.driver.host", None)
-        if listener is not None and hasattr(spark, "_jsparkSession")
-        else None
-    )
+    host = spark.conf.get("spark.driver.host", None) if is_classic(spark) else None
     if listener is None or host is None:
         yield None
         return

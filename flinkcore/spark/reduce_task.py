@@ -21,6 +21,9 @@ from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
+RELEASE_ROWS = 1 << 15
+"""Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
+
 
 class TaskOutput(Protocol):
     """What a reduce task makes of its results; picklable."""
@@ -82,6 +85,7 @@ class PartitionReplay:
             If not every event that the map tasks sent is accounted for.
         """
         merge = TotalOrderMerge()
+        rows_added = 0
         for block in self._blocks:
             if block.kind is BlockKind.MANIFEST:
                 manifest = read_manifest(block)
@@ -91,9 +95,13 @@ class PartitionReplay:
                 assert isinstance(self._plan.log.on_bad_row, OutputTag)
                 yield Output(self._plan.log.on_bad_row, read_rows(block))
             else:
-                for events, rows in merge.release(block.first_arrival):
-                    yield from self._process(events, rows)
-                merge.add(read_events(block, self._schema))
+                if rows_added >= RELEASE_ROWS:
+                    for events, rows in merge.release(block.first_arrival):
+                        yield from self._process(events, rows)
+                    rows_added = 0
+                added = read_events(block, self._schema)
+                merge.add(added)
+                rows_added += added.batch.num_rows
         for events, rows in merge.release(None):
             yield from self._process(events, rows)
         yield Output(None, self._stage.finish())

@@ -10,12 +10,15 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
+from flinkcore.errors import ConfigurationError
 from flinkcore.spark.java import ensure_java
+
+ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 SETTINGS: Mapping[str, str] = {
     # A DataFrame that is read as a log comes to Python in batches of this many rows; what bounds batches of
     # blocks is bytes.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+    ROWS_PER_BATCH: "131072",
     # Event time is an instant: without a zone of the user's choice it is shown as flinkcore's reports show
     # it.
     "spark.sql.session.timeZone": "UTC",
@@ -26,6 +29,8 @@ SETTINGS: Mapping[str, str] = {
 
 BLOCKS_PER_BATCH = 32
 """Blocks that Spark before 4.0, which counts rows and not bytes, may hand over to Python at once."""
+
+MOST_BLOCKS_PER_BATCH = 256
 
 
 def configure_spark(builder: Any = None) -> Any:
@@ -59,15 +64,15 @@ def configure_spark(builder: Any = None) -> Any:
     """
     builder = SparkSession.builder if builder is None else builder
     chosen = _defaults_file() | dict(getattr(builder, "_options", {}))
-    remote = "spark.remote" in chosen or "SPARK_REMOTE" in os.environ
+    remote = chosen.get("spark.remote", os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
     if not remote:
         ensure_java()
         # PySpark's driver reads this variable and not spark.pyspark.python, which is for spark-submit.
         worker_python = chosen.get("spark.pyspark.python", sys.executable)
         os.environ.setdefault("PYSPARK_PYTHON", worker_python)
     settings = dict(SETTINGS)
-    if not limits_batches_by_bytes():
-        settings["spark.sql.execution.arrow.maxRecordsPerBatch"] = str(BLOCKS_PER_BATCH)
+    if spark_version() < (4, 0):
+        settings[ROWS_PER_BATCH] = str(BLOCKS_PER_BATCH)
     for name, value in settings.items():
         if name not in chosen and not (remote and not name.startswith("spark.sql.")):
             builder = builder.config(name, value)
@@ -90,12 +95,32 @@ def start_session(master: str, app_name: str) -> SparkSession:
     return session
 
 
-def limits_batches_by_bytes() -> bool:
-    """Whether Spark bounds the bytes of the batches that it hands to Python, and not only their rows."""
-    return _spark_version() >= (4, 0)
+def check_session(spark: Any) -> None:
+    """Refuse a session that would hand a task a whole partition's blocks at once.
+
+    Raises
+    ------
+    ConfigurationError
+        On Spark 3.5, if its batches for Python may have more rows than memory allows.
+    """
+    if spark_version() >= (4, 0):
+        return
+    rows = int(spark.conf.get(ROWS_PER_BATCH))
+    if not 0 < rows <= MOST_BLOCKS_PER_BATCH:
+        raise ConfigurationError(
+            f"{ROWS_PER_BATCH} is {rows:,}, and Spark {pyspark.__version__} knows no limit in bytes: flinkcore's rows "
+            f'are large; call spark.conf.set("{ROWS_PER_BATCH}", {BLOCKS_PER_BATCH}), or build the session with '
+            "configure_spark"
+        )
 
 
-def _spark_version() -> tuple[int, int]:
+def is_classic(spark: Any) -> bool:
+    """Whether a session runs in this process's JVM, and not behind Spark Connect."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def spark_version() -> tuple[int, int]:
+    """Major and minor version of PySpark."""
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)
 

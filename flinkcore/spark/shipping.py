@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 import flinkcore
+from flinkcore.spark.session import is_classic, spark_version
 
 ARCHIVE_SETTING = "spark.flinkcore.archive"
 """Name under which the package was shipped, as a setting of the session."""
@@ -39,10 +40,10 @@ def ship_flinkcore(spark: Any) -> None:
         for path in sorted(package.rglob("*")):
             if path.suffix in {".py", ".so", ".pyd", ".parquet"}:
                 packed.write(path, Path(package.name, path.relative_to(package)))
-    if hasattr(spark, "addArtifact"):
-        spark.addArtifact(f"{archive}#{_ARCHIVE}", archive=True)
-    else:
+    if is_classic(spark) and spark_version() < (4, 0):
         spark.sparkContext.addArchive(f"{archive}#{_ARCHIVE}")
+    else:
+        spark.addArtifact(f"{archive}#{_ARCHIVE}", archive=True)
     spark.conf.set(ARCHIVE_SETTING, _ARCHIVE)
 
 

@@ -1,0 +1,217 @@
+"""Replays on executors that are processes of their own: same rows, also when tasks die, also without flinkcore there."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle
+
+import flinkcore
+from flinkcore.common import ExecutionConfig
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.examples.flights import LATE, hourly_flights
+from flinkcore.replay.plan import make_plan
+from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.log_input import FileInput
+from flinkcore.spark.replay import SparkReplay
+from flinkcore.spark.result import SparkResult
+from flinkcore.spark.task_outputs import BlocksOutput
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    # Executors do not have this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with spark_session("local-cluster[2,1,2048]") as session:
+        yield session
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Any:
+    return hourly_flights(StreamExecutionEnvironment().set_parallelism(1)).execute()
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def die_once(marker: str) -> None:
+    """Kill the process, as if it had run out of memory, unless that was done before."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os._exit(9)
+
+
+@dataclass(frozen=True)
+class DieOnce:
+    """A column operation whose task dies at its second batch, the first time."""
+
+    marker: str
+    required_columns: frozenset[str] = frozenset()
+
+    def narrowed(self, wanted: Any) -> tuple["DieOnce", Any]:
+        return self, wanted
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
+        if batch.num_rows:
+            die_once(self.marker)
+        return batch, None
+
+
+@dataclass(frozen=True)
+class DieAfter:
+    """A task output whose task dies after so many batches of it, the first time."""
+
+    output: Any
+    marker: str
+    batches_before: int
+
+    def batches(self, replay: Any) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(self.output.batches(replay)):
+            if number == self.batches_before:
+                die_once(self.marker)
+            yield batch
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 7])
+def test_rows_are_those_of_an_embedded_replay(spark: Any, embedded: Any, parallelism: int) -> None:
+    result = hourly_flights(SparkExecutionEnvironment(spark).set_parallelism(parallelism)).execute()
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert rows(result.get_side_output(LATE).to_arrow()) == rows(embedded.get_side_output(LATE).to_arrow())
+    assert result.report == embedded.report
+
+
+def test_parallelism_is_the_number_of_cores_of_all_executors(spark: Any) -> None:
+    result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
+    assert result.to_dataframe().rdd.getNumPartitions() == 2
+
+
+def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: Path) -> None:
+    marker = str(tmp_path / "died")
+    plan = make_plan(
+        StreamGraph(hourly_flights(StreamExecutionEnvironment())._transformation), ExecutionConfig()
+    )
+    plan = replace(plan, after=(DieOnce(marker), *plan.after))
+    files = FileInput(tuple(plan.log.chunks(3)))
+    replay = SparkReplay(spark, plan, files, files.dataframe(spark), 2)
+    # The first pass does not come past the operation; planning does, without rows.
+    assert replay.time_plane.events == 33_798
+    assert not os.path.exists(marker)
+    result = SparkResult(replay)
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert os.path.exists(marker)
+    assert result.report == embedded.report
+
+
+def test_reduce_task_that_dies_is_done_again(
+    spark: Any, embedded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = str(tmp_path / "died")
+    monkeypatch.setattr("flinkcore.spark.result.BlocksOutput", lambda: DieAfter(BlocksOutput(), marker, 2))
+    result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert os.path.exists(marker)
+    assert result.report == embedded.report
+
+
+def test_files_of_a_task_that_dies_are_not_in_the_result(
+    spark: Any, embedded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flinkcore.spark.task_outputs import FilesOutput
+
+    # It dies when its files are complete and before Spark knows of them.
+    marker = str(tmp_path / "died")
+    monkeypatch.setattr(
+        "flinkcore.spark.result.FilesOutput",
+        lambda directories: DieAfter(FilesOutput(directories), marker, 0),
+    )
+    out = tmp_path / "out"
+    report = hourly_flights(SparkExecutionEnvironment(spark)).write_parquet(out)
+    assert os.path.exists(marker)
+    assert report == embedded.report
+    assert sorted(path.name for path in out.iterdir()) == ["part-00000.parquet", "part-00001.parquet"]
+    assert rows(pq.read_table(out)) == rows(embedded.to_arrow())
+
+
+def test_job_that_fails_leaves_no_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import PySparkException
+
+    from flinkcore.spark.task_outputs import FilesOutput
+
+    monkeypatch.setattr(
+        "flinkcore.spark.result.FilesOutput",
+        lambda directories: DieAfter(FilesOutput(directories), "/nonexistent/marker", 1),
+    )
+    with pytest.raises(PySparkException):
+        hourly_flights(SparkExecutionEnvironment(spark)).write_parquet(tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+HIDE_FLINKCORE = """
+import sys
+from importlib.machinery import PathFinder
+
+class OnlyShipped:
+    def find_spec(self, name, path=None, target=None):
+        if name != "flinkcore":
+            return None
+        shipped = [entry for entry in sys.path if "flinkcore-package" in entry]
+        spec = PathFinder.find_spec(name, shipped)
+        if spec is None:
+            raise ModuleNotFoundError("No module named 'flinkcore' on this worker")
+        return spec
+
+sys.meta_path.insert(0, OnlyShipped())
+"""
+
+SHIPPING_PROGRAM = """
+import sys, warnings
+sys.path.insert(0, sys.argv[1])
+warnings.simplefilter("ignore")
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+from flinkcore.examples.flights import hourly_flights
+from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ship_flinkcore
+
+spark = configure_spark(SparkSession.builder.master("local-cluster[1,1,1024]")).getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+environment = SparkExecutionEnvironment(spark)
+try:
+    hourly_flights(environment).to_arrow()
+except PythonException as error:
+    assert "No module named 'flinkcore' on this worker" in str(error), error
+    print("not there")
+ship_flinkcore(spark)
+print(hourly_flights(environment).to_arrow().num_rows)
+"""
+
+
+def test_flinkcore_is_shipped_to_executors_that_do_not_have_it(embedded: Any, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HIDE_FLINKCORE)
+    worker_python = tmp_path / "python"
+    worker_python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    worker_python.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", SHIPPING_PROGRAM, str(Path(flinkcore.__file__).parents[1])],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYSPARK_PYTHON": str(worker_python)},
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.split("\n")[:2] == ["not there", str(embedded.to_arrow().num_rows)]

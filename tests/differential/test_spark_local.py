@@ -1,0 +1,367 @@
+"""Replays on Spark in one JVM give the rows that they give embedded."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, sum_
+from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.examples.flights import LATE, hourly_flights
+from flinkcore.replay.plan import ReplayPlan, make_plan
+from flinkcore.replay.progress import Progress
+from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.log_input import FileInput
+from flinkcore.spark.replay import SparkReplay
+from flinkcore.spark.result import SparkResult
+
+REJECTED = OutputTag("rejected")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Any:
+    return hourly_flights(StreamExecutionEnvironment().set_parallelism(1)).execute()
+
+
+def flights_plan() -> ReplayPlan:
+    stream = hourly_flights(StreamExecutionEnvironment())
+    return make_plan(StreamGraph(stream._transformation), ExecutionConfig())
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 7])
+def test_rows_are_those_of_an_embedded_replay(spark: Any, embedded: Any, parallelism: int) -> None:
+    result = hourly_flights(SparkExecutionEnvironment(spark).set_parallelism(parallelism)).execute()
+    assert result.to_arrow().schema == embedded.to_arrow().schema
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    late = result.get_side_output(LATE).to_arrow()
+    assert late.schema == embedded.get_side_output(LATE).to_arrow().schema
+    assert rows(late) == rows(embedded.get_side_output(LATE).to_arrow())
+    assert result.report == embedded.report
+
+
+@pytest.mark.parametrize(("chunks", "block_rows"), [(1, 1 << 16), (3, 500), (5, 7000)])
+def test_rows_do_not_depend_on_chunks_and_blocks(
+    spark: Any, embedded: Any, chunks: int, block_rows: int
+) -> None:
+    plan = flights_plan()
+    files = FileInput(tuple(plan.log.chunks(chunks)))
+    replay = SparkReplay(spark, plan, files, files.dataframe(spark), 3, block_rows=block_rows)
+    assert rows(SparkResult(replay).to_arrow()) == rows(embedded.to_arrow())
+
+
+def test_rows_of_one_partition_are_in_the_order_of_an_embedded_replay(spark: Any, embedded: Any) -> None:
+    result = hourly_flights(SparkExecutionEnvironment(spark).set_parallelism(1)).execute()
+    assert result.to_arrow().equals(embedded.to_arrow())
+
+
+def test_dataframes_have_the_rows_in_sparks_types(spark: Any, embedded: Any) -> None:
+    result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
+    dataframe = result.to_dataframe()
+    assert [(field.name, field.dataType.simpleString()) for field in dataframe.schema] == [
+        ("origin", "string"),
+        ("window_start", "timestamp_ntz"),
+        ("window_end", "timestamp_ntz"),
+        ("flights", "bigint"),
+        ("mean_delay", "double"),
+        ("longest_delay", "smallint"),
+        ("late_firing", "boolean"),
+        ("watermark", "bigint"),
+    ]
+    assert sorted(repr(row.asDict()) for row in dataframe.collect()) == rows(embedded.to_arrow())
+    late = result.get_side_output(LATE).to_dataframe()
+    assert sorted(repr(row.asDict()) for row in late.collect()) == rows(
+        embedded.get_side_output(LATE).to_arrow()
+    )
+
+
+def test_dataframes_can_be_queried_in_part(spark: Any, embedded: Any) -> None:
+    dataframe = hourly_flights(SparkExecutionEnvironment(spark)).execute().to_dataframe()
+    assert len(dataframe.limit(3).collect()) == 3
+    per_origin = {row["origin"]: row["count"] for row in dataframe.groupBy("origin").count().collect()}
+    expected = embedded.to_arrow().group_by("origin").aggregate([([], "count_all")])
+    assert per_origin == dict(zip(*(column.to_pylist() for column in expected.columns), strict=True))
+    late_firings = dataframe.filter("late_firing AND flights > 10").select("watermark").count()
+    firing = pc.field("late_firing") & (pc.field("flights") > 10)
+    assert late_firings == embedded.to_arrow().filter(firing).num_rows
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_batches_come_partition_by_partition(spark: Any, embedded: Any, kept: bool) -> None:
+    result = hourly_flights(SparkExecutionEnvironment(spark).set_parallelism(3)).execute()
+    if kept:
+        result.to_arrow()
+    assert rows(pa.Table.from_batches(result.to_batches())) == rows(embedded.to_arrow())
+    assert result.report == embedded.report
+    late = pa.Table.from_batches(result.get_side_output(LATE).to_batches())
+    assert rows(late) == rows(embedded.get_side_output(LATE).to_arrow())
+
+
+def test_workers_write_parquet(spark: Any, embedded: Any, tmp_path: Path) -> None:
+    stream = hourly_flights(SparkExecutionEnvironment(spark).set_parallelism(3))
+    report = stream.write_parquet(tmp_path / "out", {LATE: tmp_path / "late"})
+    assert report == embedded.report
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"part-{number:05d}.parquet" for number in range(3)
+    ]
+    written = pq.read_table(tmp_path / "out")
+    assert written.schema.remove_metadata() == embedded.to_arrow().schema
+    assert rows(written) == rows(embedded.to_arrow())
+    assert rows(pq.read_table(tmp_path / "late")) == rows(embedded.get_side_output(LATE).to_arrow())
+
+
+def test_report_can_be_had_without_rows(spark: Any, embedded: Any) -> None:
+    assert hourly_flights(SparkExecutionEnvironment(spark)).execute().report == embedded.report
+
+
+def test_progress_ends_with_all_events(spark: Any) -> None:
+    told: list[Progress] = []
+    hourly_flights(SparkExecutionEnvironment(spark)).execute(progress=told.append).to_arrow()
+    assert told[-1].events_done == told[-1].events_total == 33_798
+    assert all(state.events_done <= state.events_total for state in told)
+
+
+# ---- other jobs -----------------------------------------------------------------------------------------------
+
+
+def table_of_events() -> pa.Table:
+    """Two splits with gaps, out of order, negative times, and null values."""
+    timestamps = [(i * 7919) % 3600 * 1000 - 600_000 for i in range(3000)]
+    return pa.table(
+        {
+            "ts": pa.array(timestamps, pa.timestamp("ms", "UTC")),
+            "at": pa.array([i * 1200 for i in range(3000)], pa.int64()),
+            "part": pa.array([i % 2 for i in range(3000)], pa.int32()),
+            "user": pa.array([f"u{i * i % 37}" for i in range(3000)]),
+            "amount": pa.array([None if i % 11 == 0 else i / 8 for i in range(3000)], pa.float64()),
+            "item": pa.array([i % 97 for i in range(3000)], pa.uint16()),
+        }
+    )
+
+
+def strategy() -> WatermarkStrategy:
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(20)).with_idleness(
+        Duration.of_seconds(30)
+    )
+
+
+AGGREGATES = {
+    "n": count(),
+    "total": sum_("amount"),
+    "average": mean("amount"),
+    "items": count_distinct("item"),
+    "best": max_by("item", by="amount"),
+    "all_items": collect("item"),
+}
+
+
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        TumblingEventTimeWindows.of(Time.minutes(5), Time.seconds(7)),
+        SlidingEventTimeWindows.of(Time.minutes(10), Time.minutes(3)),
+        EventTimeSessionWindows.with_gap(Time.seconds(20)),
+    ],
+    ids=["tumbling", "sliding", "session"],
+)
+@pytest.mark.parametrize("arrival", ["at", None])
+def test_all_windows_give_the_rows_of_an_embedded_replay(
+    spark: Any, assigner: Any, arrival: str | None
+) -> None:
+    def job(environment: StreamExecutionEnvironment) -> DataStream:
+        return (
+            environment.from_event_log(table_of_events(), timestamp="ts", arrival=arrival, split="part")
+            .filter(pc.field("item") != 5)
+            .assign_timestamps_and_watermarks(strategy())
+            .with_columns(shard=pc.field("item") % 3 if hasattr(pc, "mod") else pc.field("part"))
+            .filter(pc.field("amount").is_valid() | (pc.field("item") > 50))
+            .key_by("user", "shard")
+            .window(assigner)
+            .allowed_lateness(Time.minutes(2))
+            .side_output_late_data(LATE)
+            .aggregate(**AGGREGATES)
+        )
+
+    expected = job(StreamExecutionEnvironment().set_parallelism(1)).execute()
+    result = job(SparkExecutionEnvironment(spark).set_parallelism(4)).execute()
+    assert result.to_arrow().schema == expected.to_arrow().schema
+    assert rows(result.to_arrow()) == rows(expected.to_arrow())
+    assert rows(result.get_side_output(LATE).to_arrow()) == rows(expected.get_side_output(LATE).to_arrow())
+    assert result.report == expected.report
+    assert result.report.filtered > 0
+    fields = {field.name: field.dataType.simpleString() for field in result.to_dataframe().schema}
+    assert fields["window_start"] == "timestamp"
+    assert fields["best"] == "int"
+    assert fields["all_items"] == "array<int>"
+    assert result.to_dataframe().count() == expected.to_arrow().num_rows
+
+
+def job_with_faults(environment: StreamExecutionEnvironment, policy: Any) -> DataStream:
+    table = table_of_events()
+    for column, every in (("ts", 100), ("at", 150), ("user", 70)):
+        at = table.schema.get_field_index(column)
+        mask = pa.array([i % every == 3 for i in range(len(table))])
+        holes = pc.if_else(mask, pa.scalar(None, table.schema.types[at]), table.column(at))
+        table = table.set_column(at, column, holes)
+    return (
+        environment.from_event_log(table, timestamp="ts", arrival="at", split="part", on_bad_row=policy)
+        .assign_timestamps_and_watermarks(strategy())
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.minutes(5)))
+        .aggregate(n=count(), largest=max_("amount"))
+    )
+
+
+@pytest.mark.parametrize("policy", ["drop", REJECTED], ids=["drop", "side output"])
+def test_rejected_rows_are_counted_and_kept(spark: Any, policy: Any) -> None:
+    expected = job_with_faults(StreamExecutionEnvironment().set_parallelism(1), policy).execute()
+    result = job_with_faults(SparkExecutionEnvironment(spark).set_parallelism(3), policy).execute()
+    assert rows(result.to_arrow()) == rows(expected.to_arrow())
+    assert result.report == expected.report
+    assert result.report.rejected.total() > 0
+    if policy is REJECTED:
+        rejected = result.get_side_output(REJECTED)
+        assert rows(rejected.to_arrow()) == rows(expected.get_side_output(REJECTED).to_arrow())
+        assert rejected.to_dataframe().count() == result.report.rejected.total()
+
+
+def test_fault_in_a_task_is_told_as_embedded(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as embedded_error:
+        job_with_faults(StreamExecutionEnvironment().set_parallelism(1), "fail").to_arrow()
+    stream = job_with_faults(SparkExecutionEnvironment(spark).set_parallelism(1), "fail")
+    with pytest.raises(DataError) as spark_error:
+        stream.write_parquet(tmp_path / "out")
+    assert str(spark_error.value).partition(" of ")[2] == str(embedded_error.value).partition(" of ")[2]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_fault_after_files_were_begun_leaves_none(spark: Any, tmp_path: Path) -> None:
+    table = table_of_events()
+    users = pa.array([None if i == 2990 else "u" for i in range(len(table))])
+    stream = (
+        SparkExecutionEnvironment(spark)
+        .from_event_log(table.set_column(3, "user", users), timestamp="ts", arrival="at", split="part")
+        .assign_timestamps_and_watermarks(strategy())
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.minutes(5)))
+        .aggregate(n=count())
+    )
+    with pytest.raises(DataError, match="key column 'user' is null"):
+        stream.write_parquet(tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_log_without_rows_gives_none(spark: Any, tmp_path: Path) -> None:
+    stream = (
+        SparkExecutionEnvironment(spark)
+        .from_event_log(table_of_events().slice(0, 0), timestamp="ts", split="part")
+        .assign_timestamps_and_watermarks(strategy())
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.minutes(5)))
+        .aggregate(n=count())
+    )
+    assert stream.to_arrow().num_rows == 0
+    assert stream.to_dataframe().count() == 0
+    assert stream.write_parquet(tmp_path / "out").events_read == 0
+    assert pq.read_table(tmp_path / "out").column_names[:2] == ["user", "window_start"]
+
+
+def test_more_partitions_than_key_groups_are_not_made(spark: Any) -> None:
+    environment = SparkExecutionEnvironment(spark).set_parallelism(9)
+    environment.set_max_parallelism(4)
+    result = hourly_flights(environment).execute()
+    assert result.to_dataframe().rdd.getNumPartitions() == 4
+
+
+# ---- logs that are DataFrames ---------------------------------------------------------------------------------
+
+
+def job_over(stream: DataStream) -> DataStream:
+    return (
+        stream.assign_timestamps_and_watermarks(strategy())
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.minutes(5)))
+        .allowed_lateness(Time.minutes(1))
+        .aggregate(n=count(), total=sum_("amount"), last_item=max_("item"))
+    )
+
+
+@pytest.mark.parametrize("arrival", ["at", None])
+def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arrival: str | None) -> None:
+    table = table_of_events().set_column(5, "item", table_of_events()["item"].cast(pa.int32()))
+    expected = job_over(
+        StreamExecutionEnvironment().from_event_log(table, timestamp="ts", arrival=arrival, split="part")
+    ).execute()
+    dataframe = spark.createDataFrame(
+        table.to_pandas(), "ts timestamp, at long, part int, user string, amount double, item int"
+    )
+    dataframe = dataframe.withColumn("amount", dataframe.amount * 1.0)
+    environment = SparkExecutionEnvironment(spark).set_parallelism(3)
+    result = job_over(
+        environment.from_dataframe(dataframe, timestamp="ts", arrival=arrival, split="part")
+    ).execute()
+    columns = ["user", "n", "total", "last_item", "late_firing", "watermark"]
+    assert rows(result.to_arrow().select(columns)) == rows(expected.to_arrow().select(columns))
+    assert result.report == expected.report
+
+
+def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_path: Path) -> None:
+    marker = str(tmp_path / "evaluated")
+
+    def fewer_rows_each_time(batches: Any) -> Any:
+        import os
+
+        for batch in batches:
+            evaluated = os.path.exists(marker)
+            open(marker, "w").close()
+            yield batch.slice(1) if evaluated else batch
+
+    log = spark.range(0, 1000, 1, 1).mapInArrow(fewer_rows_each_time, "id long")
+    log = log.selectExpr(
+        "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
+    )
+    stream = job_over(SparkExecutionEnvironment(spark).from_dataframe(log, timestamp="ts", arrival="at"))
+    with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
+        stream.to_arrow()
+
+
+def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
+    with pytest.raises(ConfigurationError, match="takes a Spark DataFrame, not Table"):
+        SparkExecutionEnvironment(spark).from_dataframe(table_of_events(), timestamp="ts")
+
+
+def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flinkcore.spark.partitioning.chooses_partitions", lambda dataframe: False)
+    monkeypatch.setattr("flinkcore.spark.replay.chooses_partitions", lambda dataframe: False)
+    plan = replace(flights_plan(), late_tag=None)
+    files = FileInput(tuple(plan.log.chunks(2)))
+    result = SparkResult(SparkReplay(spark, plan, files, files.dataframe(spark), 5))
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    parts = result.to_dataframe().selectExpr("spark_partition_id() AS part").distinct().count()
+    assert parts == 5

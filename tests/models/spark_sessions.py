@@ -1,0 +1,30 @@
+"""Spark sessions for tests: small, quiet, and seeing the flinkcore that the tests import."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import flinkcore
+
+
+@contextmanager
+def spark_session(master: str, **settings: str) -> Iterator[Any]:
+    """A session that ends with the block; settings are named with underscores for dots."""
+    from pyspark.sql import SparkSession
+
+    from flinkcore.spark import configure_spark
+
+    builder = configure_spark(SparkSession.builder.master(master).appName("flinkcore tests")).config(
+        "spark.executorEnv.PYTHONPATH", str(Path(flinkcore.__file__).parents[1])
+    )
+    for name, value in settings.items():
+        builder = builder.config(name.replace("_", "."), value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        # The builder is one object for the whole process and would hand these settings to the next session.
+        SparkSession.builder._options.clear()
