@@ -1,5 +1,6 @@
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, type_check_only
 
+@type_check_only
 class ArrowArrayExportable(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
