@@ -59,12 +59,19 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     """
     pickled = cloudpickle.dumps(task)
     archive = spark.conf.get(ARCHIVE_SETTING, None)
+    package = flinkcore.__file__
 
     # A nested function travels by value: nothing in it may come from flinkcore.
     def run(batches: Any) -> Any:
+        import os
         import pickle
         import sys
 
+        if archive is None:
+            # A worker looks into its working directory first, where a source tree may hide the driver's package.
+            folder = os.path.dirname(os.path.dirname(package))
+            if os.path.exists(package) and "flinkcore" not in sys.modules:
+                sys.path.insert(0, folder)
         if archive is not None:
             from pyspark import SparkFiles
 
