@@ -42,8 +42,14 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
 def run(
     environment: StreamExecutionEnvironment, output: Path, progress: Callable[[Any], None] | None
 ) -> None:
-    """Replay the log, write results and late flights below `output`, and print what came out."""
+    """Replay the log, write results and late flights below `output`, and print what came out.
+
+    Results of an earlier run there are replaced.
+    """
     directories = {"flights": output / "hourly", "late": output / "late"}
+    for directory in directories.values():
+        for part in directory.glob("part-*.parquet"):
+            part.unlink()
     result = hourly_flights(environment).execute(progress=progress)
     report = result.write_parquet(directories["flights"], {LATE: directories["late"]})
     print(

@@ -96,6 +96,13 @@ def test_the_demo_writes_results_and_tells_where(tmp_path: Path, capsys: pytest.
     assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
 
 
+def test_the_demo_can_be_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]) == 0
+    assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
+    assert "results:" in capsys.readouterr().out
+
+
 def test_without_an_output_the_results_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
