@@ -25,6 +25,7 @@ MODULES = (
     "panes",
     "result_columns",
     "session_windows",
+    "sessions",
     "split_positions",
     "timeline",
     "timer_batches",

@@ -1,0 +1,77 @@
+# Live sessions by key, and their timers: what a session window operator remembers.
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from flinkcore._native.aggregates cimport AccumulatorTable
+from flinkcore._native.keys cimport KeyBatch
+
+
+cdef enum:
+    NOTHING = 0xFFFFFFFF
+
+
+cdef struct SessionKey:
+    # A key with at least one live session.
+    uint64_t hash
+    int64_t value       # KEY_INT64
+    uint8_t* data       # KEY_BYTES, owned
+    int64_t length
+    uint32_t first      # its earliest session
+    uint32_t next_free
+
+
+cdef struct Session:
+    # Number i is also the accumulators' entry i.
+    int64_t start
+    int64_t end
+    uint32_t key
+    uint32_t next        # the key's next session by start, or the next free one
+    uint32_t generation  # of its timer: older ones are void
+    bint fired           # at its present end
+    int64_t due          # of its timer, never later than its next action
+
+
+cdef struct SessionTimer:
+    int64_t due
+    uint64_t sequence
+    uint32_t session
+    uint32_t generation
+
+
+cdef struct SessionStore:
+    bint bytes_keys
+    uint32_t* slots      # open addressing over live keys: number + 1, 0 empty
+    uint64_t mask
+    SessionKey* keys
+    uint32_t n_keys      # ever allocated
+    uint32_t keys_capacity
+    uint32_t free_key
+    uint32_t live_keys
+    Session* sessions
+    uint32_t n_sessions  # ever allocated
+    uint32_t sessions_capacity
+    uint32_t free_session
+    uint32_t live_sessions
+    SessionTimer* timers  # binary min-heap by (due, sequence)
+    int64_t n_timers
+    int64_t timers_capacity
+    uint64_t sequence
+    AccumulatorTable* table
+
+
+cdef int session_keys_resize(SessionStore* store, uint64_t n_slots) except -1 nogil
+# Number of the row's key, or NOTHING.
+cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil
+cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t row) except -1 nogil
+cdef int session_timer_push(SessionStore* store, uint32_t session, int64_t due) except -1 nogil
+cdef SessionTimer session_timer_pop(SessionStore* store) noexcept nogil
+# A new session, not yet in its key's list.
+cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil
+# Gives a session's number back; it is out of its key's list, and its accumulators are empty.
+cdef void session_drop(SessionStore* store, uint32_t number) noexcept nogil
+# Ends a session, and forgets its key if that was the last one.
+cdef int session_retire(SessionStore* store, uint32_t number) except -1 nogil
+cdef void session_store_free(SessionStore* store) noexcept nogil
+
+
+cdef inline bint session_timer_earlier(const SessionTimer* a, const SessionTimer* b) noexcept nogil:
+    return a.due < b.due or (a.due == b.due and a.sequence < b.sequence)

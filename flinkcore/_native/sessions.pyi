@@ -1,0 +1,1 @@
+"""Live sessions at C level; nothing here for Python."""
