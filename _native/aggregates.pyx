@@ -178,9 +178,8 @@ cdef int _check_range(AccumulatorTable* table, int64_t first, int64_t n) except 
 cdef class Accumulators:
     """Accumulators of several aggregates over one space of entries: an entry is what one key has in one window.
 
-    All aggregates skip nulls as SQL does, but first, last and collect: they
-    take the elements as they are. The result over no value is null; that of count and count_distinct is 0, that of
-    collect an empty list.
+    All aggregates skip nulls as SQL does, but first, last and collect: they take the elements as they are. The result
+    over no value is null; that of count and count_distinct is 0, that of collect an empty list.
 
     ==============  =====================================  =========================================================
     function        columns                                result

@@ -9,23 +9,6 @@ import cython
 
 from flinkcore.errors import SchemaError
 
-cdef extern from *:
-    """
-    #include <stdlib.h>
-    #if defined(__linux__)
-    #include <sys/mman.h>
-    #else
-    #define MADV_HUGEPAGE 0
-    #define madvise(address, length, advice) ((void) 0)
-    #endif
-    """
-    void* aligned_alloc(size_t alignment, size_t size) noexcept nogil
-    int MADV_HUGEPAGE
-    void madvise(void* address, size_t length, int advice) noexcept nogil
-
-cdef enum:
-    HUGE_PAGE = 1 << 21
-
 
 # ---- in ----------------------------------------------------------------------------------------------------------
 
@@ -287,17 +270,7 @@ cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
     capacity = buffer.capacity * 2 if buffer.capacity > 32 else 64
     if capacity < needed:
         capacity = (needed + 63) & ~<int64_t> 63
-    if capacity >= HUGE_PAGE:
-        # Filling a large buffer costs as much in page faults as in work, unless its pages are huge.
-        capacity = (capacity + HUGE_PAGE - 1) & ~<int64_t> (HUGE_PAGE - 1)
-        data = <uint8_t*> aligned_alloc(HUGE_PAGE, capacity)
-        if data != NULL:
-            madvise(data, capacity, MADV_HUGEPAGE)
-            if buffer.size:
-                memcpy(data, buffer.data, buffer.size)
-            free(buffer.data)
-    else:
-        data = <uint8_t*> realloc(buffer.data, capacity)
+    data = <uint8_t*> realloc(buffer.data, capacity)
     if data == NULL:
         with gil:
             raise MemoryError(f"{capacity} bytes")

@@ -186,6 +186,10 @@ def _print_rows(table: Any, limit: int = 20) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> None:
+    if arguments.late_output and not arguments.output:
+        raise ConfigurationError("--late-output needs --output")
+    if arguments.split and arguments.split_per_file:
+        raise ConfigurationError("--split and --split-per-file exclude each other")
     environment = _environment(arguments)
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
@@ -193,8 +197,6 @@ def _replay(arguments: argparse.Namespace) -> None:
     )
     if arguments.idleness:
         strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
-    if arguments.split and arguments.split_per_file:
-        raise ConfigurationError("--split and --split-per-file exclude each other")
     late = OutputTag("late")
     windowed = (
         environment.from_event_log(
@@ -224,8 +226,6 @@ def _replay(arguments: argparse.Namespace) -> None:
         print(f"results: {arguments.output}")
     else:
         _print_rows(result.to_arrow())
-        if arguments.late_output:
-            raise ConfigurationError("--late-output needs --output")
         print(result.report)
     if arguments.late_output:
         print(f"late events: {arguments.late_output}")

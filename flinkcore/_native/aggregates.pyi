@@ -6,14 +6,14 @@ import numpy.typing as npt
 
 from flinkcore._native.arrow import ArrowArrayExportable, NativeArray, RecordBatch
 
-class ArrowSchemaExportable(Protocol):
+class _ArrowSchemaExportable(Protocol):
     def __arrow_c_schema__(self) -> object: ...
 
 @final
 class Accumulators:
-    def __init__(
-        self, schema: ArrowSchemaExportable, specs: Sequence[tuple[str, str | None, str | None]]
-    ) -> None: ...
+    def __new__(
+        cls, schema: _ArrowSchemaExportable, specs: Sequence[tuple[str, str | None, str | None]]
+    ) -> Accumulators: ...
     def __len__(self) -> int: ...
     def reserve(self, n_entries: int) -> None: ...
     def update(

@@ -1,7 +1,12 @@
-# Keys of a batch in one of two uniform forms, and back; the dictionary from key to dense id.
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+# Keys of a batch in one of two uniform forms, and back.
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
-from flinkcore._native.arrow cimport ArrowSchema, Buffer, Column, ColumnType, NativeArray, RecordBatch
+from flinkcore._native.arrow cimport ArrowSchema, Buffer, Column, NativeArray, RecordBatch
+from flinkcore._native.key_layout cimport KeyField
+
+cdef extern from *:
+    ctypedef unsigned long long uint128_t "unsigned __int128"
 
 
 cdef enum KeyKind:
@@ -21,16 +26,43 @@ cdef struct KeyBatch:
                              # value and hash mean nothing
 
 
-cdef struct KeyField:
-    # One column of a composite key, or a field of a struct column, in depth-first order.
-    ColumnType type
-    int64_t parent        # the struct's number, -1 for a column
-    int64_t n_children
-    int64_t width         # in the fixed part; 0 of structs and of the last varying field
-    int64_t position      # in the fixed part
-    bint varying
-    bint nullable         # in this batch: itself or a struct around it has nulls
-    const Column* column  # of this batch
+cdef inline uint64_t mix_int64(uint64_t bits) noexcept nogil:
+    # A bijection: distinct keys have distinct hashes.
+    bits = (bits ^ (bits >> 32)) * <uint64_t> 0xD6E8FEB86659FD93
+    bits = (bits ^ (bits >> 32)) * <uint64_t> 0xD6E8FEB86659FD93
+    return bits ^ (bits >> 32)
+
+
+cdef inline uint64_t fold_product(uint64_t a, uint64_t b) noexcept nogil:
+    cdef uint128_t product = <uint128_t> a * b
+    return <uint64_t> product ^ <uint64_t> (product >> 64)
+
+
+cdef inline uint64_t hash_bytes(const uint8_t* at, int64_t length) noexcept nogil:
+    # 16 bytes a step; the last step's words may overlap what was taken before.
+    cdef uint64_t hash = <uint64_t> length ^ <uint64_t> 0x6A09E667F3BCC909
+    cdef uint64_t low = 0, high = 0
+    cdef uint32_t half_low, half_high
+    cdef int64_t left = length
+    while left > 16:
+        memcpy(&low, at, 8)
+        memcpy(&high, at + 8, 8)
+        hash = fold_product(low ^ <uint64_t> 0xBB67AE8584CAA73B, high ^ hash)
+        at += 16
+        left -= 16
+    if left >= 8:
+        memcpy(&low, at, 8)
+        memcpy(&high, at + left - 8, 8)
+    elif left >= 4:
+        memcpy(&half_low, at, 4)
+        memcpy(&half_high, at + left - 4, 4)
+        low = half_low
+        high = half_high
+    elif left > 0:
+        low = <uint64_t> at[0] << 16 | <uint64_t> at[left >> 1] << 8 | at[left - 1]
+        high = 0
+    hash = fold_product(low ^ <uint64_t> 0x3C6EF372FE94F82B, high ^ hash)
+    return fold_product(hash ^ <uint64_t> 0xA54FF53A5F1D36F1, <uint64_t> length ^ <uint64_t> 0x510E527FADE682D1)
 
 
 cdef class KeyEncoder:
@@ -66,46 +98,3 @@ cdef class KeyEncoder:
     cdef NativeArray _decode_field(
         self, int64_t field, const uint8_t* data, const int64_t* offsets, int64_t length, int64_t* cursors
     )
-
-
-cdef struct KeyTableSlot:
-    # `code` is the key itself (KEY_INT64) or its hash (KEY_BYTES).
-    uint64_t code
-    uint32_t number  # the key's id plus one; 0: empty slot
-
-
-cdef struct KeyTable:
-    # Keys by id, and an open-addressing index over them. Zero-initialise, set bytes_keys; free with key_table_free.
-    bint bytes_keys
-    uint32_t n_keys
-    Buffer values        # KEY_INT64: int64 (n_keys,)
-    Buffer data          # KEY_BYTES
-    Buffer offsets       # KEY_BYTES: int64 (n_keys + 1,), or empty
-    Buffer hashes        # KEY_BYTES: uint64 (n_keys,)
-    KeyTableSlot* slots
-    uint64_t mask
-
-
-cdef enum:
-    KEY_NOT_FOUND = 0xFFFFFFFF
-
-
-# Id of the row's key, which is added where it is new. Null keys are the caller's to refuse.
-cdef int64_t key_table_add(KeyTable* table, const KeyBatch* keys, int64_t row) except -1 nogil
-# The same for all rows (ids: (length,)).
-cdef int key_table_add_all(KeyTable* table, const KeyBatch* keys, uint32_t* ids) except -1 nogil
-# Id of the row's key, or KEY_NOT_FOUND.
-cdef uint32_t key_table_find(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil
-cdef void key_table_find_all(const KeyTable* table, const KeyBatch* keys, uint32_t* ids) noexcept nogil
-cdef void key_table_free(KeyTable* table) noexcept nogil
-
-
-cdef class KeyDictionary:
-    cdef KeyTable table
-    cdef KeyEncoder encoder
-    cdef Buffer groups         # int32: key groups of the first keys, see assign_key_groups
-    cdef readonly int32_t max_parallelism
-    # Makes `groups` cover all keys, at the cost of the new ones.
-    cdef int assign_key_groups(self) except -1
-    cdef int _encode(self, object batch) except -1
-    cdef list _columns(self, int64_t start, int64_t stop)

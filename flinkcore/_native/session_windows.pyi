@@ -9,8 +9,8 @@ from flinkcore._native.keys import KeyEncoder
 
 @final
 class SessionWindowOperator:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         gap: int,
         allowed_lateness: int,
@@ -20,8 +20,8 @@ class SessionWindowOperator:
         aggregate_names: list[str],
         clocks: npt.NDArray[np.int64],
         watermarks: npt.NDArray[np.int64],
-        time_format: str = "l",
-    ) -> None: ...
+        time_format: str = ...,
+    ) -> SessionWindowOperator: ...
     def process(
         self,
         batch: RecordBatch,

@@ -9,8 +9,8 @@ from flinkcore._native.keys import KeyEncoder
 
 @final
 class WindowOperator:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         size: int,
         slide: int,
@@ -22,8 +22,8 @@ class WindowOperator:
         aggregate_names: list[str],
         clocks: npt.NDArray[np.int64],
         watermarks: npt.NDArray[np.int64],
-        time_format: str = "l",
-    ) -> None: ...
+        time_format: str = ...,
+    ) -> WindowOperator: ...
     def process(
         self,
         batch: RecordBatch,

@@ -62,6 +62,7 @@ class EmbeddedReplay:
         self._chunks = plan.log.chunks(self._parallelism)
         self._schema = plan.data_schema()
         self._native_columns = plan.native_columns()
+        self._idle_encoders: list[KeyEncoder] = []
         self.report = ReplayReport()
 
     def run(self) -> Iterator[Output]:
@@ -121,7 +122,11 @@ class EmbeddedReplay:
     def _prepare(self, events: Events, rows: RowNumbers | None) -> Prepared:
         narrow = events.batch.select(self._native_columns)
         columns = RecordBatch(narrow)
-        keys = KeyEncoder(self._schema, list(self._plan.keys))
+        keys = (
+            self._idle_encoders.pop()
+            if self._idle_encoders
+            else KeyEncoder(self._schema, list(self._plan.keys))
+        )
         keys.encode_batch(columns)
         if self._parallelism == 1:
             return Prepared(events, columns, keys, [rows])
@@ -138,33 +143,38 @@ class EmbeddedReplay:
         if late is not None:
             yield Output(self._plan.late_tag, [late])
 
+    def _finished(self, item: Prepared, tasks: list[Future[Any]]) -> Iterator[Output]:
+        done = [task.result() for task in tasks]
+        self._idle_encoders.append(item.keys)
+        for outputs in done:
+            yield from self._outputs(outputs)
+
     def _one_thread(
         self, ordered: Iterable[tuple[Events, RowNumbers | None]], stage: WindowStage
     ) -> Iterator[Output]:
         for events, rows in ordered:
             item = self._prepare(events, rows)
-            yield from self._outputs(stage.process(item.events, item.columns, item.keys, item.rows[0]))
+            done = stage.process(item.events, item.columns, item.keys, item.rows[0])
+            self._idle_encoders.append(item.keys)
+            yield from self._outputs(done)
 
     def _threads(
         self, ordered: Iterable[tuple[Events, RowNumbers | None]], stages: list[WindowStage]
     ) -> Iterator[Output]:
         # One thread per partition keeps its events in order; outputs are taken batch by batch, partition by partition.
         workers = [ThreadPoolExecutor(1, thread_name_prefix=f"flinkcore-{p}") for p in range(len(stages))]
-        in_flight: deque[list[Future[Any]]] = deque()
+        in_flight: deque[tuple[Prepared, list[Future[Any]]]] = deque()
         try:
             for item in _ahead(self._prepare(events, rows) for events, rows in ordered):
-                in_flight.append(
-                    [
-                        worker.submit(stage.process, item.events, item.columns, item.keys, rows)
-                        for worker, stage, rows in zip(workers, stages, item.rows, strict=True)
-                    ]
-                )
+                tasks = [
+                    worker.submit(stage.process, item.events, item.columns, item.keys, rows)
+                    for worker, stage, rows in zip(workers, stages, item.rows, strict=True)
+                ]
+                in_flight.append((item, tasks))
                 if len(in_flight) > ITEMS_AHEAD:
-                    for future in in_flight.popleft():
-                        yield from self._outputs(future.result())
+                    yield from self._finished(*in_flight.popleft())
             while in_flight:
-                for future in in_flight.popleft():
-                    yield from self._outputs(future.result())
+                yield from self._finished(*in_flight.popleft())
         finally:
             for worker in workers:
                 worker.shutdown(wait=True, cancel_futures=True)

@@ -61,13 +61,17 @@ class SplitCounter:
 
     def __init__(self) -> None:
         self._rows: dict[Any, int] = {}
+        self._zeros = np.zeros(0, np.int32)
 
     def one_split(self, value: Any, rows: int) -> SplitRows:
         """Number the rows of a batch that is all of one split."""
         start = self._rows.get(value, 0)
         self._rows[value] = start + rows
         positions = np.arange(start, start + rows, dtype=np.int64)
-        return SplitRows(np.zeros(rows, np.int32), [value], positions, np.array([rows], np.int64))
+        if len(self._zeros) < rows:
+            self._zeros = np.zeros(rows, np.int32)
+            self._zeros.flags.writeable = False
+        return SplitRows(self._zeros[:rows], [value], positions, np.array([rows], np.int64))
 
     def number(self, column: pa.Array) -> SplitRows:
         """Number the rows of a batch.

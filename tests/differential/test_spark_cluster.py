@@ -1,4 +1,4 @@
-"""Replays on executors that are processes of their own: same rows, also when tasks die, also without flinkcore there."""
+"""Replays on executors that are processes of their own: same rows, also when tasks die or lack flinkcore."""
 
 import os
 import subprocess

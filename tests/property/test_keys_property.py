@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from models.keys import NOT_FOUND, KeyDictionaryModel, canonical_key
 
+from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_groups import key_groups
-from flinkcore._native.keys import KeyDictionary
 
 
 def integers(bits: int, signed: bool = True) -> st.SearchStrategy[int]:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_groups import key_groups
-from flinkcore._native.keys import KeyDictionary, KeyEncoder
+from flinkcore._native.keys import KeyEncoder
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 UNKNOWN = 0xFFFFFFFF

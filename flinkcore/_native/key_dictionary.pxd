@@ -1,0 +1,48 @@
+# The dictionary from key to dense id: an index over encoded keys, for whole batches and for kernels row by row.
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from flinkcore._native.arrow cimport Buffer
+from flinkcore._native.keys cimport KeyBatch, KeyEncoder
+
+
+cdef struct KeyTableSlot:
+    # `code` is the key itself (KEY_INT64) or its hash (KEY_BYTES).
+    uint64_t code
+    uint32_t number  # the key's id plus one; 0: empty slot
+
+
+cdef struct KeyTable:
+    # Keys by id, and an open-addressing index over them. Zero-initialise, set bytes_keys; free with key_table_free.
+    bint bytes_keys
+    uint32_t n_keys
+    Buffer values        # KEY_INT64: int64 (n_keys,)
+    Buffer data          # KEY_BYTES
+    Buffer offsets       # KEY_BYTES: int64 (n_keys + 1,), or empty
+    Buffer hashes        # KEY_BYTES: uint64 (n_keys,)
+    KeyTableSlot* slots
+    uint64_t mask
+
+
+cdef enum:
+    KEY_NOT_FOUND = 0xFFFFFFFF
+
+
+# Id of the row's key, which is added where it is new. Null keys are the caller's to refuse.
+cdef int64_t key_table_add(KeyTable* table, const KeyBatch* keys, int64_t row) except -1 nogil
+# The same for all rows (ids: (length,)).
+cdef int key_table_add_all(KeyTable* table, const KeyBatch* keys, uint32_t* ids) except -1 nogil
+# Id of the row's key, or KEY_NOT_FOUND.
+cdef uint32_t key_table_find(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil
+cdef void key_table_find_all(const KeyTable* table, const KeyBatch* keys, uint32_t* ids) noexcept nogil
+cdef void key_table_free(KeyTable* table) noexcept nogil
+
+
+cdef class KeyDictionary:
+    cdef KeyTable table
+    cdef KeyEncoder encoder
+    cdef Buffer groups         # int32: key groups of the first keys, see assign_key_groups
+    cdef readonly int32_t max_parallelism
+    # Makes `groups` cover all keys, at the cost of the new ones.
+    cdef int assign_key_groups(self) except -1
+    cdef int _encode(self, object batch) except -1
+    cdef list _columns(self, int64_t start, int64_t stop)

@@ -1,0 +1,23 @@
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.arrow import ArrowArrayExportable, NativeArray, RecordBatch
+from flinkcore._native.keys import _ArrowSchemaExportable
+
+@final
+class KeyDictionary:
+    max_parallelism: int
+    def __new__(
+        cls,
+        schema: _ArrowSchemaExportable | ArrowArrayExportable | RecordBatch,
+        names: list[str],
+        max_parallelism: int = 128,
+    ) -> KeyDictionary: ...
+    def __len__(self) -> int: ...
+    def ids(self, batch: RecordBatch | ArrowArrayExportable) -> npt.NDArray[np.uint32]: ...
+    def find(self, batch: RecordBatch | ArrowArrayExportable) -> npt.NDArray[np.uint32]: ...
+    def keys(self, start: int = 0, stop: int | None = None) -> NativeArray: ...
+    def key_group(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]: ...
+    def _check(self) -> Any: ...

@@ -1,0 +1,1 @@
+"""The layout of composite keys, at C level; nothing here for Python."""
