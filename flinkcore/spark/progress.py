@@ -23,6 +23,7 @@ from flinkcore.replay.progress import Progress, ProgressListener
 from flinkcore.spark.session import is_classic
 
 INTERVAL_SECONDS = 0.5
+POLL_SECONDS = 0.2
 
 _TOKEN_BYTES = 16
 _DATAGRAM = struct.Struct(f"!{_TOKEN_BYTES}s?qqqq")
@@ -102,7 +103,7 @@ class ProgressReceiver:
         self._token = secrets.token_bytes(_TOKEN_BYTES)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("", 0))
-        self._socket.settimeout(INTERVAL_SECONDS)
+        self._socket.settimeout(POLL_SECONDS)
         self._started = time.monotonic()
         self._mapped: dict[int, int] = {}
         self._reduced: dict[int, tuple[float, int]] = {}

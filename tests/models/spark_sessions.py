@@ -15,9 +15,9 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
 
     from flinkcore.spark import configure_spark
 
-    builder = configure_spark(SparkSession.builder.master(master).appName("flinkcore tests")).config(
-        "spark.executorEnv.PYTHONPATH", str(Path(flinkcore.__file__).parents[1])
-    )
+    builder = SparkSession.builder.master(master).appName("flinkcore tests")
+    builder = builder.config("spark.executorEnv.PYTHONPATH", str(Path(flinkcore.__file__).parents[1]))
+    builder = configure_spark(builder.config("spark.ui.enabled", "false"))
     for name, value in settings.items():
         builder = builder.config(name.replace("_", "."), value)
     spark = builder.getOrCreate()

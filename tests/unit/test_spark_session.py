@@ -164,7 +164,17 @@ def test_defaults_file_counts_as_set_by_the_user(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     builder = configure_spark(RecordingBuilder())
     assert "spark.sql.session.timeZone" not in builder._options
-    assert "spark.ui.enabled" not in builder._options
+    assert builder._options["spark.ui.showConsoleProgress"] == "false"
+
+
+def test_shuffles_are_left_alone_on_a_cluster() -> None:
+    builder = RecordingBuilder()
+    builder._options = {"spark.master": "yarn"}
+    configure_spark(builder)
+    assert "spark.shuffle.compress" not in builder._options
+    builder._options = {"spark.master": "local[4]"}
+    configure_spark(builder)
+    assert builder._options["spark.shuffle.compress"] == "false"
 
 
 def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,5 +184,9 @@ def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     builder._options = {"spark.remote": "sc://server"}
     configure_spark(builder)
     assert "PYSPARK_PYTHON" not in os.environ
-    assert "spark.ui.enabled" not in builder._options
-    assert builder._options["spark.sql.session.timeZone"] == "UTC"
+    assert set(builder._options) == {
+        "spark.remote",
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "spark.sql.execution.arrow.maxBytesPerBatch",
+        "spark.sql.session.timeZone",
+    }

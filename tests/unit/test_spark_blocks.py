@@ -1,0 +1,150 @@
+"""Blocks of the exchange: what goes into the shuffle comes out of it."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark")
+
+from flinkcore.replay.total_order import Events
+from flinkcore.spark.blocks import (
+    Block,
+    BlockKind,
+    BlockWriter,
+    read_blocks,
+    read_events,
+    read_manifest,
+    read_rows,
+)
+from flinkcore.spark.narrow import NarrowIntegers
+from flinkcore.spark.partitioning import partition_slots, spark_hash
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+NEARBY = st.builds(
+    lambda base, steps: [base + step for step in steps],
+    st.integers(-(2**62), 2**62),
+    st.lists(st.integers(0, 70_000), min_size=1, max_size=30),
+)
+
+
+@settings(deadline=None)
+@given(st.one_of(NEARBY, NEARBY.map(sorted), st.lists(INT64, min_size=1, max_size=30)))
+def test_narrowed_integers_come_back(values: list[int]) -> None:
+    array = np.array(values, np.int64)
+    narrow = NarrowIntegers.of(array)
+    assert narrow.values(len(values)).tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("values", "width"),
+    [
+        ([7, 7, 7], None),
+        ([2**40, 2**40 + 255], np.uint8),
+        ([2**40 + 300, 2**40], np.uint16),
+        ([0, 2**31, 1], np.uint32),
+        ([0, 2**33, 1], np.int64),
+        ([0, 200, 300, 300, 500, 700], np.uint8),
+        ([-(2**63), 2**63 - 1], np.int64),
+        ([-(2**63), -(2**63) + 1], np.uint8),
+    ],
+)
+def test_integers_take_as_few_bytes_as_they_can(values: list[int], width: Any) -> None:
+    steps = NarrowIntegers.of(np.array(values, np.int64)).steps
+    assert (None if steps is None else steps.dtype.type) is width
+
+
+def events_of(columns: dict[str, pa.Array]) -> Events:
+    batch = pa.record_batch(columns)
+    n_rows = batch.num_rows
+    return Events(
+        batch,
+        np.arange(n_rows)[::-1] * 1000 - 5,
+        np.arange(n_rows) * 40_000,
+        (np.arange(n_rows) % 3).astype(np.int32),
+        np.arange(n_rows) // 3,
+    )
+
+
+def round_trip(batch: pa.RecordBatch) -> list[Block]:
+    # As Spark gives rows to Python: through an Arrow stream of its own.
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return list(read_blocks(iter(pa.ipc.open_stream(sink.getvalue()))))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1000])
+def test_events_of_all_types_come_back(rows: int) -> None:
+    at = [i * 1000 - 3 for i in range(rows)]
+    events = events_of(
+        {
+            "int64": pa.array(at, pa.int64()),
+            "with nulls": pa.array([None if i % 2 else i for i in range(rows)], pa.int64()),
+            "int8": pa.array([i % 100 for i in range(rows)], pa.int8()),
+            "uint64": pa.array([2**64 - 1 - i for i in range(rows)], pa.uint64()),
+            "timestamp": pa.array(at, pa.timestamp("us", "Europe/Berlin")),
+            "naive": pa.array(at, pa.timestamp("ns")),
+            "date64": pa.array([i * 86_400_000 for i in range(rows)], pa.date64()),
+            "duration": pa.array(at, pa.duration("ms")),
+            "time": pa.array([i * 7 for i in range(rows)], pa.time64("us")),
+            "text": pa.array([f"é{i % 5}" for i in range(rows)]),
+            "flag": pa.array([i % 3 == 0 for i in range(rows)]),
+            "double": pa.array([i / 3 for i in range(rows)]),
+            "list": pa.array([[i, None] for i in range(rows)]),
+        }
+    )
+    writer = BlockWriter(range(4))
+    writer.add_events(3, events)
+    # A slice, whose arrays have offsets.
+    writer.add_events(2, events.slice(rows // 2, rows))
+    first, second = round_trip(writer.take())
+    assert (first.partition, first.kind, first.first_arrival) == (3, BlockKind.EVENTS, 0)
+    assert (second.partition, second.first_arrival) == (2, rows // 2 * 40_000)
+    for block, expected in ((first, events), (second, events.slice(rows // 2, rows))):
+        back = read_events(block, events.batch.schema)
+        assert back.batch.equals(expected.batch)
+        back.batch.validate(full=True)
+        for name in ("timestamps", "arrivals", "splits", "positions"):
+            found, wanted = getattr(back, name), getattr(expected, name)
+            assert found.dtype == wanted.dtype
+            assert found.tolist() == wanted.tolist()
+
+
+def test_manifests_and_rejected_rows_come_back() -> None:
+    rejected = pa.record_batch({"a": pa.array([None, "x"]), "reason": pa.array(["null", "null"])})
+    writer = BlockWriter((10, 20))
+    writer.add_rows(1, 7, rejected)
+    writer.add_manifest(0, 7, {"chunk": 7, "rows": 3})
+    batch = writer.take()
+    assert batch.column("slot").to_pylist() == [20, 10]
+    rows, manifest = round_trip(batch)
+    assert rows.kind is BlockKind.REJECTED
+    assert read_rows(rows) == [rejected]
+    assert manifest.kind is BlockKind.MANIFEST
+    assert read_manifest(manifest) == {"chunk": 7, "rows": 3}
+
+
+def test_writer_begins_anew_after_take() -> None:
+    writer = BlockWriter((0,))
+    writer.add_manifest(0, 1, {})
+    assert writer.take().num_rows == 1
+    assert writer.take().num_rows == 0
+    writer.add_manifest(0, 2, {})
+    assert writer.take().column("first_position").to_pylist() == [2]
+
+
+def test_hash_is_that_of_spark() -> None:
+    # SELECT hash(id) on Spark 3.5 and 4.3.
+    known = {-1: -1604776387, 0: 933211791, 1: -559580957, 42: 29417773, 999: -975655824}
+    assert {value: spark_hash(value) for value in known} == known
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7, 128])
+def test_slots_reach_every_partition(partitions: int) -> None:
+    slots = partition_slots(partitions, by_id=False)
+    assert [spark_hash(slot) % partitions for slot in slots] == list(range(partitions))
+    assert list(partition_slots(partitions, by_id=True)) == list(range(partitions))
