@@ -1,4 +1,4 @@
-"""The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer; takes minutes, so only where it is asked for."""
+"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer; takes minutes, so only where it is asked for."""
 
 import os
 import shutil
