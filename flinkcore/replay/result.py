@@ -127,12 +127,14 @@ class EmbeddedResult:
         for tag, directory in (side_outputs or {}).items():
             self._plan.side_output_schema(tag)
             directories[tag.tag_id] = ParquetOutput(fspath(directory))
-        for output in directories.values():
-            output.prepare()
+        prepared = []
         try:
+            for output in directories.values():
+                output.prepare()
+                prepared.append(output)
             names = self._write_parts(directories)
         except BaseException:
-            for output in directories.values():
+            for output in prepared:
                 output.abort()
             raise
         for tag_id, output in directories.items():
