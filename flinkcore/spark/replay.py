@@ -146,9 +146,11 @@ class SparkReplay:
                 report.add_read(
                     events_read=read["events_read"], filtered=read["filtered"], rejected=read["rejected"]
                 )
-        if len(told) != self.partitions or len(chunks) != self._chunks:
+        # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
+        partitions = self.partitions if self._chunks else 0
+        if len(told) != partitions or len(chunks) != self._chunks:
             raise FlinkcoreError(
-                f"{len(told)} of {self.partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
+                f"{len(told)} of {partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
                 "back from Spark; this is a defect of flinkcore, the result must not be used"
             )
         report.check()
