@@ -17,7 +17,7 @@ from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.time_pass import TimePass
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.log_input import DataFrameInput, FileInput
@@ -103,7 +103,7 @@ class SparkReplay:
             dataframe = dataframe.select(*_quoted(reader.columns_read))
         map_task = MapTask(
             plan=self.plan,
-            time_plane=time_plane,
+            time_plane=_without_timeline(time_plane),
             log=log,
             partitions=self.partitions,
             slots=tuple(partition_slots(self.partitions, chooses_partitions(dataframe))),
@@ -155,6 +155,12 @@ class SparkReplay:
             )
         report.check()
         return report
+
+
+def _without_timeline(time_plane: TimePlane) -> TimePlane:
+    # Map tasks place events in the total order; the timeline may be the larger part by far.
+    none = np.empty(0, np.int64)
+    return replace(time_plane, timeline=Timeline(none, none), floors=ArrivalFloors(none, none, none))
 
 
 def _arrival_span_ms(time_plane: TimePlane) -> float:
