@@ -17,7 +17,7 @@ from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.time_pass import TimePass
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.log_input import DataFrameInput, FileInput
@@ -103,7 +103,7 @@ class SparkReplay:
             dataframe = dataframe.select(*_quoted(reader.columns_read))
         map_task = MapTask(
             plan=self.plan,
-            time_plane=time_plane,
+            time_plane=_without_timeline(time_plane),
             log=log,
             partitions=self.partitions,
             slots=tuple(partition_slots(self.partitions, chooses_partitions(dataframe))),
@@ -146,13 +146,21 @@ class SparkReplay:
                 report.add_read(
                     events_read=read["events_read"], filtered=read["filtered"], rejected=read["rejected"]
                 )
-        if len(told) != self.partitions or len(chunks) != self._chunks:
+        # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
+        partitions = self.partitions if self._chunks else 0
+        if len(told) != partitions or len(chunks) != self._chunks:
             raise FlinkcoreError(
-                f"{len(told)} of {self.partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
+                f"{len(told)} of {partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
                 "back from Spark; this is a defect of flinkcore, the result must not be used"
             )
         report.check()
         return report
+
+
+def _without_timeline(time_plane: TimePlane) -> TimePlane:
+    # Map tasks place events in the total order; the timeline may be the larger part by far.
+    none = np.empty(0, np.int64)
+    return replace(time_plane, timeline=Timeline(none, none), floors=ArrivalFloors(none, none, none))
 
 
 def _arrival_span_ms(time_plane: TimePlane) -> float:
