@@ -118,7 +118,7 @@ class SparkReplay:
 
     def collect(self, output: TaskOutput) -> list[Any]:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
-        rows = int(self.time_plane.splits.rows.sum())
+        rows = self.time_plane.rows_read
         with told_plainly(), progress_of(self._spark, rows, self.partitions, self._progress) as progress:
             collected: list[Any] = self.dataframe(output, TASK_ROW_SCHEMA, progress).collect()
         return collected
