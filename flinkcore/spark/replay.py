@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.time_pass import TimePass
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.timeline import Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.log_input import DataFrameInput, FileInput
 from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
+from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.progress import ProgressAddress, progress_of
 from flinkcore.spark.reduce_task import ReduceTask, TaskOutput
@@ -29,6 +31,8 @@ from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 from flinkcore.spark.task_outputs import TASK_ROW_SCHEMA
 from flinkcore.spark.time_pass import run_time_pass
+
+_END_OF_TIME = Timeline(np.array([MAX_TIMESTAMP]), np.array([MAX_TIMESTAMP]))
 
 
 class SparkReplay:
@@ -103,7 +107,8 @@ class SparkReplay:
             dataframe = dataframe.select(*_quoted(reader.columns_read))
         map_task = MapTask(
             plan=self.plan,
-            time_plane=time_plane,
+            # The map side places events, and needs no watermarks for that.
+            time_plane=replace(time_plane, timeline=_END_OF_TIME),
             log=log,
             partitions=self.partitions,
             slots=tuple(partition_slots(self.partitions, chooses_partitions(dataframe))),
@@ -113,7 +118,8 @@ class SparkReplay:
         )
         blocks = dataframe.mapInArrow(portable(self._spark, map_task), SHUFFLE_SCHEMA)
         blocks = to_partitions(blocks, self.partitions, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
-        reduce_task = ReduceTask(self.plan, time_plane.timeline, self._chunks, output, progress)
+        timeline = PackedTimeline.of(time_plane.timeline)
+        reduce_task = ReduceTask(self.plan, timeline, self._chunks, output, progress)
         return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
 
     def collect(self, output: TaskOutput) -> list[Any]:
