@@ -19,6 +19,7 @@ from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
+from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 RELEASE_ROWS = 1 << 15
@@ -154,13 +155,14 @@ class ReduceTask:
     """
 
     plan: ReplayPlan
-    timeline: Timeline
+    timeline: PackedTimeline
     chunks: int
     output: TaskOutput
     progress: ProgressAddress | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
+        timeline = self.timeline.unpacked()
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
-            replay = PartitionReplay(self.plan, self.timeline, self.chunks, partition, blocks, self.progress)
+            replay = PartitionReplay(self.plan, timeline, self.chunks, partition, blocks, self.progress)
             yield from self.output.batches(replay)

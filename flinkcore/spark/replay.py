@@ -22,6 +22,7 @@ from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.log_input import DataFrameInput, FileInput
 from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
+from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.progress import ProgressAddress, progress_of
 from flinkcore.spark.reduce_task import ReduceTask, TaskOutput
@@ -113,7 +114,8 @@ class SparkReplay:
         )
         blocks = dataframe.mapInArrow(portable(self._spark, map_task), SHUFFLE_SCHEMA)
         blocks = to_partitions(blocks, self.partitions, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
-        reduce_task = ReduceTask(self.plan, time_plane.timeline, self._chunks, output, progress)
+        timeline = PackedTimeline.of(time_plane.timeline)
+        reduce_task = ReduceTask(self.plan, timeline, self._chunks, output, progress)
         return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
 
     def collect(self, output: TaskOutput) -> list[Any]:

@@ -252,12 +252,13 @@ def test_rejected_rows_are_counted_and_kept(spark: Any, policy: Any) -> None:
 
 
 def test_fault_in_a_task_is_told_as_embedded(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(DataError) as embedded_error:
+    # Tasks run at the same time: which of the faults is met first is not determined.
+    message = r"^row \d+ \(from 0\) of the table: null \w+ \(column '\w+'\); repair the log, .* collect them$"
+    with pytest.raises(DataError, match=message):
         job_with_faults(StreamExecutionEnvironment().set_parallelism(1), "fail").to_arrow()
-    stream = job_with_faults(SparkExecutionEnvironment(spark).set_parallelism(1), "fail")
-    with pytest.raises(DataError) as spark_error:
+    stream = job_with_faults(SparkExecutionEnvironment(spark), "fail")
+    with pytest.raises(DataError, match=message):
         stream.write_parquet(tmp_path / "out")
-    assert str(spark_error.value).partition(" of ")[2] == str(embedded_error.value).partition(" of ")[2]
     assert list((tmp_path / "out").iterdir()) == []
 
 

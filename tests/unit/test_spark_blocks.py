@@ -1,5 +1,6 @@
 """Blocks of the exchange: what goes into the shuffle comes out of it."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
+from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.blocks import (
     Block,
@@ -21,6 +23,7 @@ from flinkcore.spark.blocks import (
     read_rows,
 )
 from flinkcore.spark.narrow import NarrowIntegers
+from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.partitioning import partition_slots, spark_hash
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -55,6 +58,30 @@ def test_narrowed_integers_come_back(values: list[int]) -> None:
 def test_integers_take_as_few_bytes_as_they_can(values: list[int], width: Any) -> None:
     steps = NarrowIntegers.of(np.array(values, np.int64)).steps
     assert (None if steps is None else steps.dtype.type) is width
+
+
+@pytest.mark.parametrize(
+    ("clock_ms", "watermark_ms"),
+    [
+        ([], []),
+        ([200], [-7]),
+        ([200, 200, 400, 10_000_000_000], [1, 2, 300, 10_000_000_001]),
+        ([-(2**62), 2**62], [-(2**63) + 1, 2**63 - 2]),
+    ],
+)
+def test_timeline_comes_back(clock_ms: list[int], watermark_ms: list[int]) -> None:
+    end = 2**63 - 1
+    timeline = Timeline(np.array([*clock_ms, end]), np.array([*watermark_ms, end]))
+    back = pickle.loads(pickle.dumps(PackedTimeline.of(timeline))).unpacked()
+    assert back.clock_ms.tolist() == [*clock_ms, end]
+    assert back.watermark_ms.tolist() == [*watermark_ms, end]
+    assert back.clock_ms.dtype == back.watermark_ms.dtype == np.int64
+
+
+def test_long_timeline_takes_few_bytes() -> None:
+    clock_ms = np.append(np.arange(100_000) * 200, 2**63 - 1)
+    packed = PackedTimeline.of(Timeline(clock_ms, clock_ms - (clock_ms < 2**62)))
+    assert len(pickle.dumps(packed)) < 3 * 100_000
 
 
 def events_of(columns: dict[str, pa.Array]) -> Events:
