@@ -91,5 +91,6 @@ setup(
         compiler_directives=DIRECTIVES,
         force=SANITIZE or contracts_are_newer(),
     ),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,
 )

@@ -134,7 +134,7 @@ cdef int _read_column(
             _read_column(schema.children[i], array.children[i], offset, length, &column.children[i])
     elif column.type == ColumnType.BOOL:
         column.values = array.buffers[1]
-    elif column.byte_width:
+    elif column.byte_width or column.type == ColumnType.FIXED_BINARY:  # whose values may have no bytes at all
         column.values = <const uint8_t*> array.buffers[1] + offset * column.byte_width
     else:
         column.values = array.buffers[2]

@@ -120,10 +120,9 @@ cdef int64_t pane_insert(
     return k
 
 
-cdef int _reserve_spare(PaneStore* store) except -1 nogil:
-    if store.n_spare == store.spare_capacity:
-        store.spare = <Pane**> _grow(store.spare, (store.spare_capacity * 2 + 4) * sizeof(Pane*))
-        store.spare_capacity = store.spare_capacity * 2 + 4
+cdef int pane_store_reserve(PaneStore* store) except -1 nogil:
+    if store.spare == NULL:
+        store.spare = <Pane**> _grow(NULL, MOST_SPARE * sizeof(Pane*))
     return 0
 
 
@@ -131,7 +130,7 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
     cdef Pane* pane
     cdef uint64_t n_slots = 64
     if store.n_spare == 0:
-        _reserve_spare(store)
+        pane_store_reserve(store)
         pane = <Pane*> calloc(1, sizeof(Pane))
         if pane == NULL:
             with gil:
@@ -159,9 +158,8 @@ cdef int pane_emit(PaneStore* store, const Pane* pane) except -1 nogil:
     return 0
 
 
-cdef int pane_close(PaneStore* store, Pane* pane) except -1 nogil:
+cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:
     cdef uint32_t block, left = pane.n_keys, n
-    _reserve_spare(store)
     for block in range(pane.n_blocks):
         n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
         accumulators_clear_range(store.table, pane.blocks[block] * ENTRY_BLOCK, n)
@@ -169,14 +167,13 @@ cdef int pane_close(PaneStore* store, Pane* pane) except -1 nogil:
         store.free_blocks[store.n_free_blocks] = pane.blocks[block]
         store.n_free_blocks += 1
     store.expected_keys = pane.n_keys
-    if store.n_spare > 2 or pane.mask > 4 * <uint64_t> pane.n_keys + 64:
+    if store.n_spare == MOST_SPARE or pane.mask > 4 * <uint64_t> pane.n_keys + 64:
         pane_free(pane)  # what one crowded window took is not kept for ever
-        return 0
+        return
     memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
     pane.n_keys = pane.n_blocks = 0
     store.spare[store.n_spare] = pane
     store.n_spare += 1
-    return 0
 
 
 cdef void pane_store_free(PaneStore* store) noexcept nogil:

@@ -37,6 +37,7 @@ from flinkcore._native.panes cimport (
     pane_key,
     pane_open,
     pane_store_free,
+    pane_store_reserve,
 )
 
 cdef extern from *:
@@ -140,19 +141,20 @@ cdef int _fire(WindowState* state, Pane* pane) except -1 nogil:
     return 0
 
 
-cdef int _retire_first(WindowState* state) except -1 nogil:
-    cdef Pane* pane = state.panes[0]
-    pending_flush(&state.pending, state.store.table)
-    pane_close(&state.store, pane)
-    state.n_panes -= 1
-    state.n_fired -= 1
-    memmove(&state.panes[0], &state.panes[1], state.n_panes * sizeof(Pane*))
-    return 0
-
-
 cdef int _retire_due(WindowState* state) except -1 nogil:
-    while state.n_fired and _cleanup_time(state, state.panes[0].start) <= state.cursor.watermark:
-        _retire_first(state)
+    # Ends the windows whose time is over: the first of those that have fired.
+    cdef int64_t over = 0, closed = 0
+    while over < state.n_fired and _cleanup_time(state, state.panes[over].start) <= state.cursor.watermark:
+        over += 1
+    if over == 0:
+        return 0
+    pending_flush(&state.pending, state.store.table)
+    pane_store_reserve(&state.store)
+    for closed in range(over):
+        pane_close(&state.store, state.panes[closed])
+    state.n_panes -= over
+    state.n_fired -= over
+    memmove(&state.panes[0], &state.panes[over], state.n_panes * sizeof(Pane*))
     return 0
 
 
@@ -160,7 +162,6 @@ cdef int _advance_watermark(WindowState* state) except -1 nogil:
     # Fires and ends windows in order of their time, as the event-time timers of Flink's window operator do.
     while state.n_fired < state.n_panes and state.panes[state.n_fired].end - 1 <= state.cursor.watermark:
         _fire(state, state.panes[state.n_fired])
-        _retire_due(state)
     return _retire_due(state)
 
 
@@ -363,6 +364,8 @@ cdef class WindowOperator:
             raise ConfigurationError(
                 f"window size {size} ms and slide {slide} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
             )
+        if max(size, slide, abs(offset)) > 2**60:  # the sums of two such times do not overflow
+            raise ConfigurationError(f"window size {size} ms, slide {slide} ms and offset {offset} ms must be below 2**60")
         if (size + slide - 1) // slide > LOOK_AHEAD:
             raise ConfigurationError(
                 f"a slide of {slide} ms puts every row into {(size + slide - 1) // slide} windows of {size} ms; "

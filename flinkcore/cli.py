@@ -72,16 +72,33 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
     ConfigurationError
         If the text is no aggregate.
     """
-    match = re.fullmatch(r"([^=()]+)=(\w+)(?:\(([^()]*)\))?", text.replace(" ", ""))
+    match = re.fullmatch(r"([^=()]+)=\s*(\w+)\s*(?:\(([^()]*)\))?\s*", text)
     if not match:
         raise ConfigurationError(
             f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)"
         )
     name, function, columns = match.groups()
-    names = [column for column in (columns or "").split(",") if column]
+    names = [column.strip() for column in (columns or "").split(",") if column.strip()]
     if len(names) > 2:
         raise ConfigurationError(f"{text!r} names {len(names)} columns; an aggregate reads two at most")
-    return name, Aggregate(function, *names)
+    return name.strip(), Aggregate(function, *names)
+
+
+def named_aggregates(texts: Sequence[str]) -> dict[str, Aggregate]:
+    """Aggregates by name.
+
+    Raises
+    ------
+    ConfigurationError
+        If a text is no aggregate, or two have one name.
+    """
+    aggregates: dict[str, Aggregate] = {}
+    for text in texts:
+        name, aggregate = named_aggregate(text)
+        if name in aggregates:
+            raise ConfigurationError(f"--aggregate {text!r}: there is a {name!r} already; take another name")
+        aggregates[name] = aggregate
+    return aggregates
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -215,7 +232,7 @@ def _replay(arguments: argparse.Namespace) -> None:
     )
     if arguments.late_output:
         windowed = windowed.side_output_late_data(late)
-    results = windowed.aggregate(**dict(named_aggregate(text) for text in arguments.aggregate))
+    results = windowed.aggregate(**named_aggregates(arguments.aggregate))
     result = results.execute(progress=None if arguments.quiet else _progress_line())
     if arguments.output:
         print(

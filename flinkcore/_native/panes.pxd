@@ -8,6 +8,7 @@ from flinkcore._native.keys cimport KeyBatch
 
 cdef enum:
     ENTRY_BLOCK = 256
+    MOST_SPARE = 3
 
 
 cdef struct KeySlot:
@@ -39,9 +40,8 @@ cdef struct PaneStore:
     # Hands out blocks of accumulator entries, and keeps the memory of closed windows for the next ones.
     bint bytes_keys
     AccumulatorTable* table
-    Pane** spare
+    Pane** spare         # at most MOST_SPARE
     int64_t n_spare
-    int64_t spare_capacity
     uint64_t expected_keys
     uint32_t* free_blocks
     int64_t n_free_blocks
@@ -52,7 +52,9 @@ cdef struct PaneStore:
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
 # Appends the results of all keys, in order of registration, to the accumulators' output.
 cdef int pane_emit(PaneStore* store, const Pane* pane) except -1 nogil
-cdef int pane_close(PaneStore* store, Pane* pane) except -1 nogil
+# Makes room for what pane_close keeps.
+cdef int pane_store_reserve(PaneStore* store) except -1 nogil
+cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil
 cdef void pane_free(Pane* pane) noexcept nogil
 cdef void pane_store_free(PaneStore* store) noexcept nogil
 # Number of the row's new key, whose place in the index is the empty slot `at`.

@@ -187,6 +187,8 @@ class ChunkTimes:
         Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
     times, records : dict of str to numpy.ndarray
         As of `TimeSummary.finish`: columns per split, and per record.
+    rows_read : int
+        All rows of the chunk, rejected and filtered ones too.
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
         "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
         of the chunk taken. Not for batches without events.
@@ -199,6 +201,7 @@ class ChunkTimes:
     times: dict[str, Int64s]
     records: dict[str, npt.NDArray[Any]]
     floors: dict[str, Int64s]
+    rows_read: int
 
     @classmethod
     def build(
@@ -268,6 +271,7 @@ class ChunkTimes:
             _aligned(numbers, bases),
             *summary.finish(),
             {"rows": floor_rows, "arrival_ms": floor_arrivals},
+            rows_read,
         )
 
     def to_ipc(self) -> bytes:
@@ -275,7 +279,7 @@ class ChunkTimes:
         columns = {"split_values": self.split_values, "rows": self.rows, "bases": self.bases}
         for part in ("times", "records", "floors"):
             columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
-        return write_columns("ChunkTimes", {"index": self.index}, columns)
+        return write_columns("ChunkTimes", {"index": self.index, "rows_read": self.rows_read}, columns)
 
     @classmethod
     def from_ipc(cls, data: bytes) -> "ChunkTimes":
@@ -287,4 +291,4 @@ class ChunkTimes:
         for name, column in columns.items():
             part, _, member = name.partition(".")
             parts[part][member] = column.to_numpy()
-        return cls(header["index"], values, rows, bases, **parts)
+        return cls(header["index"], values, rows, bases, **parts, rows_read=header["rows_read"])

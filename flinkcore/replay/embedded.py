@@ -78,14 +78,17 @@ class EmbeddedReplay:
             WindowStage(plan, self._schema, plan.time_type(), time_plane.timeline)
             for _ in range(self._parallelism)
         ]
-        meter = ProgressMeter(int(time_plane.splits.rows.sum()), self._progress)
+        meter = ProgressMeter(time_plane.rows_read, self._progress)
         refused: deque[Output] = deque()
         ordered = self._ordered(time_plane, refused, meter)
         yield Output(None, [_empty(stages[0].schema)])
-        if self._parallelism == 1:
-            yield from self._one_thread(ordered, stages[0])
-        else:
-            yield from self._threads(ordered, stages)
+        running = (
+            self._threads(ordered, stages) if self._parallelism > 1 else self._one_thread(ordered, stages[0])
+        )
+        for output in running:
+            yield output
+            while refused:
+                yield refused.popleft()
         for stage in stages:
             yield Output(None, stage.finish())
             self.report.add_windows(stage.counts())

@@ -66,12 +66,17 @@ class MapStage:
 
         Raises
         ------
+        SourceError
+            If the chunk has not as many rows as in the first pass.
         DataError
             If a row has a fault and the log's policy is to fail.
         """
         clock = self._time_plane.enter(chunk.index)
+        rows_read = 0
         for timed in self._reader.read(chunk):
+            rows_read += timed.rows_read
             yield self._mapped(chunk, timed, Events(timed.batch, timed.timestamp_ms, *clock.order(timed)))
+        self._time_plane.check_chunk(chunk.index, chunk.label, rows_read)
 
     def _mapped(self, chunk: Chunk, timed: TimedBatch, events: Events) -> MappedEvents:
         mapped = MappedEvents(
@@ -101,13 +106,15 @@ class MapStage:
     def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rejected rows as their side output shows them; null where a row was refused before a column was made."""
         assert self._rejected_schema is not None
+        *_, reason = rows.columns  # by place: the log may have a column of that name
+        known = dict(zip(rows.schema.names[:-1], rows.columns[:-1], strict=True))
         columns = [
-            rows.column(field.name)
-            if field.name in rows.schema.names and rows.schema.field(field.name).type == field.type
+            known[field.name]
+            if field.name in known and known[field.name].type == field.type
             else pa.nulls(rows.num_rows, field.type)
-            for field in self._rejected_schema
+            for field in list(self._rejected_schema)[:-1]
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._rejected_schema)
+        return pa.RecordBatch.from_arrays([*columns, reason], schema=self._rejected_schema)
 
     @staticmethod
     def _replace_batch(events: Events, batch: pa.RecordBatch) -> Events:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,6 +77,12 @@ class ParquetOutput:
 
     path: str
     compression: str = "snappy"
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> ParquetOutput:
+        """The output at a path of this process: a worker's working directory may be another."""
+        name = os.fspath(path)
+        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)))
 
     def prepare(self) -> None:
         """Create the directory.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, NoReturn, Protocol
 
 import pyarrow as pa
@@ -123,16 +123,18 @@ class EmbeddedResult:
         ConfigurationError
             If a directory is not empty or a tag is unknown.
         """
-        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput(fspath(path))}
+        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput.at(path)}
         for tag, directory in (side_outputs or {}).items():
             self._plan.side_output_schema(tag)
-            directories[tag.tag_id] = ParquetOutput(fspath(directory))
-        for output in directories.values():
-            output.prepare()
+            directories[tag.tag_id] = ParquetOutput.at(directory)
+        prepared = []
         try:
+            for output in directories.values():
+                output.prepare()
+                prepared.append(output)
             names = self._write_parts(directories)
         except BaseException:
-            for output in directories.values():
+            for output in prepared:
                 output.abort()
             raise
         for tag_id, output in directories.items():

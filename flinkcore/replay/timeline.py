@@ -124,6 +124,8 @@ class ChunkStarts:
     ----------
     chunks : numpy.ndarray of int64, shape (n_chunks,)
         Ascending indices of the chunks.
+    rows_read : numpy.ndarray of int64, shape (n_chunks,)
+        All rows of each chunk.
     offsets : numpy.ndarray of int64, shape (n_chunks + 1,)
         Entries of chunk i: offsets[i] up to offsets[i + 1].
     split : numpy.ndarray of int32, shape (n_entries,)
@@ -133,6 +135,7 @@ class ChunkStarts:
     """
 
     chunks: Int64s
+    rows_read: Int64s
     offsets: Int64s
     split: Int32s
     base: Int64s
@@ -196,6 +199,26 @@ class TimePlane:
     def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
         """The watermark in force at these arrivals; see `Timeline.current_watermark`."""
         return self.timeline.current_watermark(arrival_ms)
+
+    @property
+    def rows_read(self) -> int:
+        """Number of rows of the log, before filters and rejections."""
+        return int(self.starts.rows_read.sum())
+
+    def check_chunk(self, chunk_index: int, label: str, rows_read: int) -> None:
+        """Assert that the data plane has read as many rows of a chunk as the time plane.
+
+        Raises
+        ------
+        SourceError
+            If not: the log has changed during the replay.
+        """
+        expected = int(self.starts.rows_read[np.searchsorted(self.starts.chunks, chunk_index)])
+        if rows_read != expected:
+            raise SourceError(
+                f"{label} had {expected:,} rows when the timeline was computed and has {rows_read:,} now: the log has "
+                "changed during the replay; run it again"
+            )
 
     def enter(self, chunk_index: int) -> "ChunkClock":
         """The clock of a chunk's events, from its first batch on.
@@ -499,6 +522,7 @@ def combine(
         ),
         starts=ChunkStarts(
             chunks=np.array([chunk.index for chunk in ordered], np.int64),
+            rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
             offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
             split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
             base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),

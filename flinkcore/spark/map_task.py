@@ -83,9 +83,11 @@ class MapTask:
             if mapped.events.batch.num_rows:
                 held.append(mapped.events)
             n_rows = sum(part.batch.num_rows for part in held)
-            if n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES:
+            if held and (n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES):
                 sent += self._distribute(writer, held)
                 held = []
+                yield writer.take()
+            elif writer.nbytes >= HELD_BYTES:  # rejected rows, with hardly an event among them
                 yield writer.take()
             progress.advance(mapped.events_read)
         if held:

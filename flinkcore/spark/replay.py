@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.time_pass import TimePass
-from flinkcore.replay.timeline import Timeline, TimePlane
+from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.log_input import DataFrameInput, FileInput
@@ -31,8 +30,6 @@ from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 from flinkcore.spark.task_outputs import TASK_ROW_SCHEMA
 from flinkcore.spark.time_pass import run_time_pass
-
-_END_OF_TIME = Timeline(np.array([MAX_TIMESTAMP]), np.array([MAX_TIMESTAMP]))
 
 
 class SparkReplay:
@@ -107,8 +104,7 @@ class SparkReplay:
             dataframe = dataframe.select(*_quoted(reader.columns_read))
         map_task = MapTask(
             plan=self.plan,
-            # The map side places events, and needs no watermarks for that.
-            time_plane=replace(time_plane, timeline=_END_OF_TIME),
+            time_plane=_without_timeline(time_plane),
             log=log,
             partitions=self.partitions,
             slots=tuple(partition_slots(self.partitions, chooses_partitions(dataframe))),
@@ -124,7 +120,7 @@ class SparkReplay:
 
     def collect(self, output: TaskOutput) -> list[Any]:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
-        rows = int(self.time_plane.splits.rows.sum())
+        rows = self.time_plane.rows_read
         with told_plainly(), progress_of(self._spark, rows, self.partitions, self._progress) as progress:
             collected: list[Any] = self.dataframe(output, TASK_ROW_SCHEMA, progress).collect()
         return collected
@@ -152,13 +148,21 @@ class SparkReplay:
                 report.add_read(
                     events_read=read["events_read"], filtered=read["filtered"], rejected=read["rejected"]
                 )
-        if len(told) != self.partitions or len(chunks) != self._chunks:
+        # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
+        partitions = self.partitions if self._chunks else 0
+        if len(told) != partitions or len(chunks) != self._chunks:
             raise FlinkcoreError(
-                f"{len(told)} of {self.partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
+                f"{len(told)} of {partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
                 "back from Spark; this is a defect of flinkcore, the result must not be used"
             )
         report.check()
         return report
+
+
+def _without_timeline(time_plane: TimePlane) -> TimePlane:
+    # Map tasks place events in the total order; the timeline may be the larger part by far.
+    none = np.empty(0, np.int64)
+    return replace(time_plane, timeline=Timeline(none, none), floors=ArrivalFloors(none, none, none))
 
 
 def _arrival_span_ms(time_plane: TimePlane) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -141,10 +141,10 @@ class SparkResult:
         ConfigurationError
             If a directory is not empty or a tag is unknown.
         """
-        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput(fspath(path))}
+        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput.at(path)}
         for tag, directory in (side_outputs or {}).items():
             self._replay.plan.side_output_schema(tag)
-            directories[tag.tag_id] = ParquetOutput(fspath(directory))
+            directories[tag.tag_id] = ParquetOutput.at(directory)
         prepared = []
         try:
             for output in directories.values():

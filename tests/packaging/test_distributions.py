@@ -108,7 +108,7 @@ def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kern
 
 
 def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
-    run(sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv", cwd=tmp_path)
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     paths = [path for path in sys.path if path.endswith("site-packages")]
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")

@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
 
-from flinkcore.cli import duration_ms, main, named_aggregate, window_assigner
+from flinkcore.cli import duration_ms, main, named_aggregate, named_aggregates, window_assigner
 from flinkcore.datastream import (
     Aggregate,
     EventTimeSessionWindows,
@@ -174,6 +174,12 @@ def test_windows_and_aggregates_are_read_from_text() -> None:
     assert window_assigner("session:30m") == EventTimeSessionWindows(1_800_000)
     assert named_aggregate("best=max_by(item, price)") == ("best", Aggregate("max_by", "item", "price"))
     assert named_aggregate("n=count") == ("n", Aggregate("count"))
+    assert named_aggregate("total = sum(unit price)") == ("total", Aggregate("sum", "unit price"))
+
+
+def test_two_aggregates_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="there is a 'n' already"):
+        named_aggregates(["n=count()", "n=sum(price)"])
 
 
 @pytest.mark.parametrize("text", ["", "10", "ten seconds", "10s!", "s"])

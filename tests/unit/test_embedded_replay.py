@@ -278,3 +278,28 @@ def test_a_result_that_is_not_read_to_its_end_stops_its_threads() -> None:
     batches = windows(table(*[(i, i, f"k{i}", i) for i in range(5000)]), environment(2)).to_batches()
     next(batches)
     batches.close()
+
+
+def test_a_refused_side_output_directory_leaves_the_results_directory_usable(tmp_path: Path) -> None:
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "old").write_text("")
+    stream = windows(LOG)
+    with pytest.raises(ConfigurationError, match="not empty"):
+        stream.write_parquet(tmp_path / "out", {LATE: tmp_path / "late"})
+    stream.write_parquet(tmp_path / "out")
+
+
+def test_a_rejected_row_tells_its_reason_where_the_log_has_a_column_of_that_name() -> None:
+    log = table((1, "a", "x"), (None, "a", "y"), (3, None, "z"), names="ts key reason")
+    result = (
+        environment()
+        .from_event_log(log, timestamp="ts", on_bad_row=BAD)
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .select("key")
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(n=count())
+        .execute()
+    )
+    reasons = result.get_side_output(BAD).to_arrow().column("reason").to_pylist()
+    assert reasons == ["null timestamp", "null key 'key'"]
