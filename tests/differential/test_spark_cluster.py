@@ -30,6 +30,10 @@ from flinkcore.spark.result import SparkResult
 from flinkcore.spark.task_outputs import BlocksOutput
 
 
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     # Executors do not have this module.

@@ -32,6 +32,9 @@ from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
 
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
 REJECTED = OutputTag("rejected")
 
 
