@@ -32,6 +32,9 @@ from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
 
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
 REJECTED = OutputTag("rejected")
 
 
@@ -319,10 +322,8 @@ def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arriv
     expected = job_over(
         StreamExecutionEnvironment().from_event_log(table, timestamp="ts", arrival=arrival, split="part")
     ).execute()
-    dataframe = spark.createDataFrame(
-        table.to_pandas(), "ts timestamp, at long, part int, user string, amount double, item int"
-    )
-    dataframe = dataframe.withColumn("amount", dataframe.amount * 1.0)
+    schema = "ts timestamp, at long, part int, user string, amount double, item int"
+    dataframe = spark.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)
     environment = SparkExecutionEnvironment(spark).set_parallelism(3)
     result = job_over(
         environment.from_dataframe(dataframe, timestamp="ts", arrival=arrival, split="part")

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.spark import configure_spark, ensure_java
+from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark import java as java_module
 
 
@@ -190,3 +190,23 @@ def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
         "spark.sql.execution.arrow.maxBytesPerBatch",
         "spark.sql.session.timeZone",
     }
+
+
+class SessionOfSpark35:
+    def __init__(self, rows_per_batch: int) -> None:
+        self.conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(rows_per_batch)}
+
+
+def test_spark_35_gets_few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "3.5.6")
+    builder = configure_spark(RecordingBuilder())
+    assert builder._options["spark.sql.execution.arrow.maxRecordsPerBatch"] == "32"
+    assert "spark.sql.execution.arrow.maxBytesPerBatch" not in builder._options
+    SparkExecutionEnvironment(SessionOfSpark35(32))
+
+
+@pytest.mark.parametrize("rows_per_batch", [10_000, 0])
+def test_spark_35_with_large_batches_is_refused(monkeypatch: pytest.MonkeyPatch, rows_per_batch: int) -> None:
+    monkeypatch.setattr("pyspark.__version__", "3.5.6")
+    with pytest.raises(ConfigurationError, match=r'spark\.conf\.set\(".*maxRecordsPerBatch", 32\)'):
+        SparkExecutionEnvironment(SessionOfSpark35(rows_per_batch))
