@@ -92,7 +92,7 @@ def to_milliseconds(column: pa.Array, name: str, row_name: Callable[[int], str])
         return _view(column, np.int32).astype(np.int64) * _DAY_MS
     if pa.types.is_date64(arrow_type):
         return _view(column, np.int64)
-    values = _view(column, arrow_type.to_pandas_dtype())
+    values = _view(column, np.dtype(str(arrow_type)).type)  # Arrow and numpy name integers alike
     if values.dtype == np.uint64:
         _check_range(column, values, 0, 2**63 - 1, name, row_name)
     return values.astype(np.int64, copy=False)

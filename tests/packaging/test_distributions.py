@@ -21,6 +21,8 @@ SOURCES = (
     "flinkcore",
 )
 PROBE = """
+import sys
+sys.modules["pandas"] = None  # not a dependency
 import numpy as np, pyarrow as pa
 import flinkcore
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
