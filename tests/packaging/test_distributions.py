@@ -22,7 +22,11 @@ SOURCES = (
 )
 PROBE = """
 import sys
-sys.modules["pandas"] = None  # not a dependency
+class NoPandas:  # it is not a dependency
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+sys.meta_path.insert(0, NoPandas())
 import numpy as np, pyarrow as pa
 import flinkcore
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
