@@ -4,6 +4,8 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time
+from flinkcore.common.watermark import Watermark
+from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 
 __all__ = [
@@ -13,5 +15,8 @@ __all__ = [
     "ExecutionConfig",
     "OutputTag",
     "Time",
+    "Watermark",
+    "WatermarkGenerator",
+    "WatermarkOutput",
     "WatermarkStrategy",
 ]
