@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from queue import Full, Queue
-from threading import Event, Thread
-from typing import Any
+from itertools import chain
 
 import pyarrow as pa
 
@@ -17,9 +13,10 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
 from flinkcore._native.keys import KeyEncoder
-from flinkcore.common import MIN_TIMESTAMP, ExecutionConfig, OutputTag
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.map_stage import MapStage
+from flinkcore.replay.partition_threads import PartitionThreads
 from flinkcore.replay.plan import ReplayPlan, make_plan
 from flinkcore.replay.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.report import ReplayReport
@@ -29,17 +26,48 @@ from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.replay.window_stage import WindowStage
 
-ITEMS_AHEAD = 4
+
+@dataclass(frozen=True)
+class ReadStep:
+    """What one batch of the log lets go on, and what became of its other rows.
+
+    Attributes
+    ----------
+    ready
+        Events, and their rows in total order (None: as they lie); in total order one after the other.
+    refused
+        Rejected rows for their side output.
+    rows_read
+        Rows of the batch.
+    watermark_ms
+        In force at its last event.
+    """
+
+    ready: list[tuple[Events, RowNumbers | None]]
+    refused: list[pa.RecordBatch]
+    rows_read: int
+    watermark_ms: int
 
 
-@dataclass
-class Prepared:
+@dataclass(frozen=True)
+class PreparedEvents:
     """Ordered events with their keys encoded, and the rows of each partition."""
 
     events: Events
     columns: RecordBatch
     keys: KeyEncoder
     rows: list[RowNumbers | None]
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """A step whose events are ready for the partitions."""
+
+    read: ReadStep
+    ready: list[PreparedEvents]
+
+
+Processed = list[tuple[list[pa.RecordBatch], pa.RecordBatch | None]]
 
 
 class EmbeddedReplay:
@@ -79,42 +107,37 @@ class EmbeddedReplay:
             for _ in range(self._parallelism)
         ]
         meter = ProgressMeter(time_plane.rows_read, self._progress)
-        refused: deque[Output] = deque()
-        ordered = self._ordered(time_plane, refused, meter)
         yield Output(None, [_empty(stages[0].schema)])
-        running = (
-            self._threads(ordered, stages) if self._parallelism > 1 else self._one_thread(ordered, stages[0])
-        )
-        for output in running:
-            yield output
-            while refused:
-                yield refused.popleft()
+        for step, processed in self._processed(self._read(time_plane), stages):
+            meter.advance(step.read.rows_read, step.read.watermark_ms)
+            yield from self._outputs(step, processed)
         for stage in stages:
             yield Output(None, stage.finish())
             self.report.add_windows(stage.counts())
-        yield from refused
         self.report.check()
 
-    def _ordered(
-        self, time_plane: TimePlane, refused: deque[Output], meter: ProgressMeter
-    ) -> Iterator[tuple[Events, RowNumbers | None]]:
-        """All events in total order; what is still to come bounds what is held back."""
+    def _read(self, time_plane: TimePlane) -> Iterator[ReadStep]:
+        """The events of the log, in total order; what is still to come bounds what is held back."""
         stage = MapStage(self._plan, time_plane)
         merge = TotalOrderMerge()
+        one_split = len(time_plane.split_values) == 1
         for chunk in self._chunks:
             rows_read = 0
             for mapped in stage.read(chunk):
                 self.report.add_read(
                     events_read=mapped.events_read, filtered=mapped.filtered, rejected=mapped.rejected
                 )
-                if mapped.rejected_rows:
-                    assert isinstance(self._plan.log.on_bad_row, OutputTag)
-                    refused.append(Output(self._plan.log.on_bad_row, mapped.rejected_rows))
                 rows_read += mapped.events_read
                 merge.add(mapped.events)
-                yield from merge.release(time_plane.floors.after(chunk.index, rows_read))
-                meter.advance(mapped.events_read, self._event_time_reached(time_plane, mapped.events))
-        yield from merge.release(None)
+                # Events of one split never go back: none that is still to come precedes those read.
+                floor = None if one_split else time_plane.floors.after(chunk.index, rows_read)
+                yield ReadStep(
+                    list(merge.release(floor)),
+                    mapped.rejected_rows,
+                    mapped.events_read,
+                    self._event_time_reached(time_plane, mapped.events),
+                )
+        yield ReadStep(list(merge.release(None)), [], 0, MAX_TIMESTAMP)
 
     @staticmethod
     def _event_time_reached(time_plane: TimePlane, events: Events) -> int:
@@ -122,7 +145,10 @@ class EmbeddedReplay:
             return MIN_TIMESTAMP
         return int(time_plane.current_watermark(events.arrivals[-1]))
 
-    def _prepare(self, events: Events, rows: RowNumbers | None) -> Prepared:
+    def _prepare(self, read: ReadStep) -> PreparedStep:
+        return PreparedStep(read, [self._prepare_events(events, rows) for events, rows in read.ready])
+
+    def _prepare_events(self, events: Events, rows: RowNumbers | None) -> PreparedEvents:
         narrow = events.batch.select(self._native_columns)
         columns = RecordBatch(narrow)
         keys = (
@@ -132,90 +158,39 @@ class EmbeddedReplay:
         )
         keys.encode_batch(columns)
         if self._parallelism == 1:
-            return Prepared(events, columns, keys, [rows])
+            return PreparedEvents(events, columns, keys, [rows])
         groups = key_groups(narrow.select(list(self._plan.keys)), self._plan.max_parallelism)
         order, bounds = partition_rows(groups, self._plan.max_parallelism, self._parallelism, rows)
-        return Prepared(
+        return PreparedEvents(
             events, columns, keys, [order[bounds[p] : bounds[p + 1]] for p in range(self._parallelism)]
         )
 
-    def _outputs(self, done: tuple[list[pa.RecordBatch], pa.RecordBatch | None]) -> Iterator[Output]:
-        results, late = done
-        if results:
-            yield Output(None, results)
-        if late is not None:
-            yield Output(self._plan.late_tag, [late])
+    def _processed(
+        self, steps: Iterator[ReadStep], stages: list[WindowStage]
+    ) -> Iterator[tuple[PreparedStep, list[Processed]]]:
+        def process(partition: int, step: PreparedStep) -> Processed:
+            return [
+                stages[partition].process(ready.events, ready.columns, ready.keys, ready.rows[partition])
+                for ready in step.ready
+            ]
 
-    def _finished(self, item: Prepared, tasks: list[Future[Any]]) -> Iterator[Output]:
-        done = [task.result() for task in tasks]
-        self._idle_encoders.append(item.keys)
-        for outputs in done:
-            yield from self._outputs(outputs)
+        if self._parallelism > 1:
+            yield from PartitionThreads(steps, self._prepare, process, self._parallelism).run()
+            return
+        for read in steps:
+            step = self._prepare(read)
+            yield step, [process(0, step)]
 
-    def _one_thread(
-        self, ordered: Iterable[tuple[Events, RowNumbers | None]], stage: WindowStage
-    ) -> Iterator[Output]:
-        for events, rows in ordered:
-            item = self._prepare(events, rows)
-            done = stage.process(item.events, item.columns, item.keys, item.rows[0])
-            self._idle_encoders.append(item.keys)
-            yield from self._outputs(done)
-
-    def _threads(
-        self, ordered: Iterable[tuple[Events, RowNumbers | None]], stages: list[WindowStage]
-    ) -> Iterator[Output]:
-        # One thread per partition keeps its events in order; outputs are taken batch by batch, partition by partition.
-        workers = [ThreadPoolExecutor(1, thread_name_prefix=f"flinkcore-{p}") for p in range(len(stages))]
-        in_flight: deque[tuple[Prepared, list[Future[Any]]]] = deque()
-        try:
-            for item in _ahead(self._prepare(events, rows) for events, rows in ordered):
-                tasks = [
-                    worker.submit(stage.process, item.events, item.columns, item.keys, rows)
-                    for worker, stage, rows in zip(workers, stages, item.rows, strict=True)
-                ]
-                in_flight.append((item, tasks))
-                if len(in_flight) > ITEMS_AHEAD:
-                    yield from self._finished(*in_flight.popleft())
-            while in_flight:
-                yield from self._finished(*in_flight.popleft())
-        finally:
-            for worker in workers:
-                worker.shutdown(wait=True, cancel_futures=True)
-
-
-def _ahead(items: Iterator[Prepared]) -> Iterator[Prepared]:
-    """The same items, made by a thread of their own, a few ahead."""
-    queue: Queue[Prepared | BaseException | None] = Queue(ITEMS_AHEAD)
-    stopped = Event()
-
-    def put(item: Prepared | BaseException | None) -> bool:
-        while not stopped.is_set():
-            try:
-                queue.put(item, timeout=0.1)
-                return True
-            except Full:
-                continue
-        return False
-
-    def produce() -> None:
-        try:
-            for item in items:
-                if not put(item):
-                    return
-            put(None)
-        except BaseException as error:  # raised again where the items are used
-            put(error)
-
-    thread = Thread(target=produce, name="flinkcore-reader", daemon=True)
-    thread.start()
-    try:
-        while (item := queue.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
+    def _outputs(self, step: PreparedStep, processed: list[Processed]) -> Iterator[Output]:
+        self._idle_encoders += [ready.keys for ready in step.ready]
+        if step.read.refused:
+            assert isinstance(self._plan.log.on_bad_row, OutputTag)
+            yield Output(self._plan.log.on_bad_row, step.read.refused)
+        for results, late in chain.from_iterable(processed):
+            if results:
+                yield Output(None, results)
+            if late is not None:
+                yield Output(self._plan.late_tag, [late])
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -1,0 +1,176 @@
+"""Threads of an embedded replay: one per partition, which between them also prepare what they process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import Any, Generic, TypeVar
+
+STEPS_AHEAD = 4
+
+Read = TypeVar("Read")
+Prepared = TypeVar("Prepared")
+Done = TypeVar("Done")
+
+
+@dataclass(slots=True)
+class _Step:
+    undone: int
+    done: list[Any]
+    prepared: Any = None
+    error: BaseException | None = None
+
+
+_NO_MORE = object()
+_TO_BE_READ = _Step(0, [])
+
+
+class PartitionThreads(Generic[Read, Prepared, Done]):
+    """Prepares steps, and processes each in every partition; a partition sees its steps in order.
+
+    There is no thread for preparing: it would make one thread more than there are cores, and the one that the others
+    wait for would be the one that waits for a core. The partition that is ahead prepares.
+
+    Parameters
+    ----------
+    steps
+        Read by one thread at a time.
+    prepare
+        Makes of a step what all partitions process; called from any thread, for several steps at once.
+    process
+        Called with the number of a partition and a prepared step, in that partition's thread.
+    partitions
+        Number of partitions and of threads.
+    """
+
+    def __init__(
+        self,
+        steps: Iterator[Read],
+        prepare: Callable[[Read], Prepared],
+        process: Callable[[int, Prepared], Done],
+        partitions: int,
+    ) -> None:
+        self._steps_to_read: Iterator[Any] = steps
+        self._prepare = prepare
+        self._process = process
+        self._partitions = partitions
+        self._changed = Condition()
+        self._steps: dict[int, _Step] = {}
+        self._read = 0
+        self._given = 0
+        self._reading = False
+        self._ended = False
+        self._stopped = False
+
+    def run(self) -> Iterator[tuple[Prepared, list[Done]]]:
+        """Give each step with what every partition made of it, in order.
+
+        Raises
+        ------
+        BaseException
+            Whatever the first step to fail raised.
+        """
+        threads = [
+            Thread(target=self._work, args=(partition,), name=f"flinkcore-{partition}", daemon=True)
+            for partition in range(self._partitions)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            while (step := self._next_done()) is not None:
+                if step.error is not None:
+                    raise step.error
+                yield step.prepared, step.done
+        finally:
+            with self._changed:
+                self._stopped = True
+                self._changed.notify_all()
+            for thread in threads:
+                thread.join()
+
+    def _next_done(self) -> _Step | None:
+        with self._changed:
+            while True:
+                step = self._steps.get(self._given)
+                if step is not None and (step.undone == 0 or step.error is not None):
+                    del self._steps[self._given]
+                    self._given += 1
+                    self._changed.notify_all()
+                    return step
+                if step is None and self._ended:
+                    return None
+                self._changed.wait()
+
+    def _work(self, partition: int) -> None:
+        at = 0
+        while (step := self._await_step(at)) is not None:
+            if step is _TO_BE_READ:
+                self._read_step()
+            elif self._process_step(partition, step):
+                at += 1
+            else:
+                return
+
+    def _await_step(self, at: int) -> _Step | None:
+        # The step of this number, or the one that is to be read first; None when all is done, or has failed.
+        with self._changed:
+            while True:
+                step = self._steps.get(at)
+                if self._stopped or (self._ended and at == self._read) or (step and step.error):
+                    return None
+                ready = step is not None and step.prepared is not None
+                in_flight = self._read - self._given
+                may_read = (
+                    not self._reading and not self._ended and in_flight < self._partitions + STEPS_AHEAD
+                )
+                if may_read and not (ready and self._read - at > 1):
+                    self._reading = True
+                    return _TO_BE_READ
+                if ready:
+                    return step
+                self._changed.wait()
+
+    def _read_step(self) -> None:
+        step = _Step(self._partitions, [None] * self._partitions)
+        try:
+            read = next(self._steps_to_read, _NO_MORE)
+        except BaseException as error:  # raised again in the thread that runs the replay
+            step.error = error
+            read = _NO_MORE
+        with self._changed:
+            self._reading = False
+            self._ended = read is _NO_MORE
+            if not self._ended or step.error is not None:
+                self._steps[self._read] = step
+                self._read += 1
+            self._changed.notify_all()
+        if read is not _NO_MORE:
+            self._prepare_step(step, read)
+
+    def _prepare_step(self, step: _Step, read: Any) -> None:
+        try:
+            prepared = self._prepare(read)
+        except BaseException as error:
+            self._fail(step, error)
+            return
+        with self._changed:
+            step.prepared = prepared
+            self._changed.notify_all()
+
+    def _process_step(self, partition: int, step: _Step) -> bool:
+        try:
+            step.done[partition] = self._process(partition, step.prepared)
+        except BaseException as error:
+            self._fail(step, error)
+            return False
+        with self._changed:
+            step.undone -= 1
+            if step.undone == 0:
+                self._changed.notify_all()
+        return True
+
+    def _fail(self, step: _Step, error: BaseException) -> None:
+        with self._changed:
+            step.error = step.error or error
+            self._changed.notify_all()

@@ -1,0 +1,91 @@
+"""Threads that prepare steps between them and process them in every partition."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from flinkcore.replay.partition_threads import STEPS_AHEAD, PartitionThreads
+
+
+def no_thread_is_left() -> bool:
+    return not any(thread.name.startswith("flinkcore-") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_every_partition_processes_every_step_in_order(partitions: int) -> None:
+    seen: list[list[int]] = [[] for _ in range(partitions)]
+
+    def process(partition: int, step: int) -> tuple[int, int]:
+        seen[partition].append(step)
+        return partition, step
+
+    threads = PartitionThreads(iter(range(100)), lambda step: step * 10, process, partitions)
+    done = list(threads.run())
+    assert done == [
+        (step * 10, [(partition, step * 10) for partition in range(partitions)]) for step in range(100)
+    ]
+    assert seen == [[step * 10 for step in range(100)]] * partitions
+    assert no_thread_is_left()
+
+
+def test_no_steps_give_nothing() -> None:
+    assert list(PartitionThreads(iter(()), lambda step: step, lambda partition, step: step, 3).run()) == []
+
+
+def test_reading_waits_for_the_consumer() -> None:
+    read = []
+
+    def steps() -> Iterator[int]:
+        for step in range(1000):
+            read.append(step)
+            yield step
+
+    running = PartitionThreads(steps(), lambda step: step, lambda partition, step: step, 2).run()
+    for given in range(20):
+        next(running)
+        assert len(read) <= given + 2 + 2 + STEPS_AHEAD
+    running.close()  # type: ignore[attr-defined]
+    assert no_thread_is_left()
+    assert len(read) < 1000
+
+
+@pytest.mark.parametrize("part", ["reading", "preparing", "processing"])
+def test_an_error_is_raised_in_place_of_the_step_that_failed(part: str) -> None:
+    def fail(where: str, step: int) -> None:
+        if where == part and step == 7:
+            raise ValueError(f"{where} step {step}")
+
+    def steps() -> Iterator[int]:
+        for step in range(1000):
+            fail("reading", step)
+            yield step
+
+    def prepare(step: int) -> int:
+        fail("preparing", step)
+        return step
+
+    def process(partition: int, step: int) -> int:
+        if partition == 1:
+            fail("processing", step)
+        return step
+
+    given = []
+    with pytest.raises(ValueError, match=f"^{part} step 7$"):
+        for step, _ in PartitionThreads(steps(), prepare, process, 3).run():
+            given.append(step)
+    assert given == list(range(7))
+    assert no_thread_is_left()
+
+
+def test_steps_are_read_by_one_thread_at_a_time() -> None:
+    reading = threading.Lock()
+
+    def steps() -> Iterator[int]:
+        for step in range(300):
+            assert reading.acquire(blocking=False)
+            reading.release()
+            yield step
+
+    threads = PartitionThreads(steps(), lambda step: step, lambda partition, step: sum(range(2000)), 4)
+    assert len(list(threads.run())) == 300
