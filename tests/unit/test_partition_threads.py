@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
@@ -70,22 +71,31 @@ def test_an_error_is_raised_in_place_of_the_step_that_failed(part: str) -> None:
             fail("processing", step)
         return step
 
-    given = []
+    running = PartitionThreads(steps(), prepare, process, 3).run()
+    assert [step for step, _ in islice(running, 7)] == list(range(7))
     with pytest.raises(ValueError, match=f"^{part} step 7$"):
-        for step, _ in PartitionThreads(steps(), prepare, process, 3).run():
-            given.append(step)
-    assert given == list(range(7))
+        next(running)
     assert no_thread_is_left()
 
 
 def test_steps_are_read_by_one_thread_at_a_time() -> None:
-    reading = threading.Lock()
+    class Steps:
+        def __init__(self) -> None:
+            self.left = 300
+            self.reading = threading.Lock()
 
-    def steps() -> Iterator[int]:
-        for step in range(300):
-            assert reading.acquire(blocking=False)
-            reading.release()
-            yield step
+        def __iter__(self) -> "Steps":
+            return self
 
-    threads = PartitionThreads(steps(), lambda step: step, lambda partition, step: sum(range(2000)), 4)
+        def __next__(self) -> int:
+            assert self.reading.acquire(blocking=False)
+            try:
+                if self.left == 0:
+                    raise StopIteration
+                self.left -= 1
+                return sum(range(2000))
+            finally:
+                self.reading.release()
+
+    threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: step, 4)
     assert len(list(threads.run())) == 300
