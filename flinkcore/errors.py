@@ -19,3 +19,27 @@ class DataError(FlinkcoreError, ValueError):
 
 class SourceError(FlinkcoreError, OSError):
     """A file that cannot be read: truncated, of another format, or missing."""
+
+
+class LifecycleError(FlinkcoreError, RuntimeError):
+    """A call that comes too early or too late: what it is made on is not open yet, or closed already."""
+
+
+class TimerError(FlinkcoreError, RuntimeError):
+    """A callback of a processing-time timer failed; its cause is the callback's own exception.
+
+    Attributes
+    ----------
+    timestamp_ms : int
+        The time that the callback was registered for, in ms since the epoch.
+    """
+
+    def __init__(self, timestamp_ms: int, cause: BaseException) -> None:
+        super().__init__(timestamp_ms, cause)
+        self.timestamp_ms = timestamp_ms
+        self.__cause__ = cause
+
+    def __str__(self) -> str:
+        return (
+            f"the callback of the processing-time timer at {self.timestamp_ms} ms failed: {self.__cause__!r}"
+        )
