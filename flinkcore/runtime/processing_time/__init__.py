@@ -6,10 +6,12 @@ from flinkcore.runtime.processing_time.processing_time_service import (
     ProcessingTimeService,
     ScheduledTimer,
 )
+from flinkcore.runtime.processing_time.system_processing_time_service import SystemProcessingTimeService
 
 __all__ = [
     "DrivenProcessingTimeService",
     "ProcessingTimeCallback",
     "ProcessingTimeService",
     "ScheduledTimer",
+    "SystemProcessingTimeService",
 ]
