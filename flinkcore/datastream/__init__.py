@@ -5,6 +5,7 @@ from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream, KeyedStream, SideOutputStream, WindowedStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -22,6 +23,7 @@ __all__ = [
     "SideOutputStream",
     "SlidingEventTimeWindows",
     "StreamExecutionEnvironment",
+    "TimeCharacteristic",
     "TumblingEventTimeWindows",
     "WindowAssigner",
     "WindowedStream",

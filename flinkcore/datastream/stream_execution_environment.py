@@ -11,6 +11,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.pipeline_executor import PipelineExecutor, load_executor
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource
 from flinkcore.errors import ConfigurationError
 
@@ -39,6 +40,7 @@ class StreamExecutionEnvironment:
     def __init__(self, executor: PipelineExecutor | None = None) -> None:
         self._executor = executor
         self._config = ExecutionConfig()
+        self._time_characteristic = TimeCharacteristic.EventTime
 
     @staticmethod
     def get_execution_environment() -> "StreamExecutionEnvironment":
@@ -69,6 +71,31 @@ class StreamExecutionEnvironment:
         """Set the number of key groups, from 1 to 32,768 (128 unless set), and return this environment."""
         self._config.set_max_parallelism(max_parallelism)
         return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """Return the time that source functions run on; event time unless set."""
+        return self._time_characteristic
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Set the time that source functions run on, and with it the auto-watermark interval.
+
+        Parameters
+        ----------
+        characteristic : TimeCharacteristic
+            ProcessingTime sets the interval to 0 (no periodic watermark), the others to 200 ms; an interval
+            of one's own is to be set after it.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no TimeCharacteristic.
+        """
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise ConfigurationError(
+                f"a time characteristic is one of TimeCharacteristic, not {characteristic!r}"
+            )
+        self._time_characteristic = characteristic
+        self._config.set_auto_watermark_interval(characteristic.auto_watermark_interval_ms)
 
     @property
     def executor(self) -> PipelineExecutor:

@@ -20,10 +20,6 @@ def test_multiplexer_is_not_run_yet(multiplexer_scenario: dict[str, Any]) -> Non
     skip(multiplexer_scenario)
 
 
-def test_source_contexts_are_not_run_yet(source_contexts_scenario: dict[str, Any]) -> None:
-    skip(source_contexts_scenario)
-
-
 def test_timer_service_is_not_run_yet(timer_service_scenario: dict[str, Any]) -> None:
     skip(timer_service_scenario)
 

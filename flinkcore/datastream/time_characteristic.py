@@ -1,0 +1,26 @@
+"""Which notion of time a job's source functions run on."""
+
+from enum import Enum
+
+
+class TimeCharacteristic(Enum):
+    """How source functions make timestamps and watermarks, and at which interval by default.
+
+    Notes
+    -----
+    ``pyflink.datastream.TimeCharacteristic`` of Flink 1.20; Flink 2 no longer has it.
+    """
+
+    ProcessingTime = 0
+    """The time of the machine when a record is processed: no timestamps, no watermarks."""
+
+    IngestionTime = 1
+    """The time of the machine when a record enters: the source makes timestamps and watermarks."""
+
+    EventTime = 2
+    """The time that the records themselves carry."""
+
+    @property
+    def auto_watermark_interval_ms(self) -> int:
+        """The auto-watermark interval that choosing this characteristic sets, in ms; 0: no watermarks."""
+        return 0 if self is TimeCharacteristic.ProcessingTime else 200

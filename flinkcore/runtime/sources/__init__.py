@@ -1,0 +1,1 @@
+"""Where records come from: what sources are given to emit records, timestamps and watermarks."""
