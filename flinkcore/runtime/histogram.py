@@ -1,0 +1,123 @@
+"""Statistics of the last values of a metric."""
+
+import math
+from array import array
+from dataclasses import dataclass
+
+from flinkcore.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class HistogramStatistics:
+    """Statistics of the values that a histogram held at one moment.
+
+    Parameters
+    ----------
+    values : tuple of float
+        In ascending order.
+
+    Notes
+    -----
+    Flink's ``DescriptiveStatisticsHistogramStatistics``. Of no values, minimum and maximum are 0, and the
+    others NaN.
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    @property
+    def min(self) -> int:
+        """The least value."""
+        return int(self.values[0]) if self.values else 0
+
+    @property
+    def max(self) -> int:
+        """The greatest value."""
+        return int(self.values[-1]) if self.values else 0
+
+    @property
+    def mean(self) -> float:
+        """The arithmetic mean."""
+        return math.fsum(self.values) / self.size if self.values else math.nan
+
+    @property
+    def std_dev(self) -> float:
+        """The standard deviation of the population that the values are a sample of; 0 for one value."""
+        if self.size < 2:
+            return 0.0 if self.values else math.nan
+        mean = self.mean
+        return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / (self.size - 1))
+
+    def quantile(self, quantile: float) -> float:
+        """Return the value below which a share of the values lies, interpolated between neighbours.
+
+        Parameters
+        ----------
+        quantile : float
+            Above 0, at most 1; 0.5 is the median.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is out of that range.
+        """
+        if not 0 < quantile <= 1:
+            raise ConfigurationError(f"a quantile is above 0 and at most 1, not {quantile}")
+        if not self.values:
+            return math.nan
+        position = quantile * (self.size + 1)
+        below = math.floor(position)
+        if below < 1:
+            return self.values[0]
+        if below >= self.size:
+            return self.values[-1]
+        lower, upper = self.values[below - 1], self.values[below]
+        return lower + (position - below) * (upper - lower)
+
+
+class DescriptiveStatisticsHistogram:
+    """Keeps the last values of a metric.
+
+    Parameters
+    ----------
+    window_size : int
+        How many, at least 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is less.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.metrics.DescriptiveStatisticsHistogram``.
+    """
+
+    def __init__(self, window_size: int) -> None:
+        if window_size < 1:
+            raise ConfigurationError(f"a histogram keeps at least one value, not {window_size}")
+        self._window_size = window_size
+        self._window = array("d")
+        self._count = 0
+
+    def update(self, value: float) -> None:
+        """Add a value; it takes the place of the oldest one if the window is full."""
+        if len(self._window) < self._window_size:
+            self._window.append(value)
+        else:
+            self._window[self._count % self._window_size] = value
+        self._count += 1
+
+    @property
+    def count(self) -> int:
+        """How many values were added, including those no longer kept."""
+        return self._count
+
+    @property
+    def statistics(self) -> HistogramStatistics:
+        """The statistics of the values kept now."""
+        return HistogramStatistics(tuple(sorted(self._window)))

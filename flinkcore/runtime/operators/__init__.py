@@ -1,0 +1,1 @@
+"""Operators that handle a stream element by element."""

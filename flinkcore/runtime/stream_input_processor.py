@@ -1,0 +1,125 @@
+"""From the channels of a task to its operator: each kind of element goes its way."""
+
+from typing import Any
+
+from flinkcore._native.valve import StatusWatermarkValve
+from flinkcore.common.watermark import Watermark
+from flinkcore.errors import DataError
+from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
+from flinkcore.runtime.gauges import MinWatermarkGauge, WatermarkGauge
+from flinkcore.runtime.operators.input import FirstInput, Input, SecondInput, TwoInputs
+
+_STATUSES = {status.value: status for status in WatermarkStatus}
+
+
+class StreamOneInputProcessor:
+    """Takes the elements of all channels of one input to an operator.
+
+    Records and latency markers go to the operator as they come. Watermarks and statuses go through the
+    status/watermark valve, and what it puts out goes to the operator.
+
+    Parameters
+    ----------
+    operator : Input
+    channels : int
+        Number of input channels, at least 1; all active at first.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no channel.
+
+    Notes
+    -----
+    Flink's ``StreamOneInputProcessor`` with ``AbstractStreamTaskNetworkInput.processElement`` and the
+    ``StreamTaskNetworkOutput`` of its task.
+    """
+
+    def __init__(self, operator: Input, channels: int) -> None:
+        self._operator = operator
+        self._valve = StatusWatermarkValve(channels)
+        self._watermark_gauge = WatermarkGauge()
+
+    @property
+    def watermark_gauge(self) -> WatermarkGauge:
+        """The watermark that the operator was given last."""
+        return self._watermark_gauge
+
+    def process_element(self, element: StreamElement[Any], channel: int) -> None:
+        """Dispatch an element.
+
+        Parameters
+        ----------
+        element : StreamRecord, Watermark, WatermarkStatus or LatencyMarker
+        channel : int
+            From 0.
+
+        Raises
+        ------
+        DataError
+            If the element is of another kind, or a watermark or status comes on a channel that is not there.
+        """
+        if isinstance(element, StreamRecord):
+            self._operator.process_element(element)
+        elif isinstance(element, Watermark):
+            self._hand_over(self._valve.input_watermark(channel, element.timestamp))
+        elif isinstance(element, WatermarkStatus):
+            self._hand_over(self._valve.input_watermark_status(channel, element.value))
+        elif isinstance(element, LatencyMarker):
+            self._operator.process_latency_marker(element)
+        else:
+            raise DataError(
+                f"channel {channel} delivered an element of type {type(element).__qualname__}; an input takes "
+                "StreamRecord, Watermark, WatermarkStatus and LatencyMarker"
+            )
+
+    def _hand_over(self, put_out: list[Any]) -> None:
+        for kind, value in put_out:
+            if kind == "watermark":
+                self._watermark_gauge.set_current_watermark(value)
+                self._operator.process_watermark(Watermark(value))
+            else:
+                self._operator.process_watermark_status(_STATUSES[value])
+
+
+class StreamTwoInputProcessor:
+    """Takes the elements of the channels of two inputs to an operator, each input through its own valve.
+
+    Parameters
+    ----------
+    operator : TwoInputs
+    channels1, channels2 : int
+        Number of channels of each input, at least 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If an input has no channel.
+
+    Notes
+    -----
+    Flink's ``StreamTwoInputProcessorFactory`` and ``TwoInputStreamTask``.
+    """
+
+    def __init__(self, operator: TwoInputs, channels1: int, channels2: int) -> None:
+        self._first = StreamOneInputProcessor(FirstInput(operator), channels1)
+        self._second = StreamOneInputProcessor(SecondInput(operator), channels2)
+        self._watermark_gauge = MinWatermarkGauge(self._first.watermark_gauge, self._second.watermark_gauge)
+
+    @property
+    def watermark_gauges(self) -> tuple[WatermarkGauge, WatermarkGauge]:
+        """The watermarks that the operator was given last, by input."""
+        return self._first.watermark_gauge, self._second.watermark_gauge
+
+    @property
+    def watermark_gauge(self) -> MinWatermarkGauge:
+        """The lesser of both inputs' watermarks, idle ones too: the current input watermark of the task."""
+        return self._watermark_gauge
+
+    def process_element1(self, element: StreamElement[Any], channel: int) -> None:
+        """Dispatch an element of the first input, as :meth:`StreamOneInputProcessor.process_element` does."""
+        self._first.process_element(element, channel)
+
+    def process_element2(self, element: StreamElement[Any], channel: int) -> None:
+        """Dispatch an element of the second input, as :meth:`StreamOneInputProcessor.process_element` does."""
+        self._second.process_element(element, channel)
