@@ -43,3 +43,7 @@ class TimerError(FlinkcoreError, RuntimeError):
         return (
             f"the callback of the processing-time timer at {self.timestamp_ms} ms failed: {self.__cause__!r}"
         )
+
+
+class UserCodeError(FlinkcoreError, RuntimeError):
+    """A class or function of the user that raised, which is the cause, or gave what it must not give."""

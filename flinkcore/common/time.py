@@ -157,3 +157,19 @@ def interval_or_ms(interval: int | Time | Duration, setting: str) -> int:
     if isinstance(interval, int):
         return _milliseconds(interval, setting)
     return interval_ms(interval, setting)
+
+
+def bound_ms(bound: Time | Duration, setting: str) -> int:
+    """Return a bound in milliseconds, which may be 0 but not negative (ConfigurationError)."""
+    milliseconds = interval_ms(bound, setting)
+    if milliseconds < 0:
+        raise ConfigurationError(f"{setting} cannot be negative, it is {milliseconds} ms")
+    return milliseconds
+
+
+def timeout_ms(timeout: Time | Duration, setting: str) -> int:
+    """Return a timeout or period in milliseconds, at least 1 (ConfigurationError)."""
+    milliseconds = interval_ms(timeout, setting)
+    if milliseconds <= 0:
+        raise ConfigurationError(f"{setting} must be at least 1 ms, it is {milliseconds} ms")
+    return milliseconds

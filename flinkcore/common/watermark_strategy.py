@@ -1,27 +1,52 @@
 """How timestamps and watermarks are made from the events of a split."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+from flinkcore.common.checked_watermark_generator import CheckedWatermarkGenerator
 from flinkcore.common.expressions import Expression, is_expression, same_expression
-from flinkcore.common.time import Duration, Time, interval_ms
-from flinkcore.errors import ConfigurationError
+from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
+from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
+from flinkcore.common.timestamp_assigner import (
+    CheckedTimestampAssigner,
+    RecordTimestampAssigner,
+    TimestampAssigner,
+)
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.common.watermark_generator import WatermarkGenerator
+from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks, NoWatermarksGenerator
+from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
+from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError
+
+WatermarkGeneratorSupplier = Callable[[], WatermarkGenerator[Any]]
+"""Makes a new generator at each call."""
 
 
 @dataclass(frozen=True, eq=False)
 class WatermarkStrategy:
     """States where event time comes from and how far watermarks trail it; immutable.
 
-    Made by :meth:`for_bounded_out_of_orderness`, :meth:`for_monotonous_timestamps` or :meth:`no_watermarks`,
-    then enriched with :meth:`with_idleness` and :meth:`with_timestamp_assigner`, in any order.
+    Made by :meth:`for_bounded_out_of_orderness`, :meth:`for_monotonous_timestamps`,
+    :meth:`for_percentile_out_of_orderness`, :meth:`for_generator` or :meth:`no_watermarks`, then enriched with
+    :meth:`with_idleness`, :meth:`with_timestamp_assigner` and :meth:`with_watermark_alignment`, in any order.
+    Can be pickled if its supplier and its assigner can.
 
     Attributes
     ----------
     out_of_orderness_ms : int or None
-        The watermark is the largest timestamp minus this minus 1 ms. None: no watermark before the end.
+        The watermark is the largest timestamp minus this minus 1 ms. None: what the `generator_supplier` makes
+        of it, or without one no watermark before the end.
     idleness_ms : int or None
         A split without events for longer than this does not hold the merged watermark back. None: never idle.
     timestamp_column : str, pyarrow.compute.Expression or None
         Column or expression that gives the event time. None: the timestamp that the source gave.
+    timestamp_assigner : TimestampAssigner or None
+        Gives the event time instead, element by element.
+    generator_supplier : callable or None
+        Makes the generator of each split, where it is not one of the columnar path.
+    alignment_parameters : WatermarkAlignmentParams or None
+        None: the source is not aligned with others.
 
     Notes
     -----
@@ -39,6 +64,9 @@ class WatermarkStrategy:
     out_of_orderness_ms: int | None
     idleness_ms: int | None = None
     timestamp_column: str | Expression | None = None
+    timestamp_assigner: TimestampAssigner | None = None
+    generator_supplier: WatermarkGeneratorSupplier | None = None
+    alignment_parameters: WatermarkAlignmentParams | None = None
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> "WatermarkStrategy":
@@ -58,10 +86,7 @@ class WatermarkStrategy:
         -----
         Flink's ``BoundedOutOfOrdernessWatermarks``.
         """
-        bound_ms = interval_ms(max_out_of_orderness, "max_out_of_orderness")
-        if bound_ms < 0:
-            raise ConfigurationError(f"max_out_of_orderness cannot be negative, it is {bound_ms} ms")
-        return WatermarkStrategy(bound_ms)
+        return WatermarkStrategy(bound_ms(max_out_of_orderness, "max_out_of_orderness"))
 
     @staticmethod
     def for_monotonous_timestamps() -> "WatermarkStrategy":
@@ -83,6 +108,65 @@ class WatermarkStrategy:
         """
         return WatermarkStrategy(None)
 
+    @staticmethod
+    def for_percentile_out_of_orderness(
+        max_out_of_orderness: Duration | Time, percentile: float, window_size: int
+    ) -> "WatermarkStrategy":
+        """Return a strategy whose watermark trails a percentile of the latest timestamps by a bound and 1 ms.
+
+        Parameters
+        ----------
+        max_out_of_orderness : Duration or Time
+            Not negative; counted in whole milliseconds.
+        percentile : float
+            Above 0, at most 1; 0.99 ignores one event of a hundred.
+        window_size : int
+            How many of the latest events of a split are looked at.
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is out of its range.
+
+        Notes
+        -----
+        Not in Flink: :class:`PercentileOutOfOrdernessWatermarks` tells what it gains and what it costs.
+        """
+        supplier = _PercentileSupplier(max_out_of_orderness, percentile, window_size)
+        supplier()
+        return WatermarkStrategy(None, generator_supplier=supplier)
+
+    @staticmethod
+    def for_generator(generator_supplier: WatermarkGeneratorSupplier) -> "WatermarkStrategy":
+        """Return a strategy with a watermark generator written in Python.
+
+        Parameters
+        ----------
+        generator_supplier : callable
+            Called without arguments, once for each split; gives a new WatermarkGenerator each time. A subclass
+            of WatermarkGenerator whose constructor needs no arguments is one.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot be called.
+
+        Notes
+        -----
+        Flink's ``WatermarkStrategy.forGenerator``, which PyFlink leaves out.
+
+        Examples
+        --------
+        >>> from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
+        >>> strategy = WatermarkStrategy.for_generator(AscendingTimestampsWatermarks)
+        """
+        if not callable(generator_supplier):
+            raise ConfigurationError(
+                "for_generator takes a class or function that makes a WatermarkGenerator, since each split needs "
+                f"one of its own, not {generator_supplier!r}"
+            )
+        return WatermarkStrategy(None, generator_supplier=generator_supplier)
+
     def with_idleness(self, idle_timeout: Duration | Time) -> "WatermarkStrategy":
         """Return this strategy with idleness detection.
 
@@ -100,52 +184,168 @@ class WatermarkStrategy:
         -----
         Flink's ``WatermarkStrategyWithIdleness`` and ``WatermarksWithIdleness``.
         """
-        timeout_ms = interval_ms(idle_timeout, "idle_timeout")
-        if timeout_ms <= 0:
-            raise ConfigurationError(f"idle_timeout must be at least 1 ms, it is {timeout_ms} ms")
-        return replace(self, idleness_ms=timeout_ms)
+        return replace(self, idleness_ms=timeout_ms(idle_timeout, "idle_timeout"))
 
-    def with_timestamp_assigner(self, timestamp_assigner: str | Expression) -> "WatermarkStrategy":
-        """Return this strategy with event time taken from a column or an expression over columns.
+    def with_timestamp_assigner(
+        self, timestamp_assigner: str | Expression | TimestampAssigner
+    ) -> "WatermarkStrategy":
+        """Return this strategy with event time taken from a column, an expression or an assigner.
 
         Parameters
         ----------
-        timestamp_assigner : str or pyarrow.compute.Expression
+        timestamp_assigner : str, pyarrow.compute.Expression or TimestampAssigner
             Name of a column, or an expression; of an Arrow timestamp or date type, or integer milliseconds
-            since the epoch.
+            since the epoch. Or an assigner, which is called for each element. The last call counts.
 
         Raises
         ------
         ConfigurationError
-            If it is neither.
+            If it is none of these.
 
         Notes
         -----
-        The columnar counterpart of ``WatermarkStrategy.with_timestamp_assigner``.
+        PyFlink's ``WatermarkStrategy.with_timestamp_assigner``, and its columnar counterpart.
         """
+        if isinstance(timestamp_assigner, TimestampAssigner):
+            return replace(self, timestamp_column=None, timestamp_assigner=timestamp_assigner)
         named = isinstance(timestamp_assigner, str) and timestamp_assigner != ""
         if not named and not is_expression(timestamp_assigner):
             raise ConfigurationError(
                 "with_timestamp_assigner takes the name of a column or a pyarrow expression, such as 'ts' or "
-                f"pyarrow.compute.field('ts'), not {timestamp_assigner!r}: an assigner written in Python, "
-                "called for each row, is not supported"
+                "pyarrow.compute.field('ts'), or an instance of a subclass of TimestampAssigner, "
+                f"not {timestamp_assigner!r}"
             )
-        return replace(self, timestamp_column=timestamp_assigner)
+        return replace(self, timestamp_column=timestamp_assigner, timestamp_assigner=None)
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Duration | Time,
+        update_interval: Duration | Time | None = None,
+    ) -> "WatermarkStrategy":
+        """Return this strategy with reading paused where it is too far ahead of others.
+
+        Parameters
+        ----------
+        watermark_group : str
+            Sources with the same group wait for each other.
+        max_allowed_watermark_drift : Duration or Time
+            How far a watermark may be ahead of the group's smallest before reading pauses; not negative.
+        update_interval : Duration or Time or None
+            How often the group's smallest watermark is computed; at least 1 ms. None: 1 s.
+
+        Raises
+        ------
+        ConfigurationError
+            If the group has no name, the drift is negative or the interval is not above zero.
+
+        Notes
+        -----
+        Flink's ``WatermarksWithWatermarkAlignment``.
+        """
+        if not isinstance(watermark_group, str) or not watermark_group:
+            raise ConfigurationError(f"watermark_group must be a name, not {watermark_group!r}")
+        interval = Duration.of_seconds(1) if update_interval is None else update_interval
+        parameters = WatermarkAlignmentParams(
+            watermark_group,
+            bound_ms(max_allowed_watermark_drift, "max_allowed_watermark_drift"),
+            timeout_ms(interval, "update_interval"),
+        )
+        return replace(self, alignment_parameters=parameters)
+
+    def create_timestamp_assigner(self, split: str | None = None) -> TimestampAssigner:
+        """Return what gives elements their event time in the runtime.
+
+        Parameters
+        ----------
+        split : str or None
+            Named in error messages.
+
+        Raises
+        ------
+        ConfigurationError
+            If event time comes from a column, which only the columnar path reads.
+        """
+        if self.timestamp_column is not None:
+            raise ConfigurationError(
+                f"event time comes from {self.timestamp_column}, but elements that are handled one by one in "
+                "Python have no columns: pass with_timestamp_assigner a TimestampAssigner"
+            )
+        if self.timestamp_assigner is None:
+            return RecordTimestampAssigner()
+        return CheckedTimestampAssigner(self.timestamp_assigner, split)
+
+    def create_watermark_generator(
+        self, clock: RelativeClock, split: str | None = None
+    ) -> WatermarkGenerator[Any]:
+        """Return a new generator for one split.
+
+        Parameters
+        ----------
+        clock : callable
+            Gives the time in ms that idleness is measured by; where it starts does not matter.
+        split : str or None
+            Named in error messages.
+
+        Raises
+        ------
+        ConfigurationError
+            If the supplier gives something else.
+        UserCodeError
+            If the supplier raises.
+        """
+        generator: WatermarkGenerator[Any]
+        if self.generator_supplier is not None:
+            generator = self._supplied_generator(self.generator_supplier, split)
+        elif self.out_of_orderness_ms is not None:
+            generator = BoundedOutOfOrdernessWatermarks(Time(self.out_of_orderness_ms))
+        else:
+            generator = NoWatermarksGenerator()
+        if self.idleness_ms is None:
+            return generator
+        return WatermarksWithIdleness(generator, Time(self.idleness_ms), clock)
+
+    def _supplied_generator(
+        self, supplier: WatermarkGeneratorSupplier, split: str | None
+    ) -> WatermarkGenerator[Any]:
+        where = "" if split is None else f" for split {split!r}"
+        try:
+            generator = supplier()
+        except FlinkcoreError:
+            raise
+        except Exception as failure:
+            raise UserCodeError(
+                f"{_name(supplier)} made no watermark generator{where}: {type(failure).__name__}: {failure}"
+            ) from failure
+        if not isinstance(generator, WatermarkGenerator):
+            raise ConfigurationError(
+                f"{_name(supplier)} made {generator!r}{where}: for_generator takes what makes a WatermarkGenerator"
+            )
+        return CheckedWatermarkGenerator(generator, split)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WatermarkStrategy):
             return NotImplemented
-        return (
-            self.out_of_orderness_ms == other.out_of_orderness_ms
-            and self.idleness_ms == other.idleness_ms
-            and same_expression(self.timestamp_column, other.timestamp_column)
+        return self._compared() == other._compared() and same_expression(
+            self.timestamp_column, other.timestamp_column
         )
 
     def __hash__(self) -> int:
         return hash((self.out_of_orderness_ms, self.idleness_ms, str(self.timestamp_column)))
 
+    def _compared(self) -> tuple[object, ...]:
+        return (
+            self.out_of_orderness_ms,
+            self.idleness_ms,
+            self.timestamp_assigner,
+            self.generator_supplier,
+            self.alignment_parameters,
+        )
+
     def __str__(self) -> str:
-        if self.out_of_orderness_ms is None:
+        if self.generator_supplier is not None:
+            parts = [f"watermarks by {_name(self.generator_supplier)}"]
+        elif self.out_of_orderness_ms is None:
             parts = ["no watermarks"]
         elif self.out_of_orderness_ms == 0:
             parts = ["monotonous timestamps"]
@@ -155,4 +355,30 @@ class WatermarkStrategy:
             parts.append(f"idle after {self.idleness_ms} ms")
         if self.timestamp_column is not None:
             parts.append(f"event time from {self.timestamp_column}")
+        if self.timestamp_assigner is not None:
+            parts.append(f"event time from {type(self.timestamp_assigner).__name__}")
+        if self.alignment_parameters is not None:
+            parts.append(str(self.alignment_parameters))
         return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class _PercentileSupplier:
+    max_out_of_orderness: Duration | Time
+    percentile: float
+    window_size: int
+
+    def __call__(self) -> PercentileOutOfOrdernessWatermarks:
+        return PercentileOutOfOrdernessWatermarks(
+            self.max_out_of_orderness, self.percentile, self.window_size
+        )
+
+    def __str__(self) -> str:
+        bound = bound_ms(self.max_out_of_orderness, "max_out_of_orderness")
+        return (
+            f"percentile {self.percentile} of {self.window_size} events, out of order by at most {bound} ms"
+        )
+
+
+def _name(supplier: WatermarkGeneratorSupplier) -> str:
+    return getattr(supplier, "__qualname__", None) or str(supplier)

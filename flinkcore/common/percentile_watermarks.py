@@ -1,0 +1,103 @@
+"""A watermark generator that single events far ahead of their time cannot mislead."""
+
+from bisect import bisect_left, insort
+from collections import deque
+from fractions import Fraction
+from typing import Any
+
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.time import Duration, Time, bound_ms
+from flinkcore.common.watermark import Watermark
+from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.errors import ConfigurationError
+
+
+class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
+    """The watermark is a percentile of the latest timestamps, less a bound, less 1 ms.
+
+    A plain maximum is poisoned by one event that carries a time too late by hours: for hours, all others are
+    late. Here the events above the percentile do not count: of n latest timestamps, sorted, it is the
+    ceil(percentile * n)-th that counts, so that as many events as lie above it, ``n - ceil(percentile * n)``, may
+    be arbitrarily early at once without moving the watermark past an event that is not.
+
+    The price: the watermark trails the maximum by what those events span, hence by up to ``(1 - percentile) *
+    window_size`` events of a split that makes steady progress, and more where time jumps: after a jump, the
+    watermark follows only once that many events have come from behind the jump. Late events are fewer for it,
+    results come later. Equal timestamps count each. The raw watermark may go back, when old and high timestamps
+    leave the window or low ones fill it; no receiver lets it.
+
+    Until an event lies above the percentile, there is nothing to go by and the watermark stays -2**63: so the
+    first event of a split cannot mislead either, but a split of very few events has no watermark before its end.
+    With a percentile of 1 no event is left out: the maximum of the window.
+
+    Complexity: O(log n) comparisons per event and a move of at most `window_size` pointers; O(1) per emission.
+
+    Parameters
+    ----------
+    max_out_of_orderness : Duration or Time
+        Not negative; counted in whole milliseconds.
+    percentile : float
+        Above 0, at most 1; 0.99 ignores one event of a hundred. Taken as the decimal fraction it is written as.
+    window_size : int
+        How many of the latest events are looked at; at least 1 / (1 - percentile), so that one can be left out.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    Flink has nothing like it.
+
+    Examples
+    --------
+    >>> from flinkcore.common import Duration
+    >>> generator = PercentileOutOfOrdernessWatermarks(Duration.of_seconds(4), percentile=0.9, window_size=100)
+    """
+
+    def __init__(self, max_out_of_orderness: Duration | Time, percentile: float, window_size: int) -> None:
+        self._out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
+        self._percentile = checked_percentile(percentile, window_size)
+        self._window_size = window_size
+        self._latest: deque[int] = deque()
+        self._sorted: list[int] = []
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Take in a timestamp, and forget the oldest of a full window."""
+        if len(self._latest) == self._window_size:
+            del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
+        self._latest.append(event_timestamp)
+        insort(self._sorted, event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit the watermark."""
+        output.emit_watermark(Watermark(self._watermark()))
+
+    def _watermark(self) -> int:
+        events = len(self._sorted)
+        rank = -(-self._percentile.numerator * events // self._percentile.denominator)
+        if events == 0 or (rank == events and self._percentile < 1):
+            return MIN_TIMESTAMP
+        return max(self._sorted[rank - 1] - self._out_of_orderness_ms - 1, MIN_TIMESTAMP)
+
+
+def checked_percentile(percentile: float, window_size: int) -> Fraction:
+    """Return the percentile exactly as it is written, if it and the window size fit together.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is out of its range, or the window is too small for an event to be left out.
+    """
+    if isinstance(window_size, bool) or not isinstance(window_size, int) or window_size < 1:
+        raise ConfigurationError(f"window_size must be an integer from 1, not {window_size!r}")
+    if isinstance(percentile, bool) or not isinstance(percentile, int | float) or not 0 < percentile <= 1:
+        raise ConfigurationError(f"percentile must be a number above 0 and at most 1, not {percentile!r}")
+    exact = Fraction(repr(percentile))
+    if exact < 1 and (1 - exact) * window_size < 1:
+        raise ConfigurationError(
+            f"a percentile of {percentile} leaves no event out of a window of {window_size}: "
+            f"window_size must be at least {-(-1 // (1 - exact))}"
+        )
+    return exact
