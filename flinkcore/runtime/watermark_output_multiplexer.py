@@ -6,7 +6,7 @@ from typing import Protocol
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkOutput
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import LifecycleError
 
 
 class WatermarkUpdateListener(Protocol):
@@ -62,11 +62,11 @@ class WatermarkOutputMultiplexer:
 
         Raises
         ------
-        ConfigurationError
+        LifecycleError
             If an output of this id is registered.
         """
         if output_id in self._partials:
-            raise ConfigurationError(
+            raise LifecycleError(
                 f"there is an output of the id {output_id!r} already: unregister it first, or take another id"
             )
         partial = _PartialWatermark(self._combined, listener)
@@ -86,7 +86,7 @@ class WatermarkOutputMultiplexer:
 
         Raises
         ------
-        ConfigurationError
+        LifecycleError
             If no output of this id is registered.
         """
         return _ImmediateOutput(self, self._partial(output_id))
@@ -96,7 +96,7 @@ class WatermarkOutputMultiplexer:
 
         Raises
         ------
-        ConfigurationError
+        LifecycleError
             If no output of this id is registered.
         """
         return _DeferredOutput(self._partial(output_id))
@@ -108,7 +108,7 @@ class WatermarkOutputMultiplexer:
     def _partial(self, output_id: str) -> "_PartialWatermark":
         partial = self._partials.get(output_id)
         if partial is None:
-            raise ConfigurationError(f"no output of the id {output_id!r} is registered")
+            raise LifecycleError(f"no output of the id {output_id!r} is registered")
         return partial
 
     def _update_combined_watermark(self) -> None:

@@ -16,13 +16,5 @@ def test_keyed_process_is_not_run_yet(keyed_process_scenario: dict[str, Any]) ->
     skip(keyed_process_scenario)
 
 
-def test_multiplexer_is_not_run_yet(multiplexer_scenario: dict[str, Any]) -> None:
-    skip(multiplexer_scenario)
-
-
 def test_timer_service_is_not_run_yet(timer_service_scenario: dict[str, Any]) -> None:
     skip(timer_service_scenario)
-
-
-def test_timestamps_operator_is_not_run_yet(timestamps_operator_scenario: dict[str, Any]) -> None:
-    skip(timestamps_operator_scenario)

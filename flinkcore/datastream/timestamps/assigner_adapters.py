@@ -1,0 +1,94 @@
+"""Assigners of before as watermark generators, and as the watermark strategies of one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.timestamps.assigners import (
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+)
+
+
+class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
+    """Asks a periodic assigner for its watermark at each periodic call.
+
+    Parameters
+    ----------
+    assigner : AssignerWithPeriodicWatermarks
+        The one that is asked for timestamps, too: that is how it learns of the elements.
+
+    Notes
+    -----
+    Flink 1.20's ``AssignerWithPeriodicWatermarksAdapter``.
+    """
+
+    def __init__(self, assigner: AssignerWithPeriodicWatermarks) -> None:
+        self._assigner = assigner
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Do nothing."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit the assigner's watermark, if it has one."""
+        watermark = self._assigner.get_current_watermark()
+        if watermark is not None:
+            output.emit_watermark(watermark)
+
+
+class AssignerWithPunctuatedWatermarksAdapter(WatermarkGenerator[Any]):
+    """Asks a punctuated assigner for a watermark at each event.
+
+    Parameters
+    ----------
+    assigner : AssignerWithPunctuatedWatermarks
+
+    Notes
+    -----
+    Flink 1.20's ``AssignerWithPunctuatedWatermarksAdapter``.
+    """
+
+    def __init__(self, assigner: AssignerWithPunctuatedWatermarks) -> None:
+        self._assigner = assigner
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Emit the watermark that the event carries, if any."""
+        watermark = self._assigner.check_and_get_next_watermark(event, event_timestamp)
+        if watermark is not None:
+            output.emit_watermark(watermark)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Do nothing."""
+
+
+def strategy_of_assigner(
+    assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks,
+) -> WatermarkStrategy:
+    """Return the strategy that an assigner of before amounts to.
+
+    Its timestamps and its watermarks come from one object, which keeps state: use a copy (``copy.deepcopy``) of
+    the strategy for each split. The timestamps-and-watermarks operator does so.
+
+    Parameters
+    ----------
+    assigner : AssignerWithPeriodicWatermarks or AssignerWithPunctuatedWatermarks
+
+    Notes
+    -----
+    The ``Strategy`` classes within Flink 1.20's adapters.
+    """
+    return WatermarkStrategy.for_generator(_AdapterSupplier(assigner)).with_timestamp_assigner(assigner)
+
+
+@dataclass(frozen=True)
+class _AdapterSupplier:
+    assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks
+
+    def __call__(self) -> WatermarkGenerator[Any]:
+        if isinstance(self.assigner, AssignerWithPeriodicWatermarks):
+            return AssignerWithPeriodicWatermarksAdapter(self.assigner)
+        return AssignerWithPunctuatedWatermarksAdapter(self.assigner)
+
+    def __str__(self) -> str:
+        return type(self.assigner).__name__
