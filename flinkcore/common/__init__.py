@@ -3,19 +3,31 @@
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
 from flinkcore.common.time import Duration, Time
-from flinkcore.common.timestamp_assigner import TimestampAssigner
+from flinkcore.common.timestamp_assigner import RecordTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.common.watermark_generators import (
+    AscendingTimestampsWatermarks,
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarksGenerator,
+)
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.common.watermarks_with_idleness import WatermarksWithIdleness
 
 __all__ = [
     "MAX_TIMESTAMP",
     "MIN_TIMESTAMP",
+    "AscendingTimestampsWatermarks",
+    "BoundedOutOfOrdernessWatermarks",
     "Duration",
     "ExecutionConfig",
+    "NoWatermarksGenerator",
     "OutputTag",
+    "PercentileOutOfOrdernessWatermarks",
+    "RecordTimestampAssigner",
     "Time",
     "TimestampAssigner",
     "Watermark",
@@ -23,4 +35,5 @@ __all__ = [
     "WatermarkGenerator",
     "WatermarkOutput",
     "WatermarkStrategy",
+    "WatermarksWithIdleness",
 ]

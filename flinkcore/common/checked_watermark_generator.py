@@ -1,11 +1,49 @@
 """A user's watermark generator, called such that an error says where it happened."""
 
+from collections.abc import Callable
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError
+
+WatermarkGeneratorSupplier = Callable[[], WatermarkGenerator[Any]]
+"""Makes a new generator at each call."""
+
+
+def supplied_generator(
+    supplier: WatermarkGeneratorSupplier, split: str | None = None
+) -> "CheckedWatermarkGenerator":
+    """Return a new generator of a user's supplier, checked.
+
+    Raises
+    ------
+    ConfigurationError
+        If the supplier gives something else.
+    UserCodeError
+        If it raises; flinkcore's own errors stay what they are.
+    """
+    where = "" if split is None else f" for split {split!r}"
+    try:
+        generator = supplier()
+    except FlinkcoreError:
+        raise
+    except Exception as failure:
+        raise UserCodeError(
+            f"{supplier_name(supplier)} made no watermark generator{where}: {type(failure).__name__}: {failure}"
+        ) from failure
+    if not isinstance(generator, WatermarkGenerator):
+        raise ConfigurationError(
+            f"{supplier_name(supplier)} made {generator!r}{where}: for_generator takes what makes a "
+            "WatermarkGenerator"
+        )
+    return CheckedWatermarkGenerator(generator, split)
+
+
+def supplier_name(supplier: WatermarkGeneratorSupplier) -> str:
+    """Return how messages call a supplier: the name of a class or function, else its text."""
+    return getattr(supplier, "__qualname__", None) or str(supplier)
 
 
 class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
@@ -81,8 +119,7 @@ class _CheckedOutput:
 
     def emit_watermark(self, watermark: Watermark) -> None:
         try:
-            self._check(watermark)
-            self.output.emit_watermark(watermark)
+            self.output.emit_watermark(self._checked(watermark))
         except Exception as failure:
             self.failure = failure
             raise
@@ -101,13 +138,12 @@ class _CheckedOutput:
             self.failure = failure
             raise
 
-    def _check(self, watermark: Watermark) -> None:
-        if (
-            not isinstance(watermark, Watermark)
-            or type(watermark.timestamp) is not int
-            or not MIN_TIMESTAMP <= watermark.timestamp <= MAX_TIMESTAMP
-        ):
-            raise UserCodeError(
-                f"{self._name} emitted {watermark!r}: a watermark is a Watermark of an int of 64 bits, in "
-                "milliseconds since the epoch"
-            )
+    def _checked(self, watermark: object) -> Watermark:
+        if isinstance(watermark, Watermark):
+            timestamp = as_timestamp(watermark.timestamp)
+            if timestamp is not None:
+                return watermark if type(watermark.timestamp) is int else Watermark(timestamp)
+        raise UserCodeError(
+            f"{self._name} emitted {watermark!r}: a watermark is a Watermark of an int of 64 bits, in "
+            "milliseconds since the epoch"
+        )

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import deque
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -101,3 +102,38 @@ def checked_percentile(percentile: float, window_size: int) -> Fraction:
             f"window_size must be at least {-(-1 // (1 - exact))}"
         )
     return exact
+
+
+@dataclass(frozen=True)
+class PercentileWatermarksSupplier:
+    """Makes a generator for each split, all with the same parameters; can be compared and pickled.
+
+    Parameters
+    ----------
+    max_out_of_orderness : Duration or Time
+    percentile : float
+    window_size : int
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of its range.
+    """
+
+    max_out_of_orderness: Duration | Time
+    percentile: float
+    window_size: int
+
+    def __post_init__(self) -> None:
+        self()
+
+    def __call__(self) -> PercentileOutOfOrdernessWatermarks:
+        return PercentileOutOfOrdernessWatermarks(
+            self.max_out_of_orderness, self.percentile, self.window_size
+        )
+
+    def __str__(self) -> str:
+        bound = bound_ms(self.max_out_of_orderness, "max_out_of_orderness")
+        return (
+            f"percentile {self.percentile} of {self.window_size} events, out of order by at most {bound} ms"
+        )

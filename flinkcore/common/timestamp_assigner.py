@@ -84,15 +84,18 @@ class CheckedTimestampAssigner(TimestampAssigner):
             ) from failure
         if type(timestamp) is int and MIN_TIMESTAMP <= timestamp <= MAX_TIMESTAMP:
             return timestamp
-        return self._converted(timestamp, value)
+        converted = as_timestamp(timestamp)
+        if converted is None:
+            raise DataError(
+                f"{type(self._assigner).__name__}.extract_timestamp{self._where} gave {timestamp!r} for the "
+                f"element {value!r}: an event time is an int of 64 bits, in milliseconds since the epoch"
+            )
+        return converted
 
-    def _converted(self, timestamp: object, value: object) -> int:
-        # Integers of numpy have __index__ as well; floats and None have not.
-        if hasattr(timestamp, "__index__") and not isinstance(timestamp, bool):
-            milliseconds = timestamp.__index__()
-            if MIN_TIMESTAMP <= milliseconds <= MAX_TIMESTAMP:
-                return int(milliseconds)
-        raise DataError(
-            f"{type(self._assigner).__name__}.extract_timestamp{self._where} gave {timestamp!r} for the element "
-            f"{value!r}: an event time is an int of 64 bits, in milliseconds since the epoch"
-        )
+
+def as_timestamp(value: object) -> int | None:
+    """Return an integer of any type as an int; None for one beyond 64 bits, and for what is no integer."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    timestamp = int(value.__index__())
+    return timestamp if MIN_TIMESTAMP <= timestamp <= MAX_TIMESTAMP else None

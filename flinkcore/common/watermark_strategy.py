@@ -1,12 +1,15 @@
 """How timestamps and watermarks are made from the events of a split."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flinkcore.common.checked_watermark_generator import CheckedWatermarkGenerator
+from flinkcore.common.checked_watermark_generator import (
+    WatermarkGeneratorSupplier,
+    supplied_generator,
+    supplier_name,
+)
 from flinkcore.common.expressions import Expression, is_expression, same_expression
-from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
+from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.timestamp_assigner import (
     CheckedTimestampAssigner,
@@ -17,10 +20,7 @@ from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks, NoWatermarksGenerator
 from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
-from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError
-
-WatermarkGeneratorSupplier = Callable[[], WatermarkGenerator[Any]]
-"""Makes a new generator at each call."""
+from flinkcore.errors import ConfigurationError
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +132,7 @@ class WatermarkStrategy:
         -----
         Not in Flink: :class:`PercentileOutOfOrdernessWatermarks` tells what it gains and what it costs.
         """
-        supplier = _PercentileSupplier(max_out_of_orderness, percentile, window_size)
-        supplier()
+        supplier = PercentileWatermarksSupplier(max_out_of_orderness, percentile, window_size)
         return WatermarkStrategy(None, generator_supplier=supplier)
 
     @staticmethod
@@ -296,7 +295,7 @@ class WatermarkStrategy:
         """
         generator: WatermarkGenerator[Any]
         if self.generator_supplier is not None:
-            generator = self._supplied_generator(self.generator_supplier, split)
+            generator = supplied_generator(self.generator_supplier, split)
         elif self.out_of_orderness_ms is not None:
             generator = BoundedOutOfOrdernessWatermarks(Time(self.out_of_orderness_ms))
         else:
@@ -304,24 +303,6 @@ class WatermarkStrategy:
         if self.idleness_ms is None:
             return generator
         return WatermarksWithIdleness(generator, Time(self.idleness_ms), clock)
-
-    def _supplied_generator(
-        self, supplier: WatermarkGeneratorSupplier, split: str | None
-    ) -> WatermarkGenerator[Any]:
-        where = "" if split is None else f" for split {split!r}"
-        try:
-            generator = supplier()
-        except FlinkcoreError:
-            raise
-        except Exception as failure:
-            raise UserCodeError(
-                f"{_name(supplier)} made no watermark generator{where}: {type(failure).__name__}: {failure}"
-            ) from failure
-        if not isinstance(generator, WatermarkGenerator):
-            raise ConfigurationError(
-                f"{_name(supplier)} made {generator!r}{where}: for_generator takes what makes a WatermarkGenerator"
-            )
-        return CheckedWatermarkGenerator(generator, split)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WatermarkStrategy):
@@ -344,7 +325,7 @@ class WatermarkStrategy:
 
     def __str__(self) -> str:
         if self.generator_supplier is not None:
-            parts = [f"watermarks by {_name(self.generator_supplier)}"]
+            parts = [f"watermarks by {supplier_name(self.generator_supplier)}"]
         elif self.out_of_orderness_ms is None:
             parts = ["no watermarks"]
         elif self.out_of_orderness_ms == 0:
@@ -360,25 +341,3 @@ class WatermarkStrategy:
         if self.alignment_parameters is not None:
             parts.append(str(self.alignment_parameters))
         return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class _PercentileSupplier:
-    max_out_of_orderness: Duration | Time
-    percentile: float
-    window_size: int
-
-    def __call__(self) -> PercentileOutOfOrdernessWatermarks:
-        return PercentileOutOfOrdernessWatermarks(
-            self.max_out_of_orderness, self.percentile, self.window_size
-        )
-
-    def __str__(self) -> str:
-        bound = bound_ms(self.max_out_of_orderness, "max_out_of_orderness")
-        return (
-            f"percentile {self.percentile} of {self.window_size} events, out of order by at most {bound} ms"
-        )
-
-
-def _name(supplier: WatermarkGeneratorSupplier) -> str:
-    return getattr(supplier, "__qualname__", None) or str(supplier)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time, interval_or_ms
-from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.pipeline_executor import OutputStream, ProgressListener, ReplayResult
+from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.datastream.transformations import (
     FilterTransformation,
     PartitionTransformation,
@@ -126,30 +126,26 @@ class DataStream:
             self._environment, WithColumnsTransformation(self._transformation, tuple(expressions.items()))
         )
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> "DataStream":
+    def assign_timestamps_and_watermarks(self, watermark_strategy: StrategyOrAssigner) -> "DataStream":
         """Return this stream with event time and, for each split of the log, watermarks.
 
         Parameters
         ----------
         watermark_strategy : WatermarkStrategy
+            Or an assigner from before there were strategies.
 
         Raises
         ------
         ConfigurationError
-            If it is not a strategy.
+            If it is neither.
 
         Notes
         -----
         Flink's ``TimestampsAndWatermarksOperator`` on each split, merged by a ``StatusWatermarkValve``.
         """
-        if not isinstance(watermark_strategy, WatermarkStrategy):
-            raise ConfigurationError(
-                "assign_timestamps_and_watermarks takes a strategy such as WatermarkStrategy."
-                f"for_bounded_out_of_orderness(Duration.of_seconds(4)), not {watermark_strategy!r}"
-            )
+        strategy = as_watermark_strategy(watermark_strategy)
         return DataStream(
-            self._environment,
-            TimestampsAndWatermarksTransformation(self._transformation, watermark_strategy),
+            self._environment, TimestampsAndWatermarksTransformation(self._transformation, strategy)
         )
 
     def key_by(self, *columns: str) -> "KeyedStream":

@@ -3,34 +3,15 @@
 from typing import Any
 
 from models.canonical import canonical
+from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import Watermark
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 
-class Recorder:
-    """The underlying output, and what hears of the splits."""
-
-    def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
-        self.at = -1
-
-    def add(self, kind: str, **fields: Any) -> None:
-        self.entries.append({"at": self.at, "type": kind, **fields})
-
-    def emit_watermark(self, watermark: Watermark) -> None:
-        self.add("watermark", ts=watermark.timestamp)
-
-    def mark_idle(self) -> None:
-        self.add("status", status="idle")
-
-    def mark_active(self) -> None:
-        self.add("status", status="active")
-
-
 class Listener:
-    def __init__(self, recorder: Recorder, output_id: str) -> None:
+    def __init__(self, recorder: WatermarkOutputRecorder, output_id: str) -> None:
         self.recorder = recorder
         self.output_id = output_id
 
@@ -41,7 +22,9 @@ class Listener:
         self.recorder.add("split_idle", id=self.output_id, idle=idle)
 
 
-def apply(multiplexer: WatermarkOutputMultiplexer, recorder: Recorder, event: list[Any]) -> None:
+def apply(
+    multiplexer: WatermarkOutputMultiplexer, recorder: WatermarkOutputRecorder, event: list[Any]
+) -> None:
     match event:
         case ["periodic"]:
             multiplexer.on_periodic_emit()
@@ -62,7 +45,7 @@ def apply(multiplexer: WatermarkOutputMultiplexer, recorder: Recorder, event: li
 
 
 def trace(events: list[list[Any]]) -> dict[str, Any]:
-    recorder = Recorder()
+    recorder = WatermarkOutputRecorder()
     multiplexer = WatermarkOutputMultiplexer(recorder)
     for recorder.at, event in enumerate(events):
         try:

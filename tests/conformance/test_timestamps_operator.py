@@ -4,43 +4,18 @@ from typing import Any
 
 from models.canonical import canonical
 from models.golden_generators import golden_strategy
+from models.recorders import OutputRecorder
 
-from flinkcore.common import OutputTag, Watermark
+from flinkcore.common import Watermark
 from flinkcore.errors import FlinkcoreError
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import TimestampsAndWatermarksOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ScheduledTimer
 from flinkcore.runtime.processing_time.processing_time_service import ProcessingTimeCallback
 
 
-class Recorder:
-    """The operator's output."""
-
-    def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
-        self.at = -1
-
-    def add(self, kind: str, **fields: Any) -> None:
-        self.entries.append({"at": self.at, "type": kind, **fields})
-
-    def collect(self, record: StreamRecord[Any]) -> None:
-        self.add("record", ts=record.timestamp, value=record.value)
-
-    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        raise AssertionError("no side output")
-
-    def emit_watermark(self, watermark: Watermark) -> None:
-        self.add("watermark", ts=watermark.timestamp)
-
-    def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        self.add("status", status=status.value)
-
-    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        raise AssertionError("no latency markers")
-
-
 class TracedProcessingTimeService(DrivenProcessingTimeService):
-    def __init__(self, start_ms: int, recorder: Recorder) -> None:
+    def __init__(self, start_ms: int, recorder: OutputRecorder) -> None:
         super().__init__(start_ms)
         self.recorder = recorder
 
@@ -54,7 +29,7 @@ class TracedProcessingTimeService(DrivenProcessingTimeService):
         return super().register_timer(timestamp_ms, traced)
 
 
-def run(item: dict[str, Any], recorder: Recorder) -> None:
+def run(item: dict[str, Any], recorder: OutputRecorder) -> None:
     clock = TracedProcessingTimeService(item["now"], recorder)
     operator = TimestampsAndWatermarksOperator(
         golden_strategy(item["generator"], item["assigner"]),
@@ -81,7 +56,7 @@ def run(item: dict[str, Any], recorder: Recorder) -> None:
 
 def test_every_event_puts_out_what_flinks_operator_does(timestamps_operator_scenario: dict[str, Any]) -> None:
     item = timestamps_operator_scenario["input"]
-    recorder = Recorder()
+    recorder = OutputRecorder()
     try:
         run(item, recorder)
     except FlinkcoreError:

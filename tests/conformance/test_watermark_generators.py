@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from models.canonical import canonical
 from models.golden_generators import periodic_assigner, python_generator
+from models.recorders import WatermarkOutputRecorder
 from models.watermarks import generator_of
 
 from flinkcore._native.watermarks import WatermarkGenerator
-from flinkcore.common import MIN_TIMESTAMP, Watermark
+from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.timestamps import AssignerWithPeriodicWatermarksAdapter
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 
@@ -74,39 +75,19 @@ def test_the_model_of_the_property_tests_is_flinks_generator(
     )
 
 
-class Recorder:
-    """A generator's output, and the scenario's clock."""
-
-    def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
-        self.at = -1
-        self.clock_ms = 0
-
-    def add(self, kind: str, **fields: Any) -> None:
-        self.entries.append({"at": self.at, "type": kind, **fields})
-
-    def emit_watermark(self, watermark: Watermark) -> None:
-        self.add("watermark", ts=watermark.timestamp)
-
-    def mark_idle(self) -> None:
-        self.add("status", status="idle")
-
-    def mark_active(self) -> None:
-        self.add("status", status="active")
-
-
-def drive_generator(item: dict[str, Any], recorder: Recorder) -> None:
-    generator = python_generator(item["generator"], lambda: recorder.clock_ms)
+def drive_generator(item: dict[str, Any], recorder: WatermarkOutputRecorder) -> None:
+    clock_ms = 0
+    generator = python_generator(item["generator"], lambda: clock_ms)
     for recorder.at, (verb, *arguments) in enumerate(item["events"]):
         if verb == "e":
             generator.on_event(arguments[0], arguments[0], recorder)
         elif verb == "p":
             generator.on_periodic_emit(recorder)
         else:
-            recorder.clock_ms += arguments[0]
+            clock_ms += arguments[0]
 
 
-def drive_assigner(item: dict[str, Any], recorder: Recorder) -> None:
+def drive_assigner(item: dict[str, Any], recorder: WatermarkOutputRecorder) -> None:
     assigner = periodic_assigner(item["generator"])
     generator = AssignerWithPeriodicWatermarksAdapter(assigner)
     for recorder.at, (verb, *arguments) in enumerate(item["events"]):
@@ -122,7 +103,7 @@ def test_every_call_of_a_generator_in_python_puts_out_what_flinks_does(
     watermark_generators_scenario: dict[str, Any],
 ) -> None:
     item = watermark_generators_scenario["input"]
-    recorder = Recorder()
+    recorder = WatermarkOutputRecorder()
     drive = drive_assigner if item["generator"]["type"].startswith("legacy") else drive_generator
     try:
         drive(item, recorder)

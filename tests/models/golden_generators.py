@@ -23,7 +23,7 @@ from flinkcore.datastream.timestamps import (
     BoundedOutOfOrdernessTimestampExtractor,
     FailingHandler,
     IgnoringHandler,
-    strategy_of_assigner,
+    as_watermark_strategy,
 )
 
 
@@ -92,9 +92,9 @@ def golden_strategy(parameters: dict[str, Any], assigner: bool) -> WatermarkStra
     """The strategy of a `timestamps_operator` scenario."""
     kind = parameters["type"]
     if kind == "legacy_punctuated":
-        return strategy_of_assigner(LegacyPunctuated())
+        return as_watermark_strategy(LegacyPunctuated())
     if kind.startswith("legacy"):
-        return strategy_of_assigner(periodic_assigner(parameters))
+        return as_watermark_strategy(periodic_assigner(parameters))
     if kind == "idleness":
         inner = golden_strategy(parameters["of"], assigner)
         return inner.with_idleness(Duration.of_millis(parameters["timeout"]))

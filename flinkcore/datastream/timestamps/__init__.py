@@ -10,7 +10,8 @@ from flinkcore.datastream.timestamps.ascending_timestamp_extractor import (
 from flinkcore.datastream.timestamps.assigner_adapters import (
     AssignerWithPeriodicWatermarksAdapter,
     AssignerWithPunctuatedWatermarksAdapter,
-    strategy_of_assigner,
+    StrategyOrAssigner,
+    as_watermark_strategy,
 )
 from flinkcore.datastream.timestamps.assigners import (
     AssignerWithPeriodicWatermarks,
@@ -33,5 +34,6 @@ __all__ = [
     "IngestionTimeExtractor",
     "LoggingHandler",
     "MonotonyViolationHandler",
-    "strategy_of_assigner",
+    "StrategyOrAssigner",
+    "as_watermark_strategy",
 ]

@@ -1,7 +1,7 @@
 """Assigners of before as watermark generators, and as the watermark strategies of one."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -9,6 +9,7 @@ from flinkcore.datastream.timestamps.assigners import (
     AssignerWithPeriodicWatermarks,
     AssignerWithPunctuatedWatermarks,
 )
+from flinkcore.errors import ConfigurationError
 
 
 class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
@@ -62,23 +63,39 @@ class AssignerWithPunctuatedWatermarksAdapter(WatermarkGenerator[Any]):
         """Do nothing."""
 
 
-def strategy_of_assigner(
-    assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks,
-) -> WatermarkStrategy:
-    """Return the strategy that an assigner of before amounts to.
+StrategyOrAssigner: TypeAlias = (
+    WatermarkStrategy | AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks
+)
+"""What ``assign_timestamps_and_watermarks`` takes."""
 
-    Its timestamps and its watermarks come from one object, which keeps state: use a copy (``copy.deepcopy``) of
-    the strategy for each split. The timestamps-and-watermarks operator does so.
+
+def as_watermark_strategy(given: StrategyOrAssigner) -> WatermarkStrategy:
+    """Return a strategy as it is, and for an assigner of before the strategy that it amounts to.
+
+    The timestamps and the watermarks of such a strategy come from one object, which keeps state: use a copy
+    (``copy.deepcopy``) of it for each split. The timestamps-and-watermarks operator does so.
 
     Parameters
     ----------
-    assigner : AssignerWithPeriodicWatermarks or AssignerWithPunctuatedWatermarks
+    given : WatermarkStrategy, AssignerWithPeriodicWatermarks or AssignerWithPunctuatedWatermarks
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none of these.
 
     Notes
     -----
     The ``Strategy`` classes within Flink 1.20's adapters.
     """
-    return WatermarkStrategy.for_generator(_AdapterSupplier(assigner)).with_timestamp_assigner(assigner)
+    if isinstance(given, WatermarkStrategy):
+        return given
+    if isinstance(given, AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks):
+        return WatermarkStrategy.for_generator(_AdapterSupplier(given)).with_timestamp_assigner(given)
+    raise ConfigurationError(
+        "assign_timestamps_and_watermarks takes a strategy such as WatermarkStrategy."
+        f"for_bounded_out_of_orderness(Duration.of_seconds(4)), not {given!r}"
+    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_generators import NoWatermarksGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
@@ -38,6 +39,11 @@ class TimestampsAndWatermarksOperator:
     split : str or None
         Whose records they are, for error messages.
 
+    Raises
+    ------
+    ConfigurationError
+        If the interval is negative.
+
     Notes
     -----
     Flink's ``org.apache.flink.streaming.runtime.operators.TimestampsAndWatermarksOperator``. It is the periodic
@@ -55,6 +61,10 @@ class TimestampsAndWatermarksOperator:
         emit_progressive_watermarks: bool = True,
         split: str | None = None,
     ) -> None:
+        if auto_watermark_interval_ms < 0:
+            raise ConfigurationError(
+                f"the auto-watermark interval cannot be negative, it is {auto_watermark_interval_ms} ms"
+            )
         self._watermark_strategy = watermark_strategy
         self._output = output
         self._processing_time_service = processing_time_service
@@ -74,9 +84,9 @@ class TimestampsAndWatermarksOperator:
         ConfigurationError
             If the strategy cannot handle elements one by one.
         UserCodeError
-            If its generator cannot be made.
+            If its generator cannot be made, or the strategy not be copied.
         """
-        strategy = copy.deepcopy(self._watermark_strategy)
+        strategy = self._copied_strategy()
         self._timestamp_assigner = strategy.create_timestamp_assigner(self._split)
         if self._emit_progressive_watermarks:
             self._watermark_generator = strategy.create_watermark_generator(
@@ -122,6 +132,15 @@ class TimestampsAndWatermarksOperator:
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
+
+    def _copied_strategy(self) -> WatermarkStrategy:
+        try:
+            return copy.deepcopy(self._watermark_strategy)
+        except Exception as failure:
+            raise UserCodeError(
+                f"the strategy cannot be copied, as it must be so that no two operators share the state of its "
+                f"assigner: {self._watermark_strategy}. Give what cannot be copied a __deepcopy__"
+            ) from failure
 
     def _schedule_tick(self) -> None:
         now = self._processing_time_service.current_processing_time()
