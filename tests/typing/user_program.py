@@ -4,7 +4,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import assert_type
 
-from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.common import (
+    AscendingTimestampsWatermarks,
+    Duration,
+    OutputTag,
+    Time,
+    TimestampAssigner,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 from flinkcore.datastream import (
     FILE,
     DataStream,
@@ -35,6 +45,29 @@ strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4)
 assert_type(strategy.idleness_ms, int | None)
 assert_type(strategy.out_of_orderness_ms, int | None)
 
+
+class Punctuated(WatermarkGenerator[str]):
+    def on_event(self, event: str, event_timestamp: int, output: WatermarkOutput) -> None:
+        if event == "end":
+            output.emit_watermark(Watermark(event_timestamp))
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None: ...
+
+
+class Length(TimestampAssigner):
+    def extract_timestamp(self, value: str, record_timestamp: int) -> int:
+        return len(value)
+
+
+assert_type(
+    WatermarkStrategy.for_generator(Punctuated)
+    .with_timestamp_assigner(Length())
+    .with_watermark_alignment("logs", Duration.of_seconds(20), Time.seconds(1)),
+    WatermarkStrategy,
+)
+WatermarkStrategy.for_generator(lambda: AscendingTimestampsWatermarks())
+WatermarkStrategy.for_percentile_out_of_orderness(Time.minutes(1), percentile=0.99, window_size=1000)
+
 keyed = (
     log.filter(pc.field("price") > 10)
     .with_columns(cents=pc.field("price") * 100)
@@ -63,6 +96,8 @@ results.write_parquet("out", {late: "late"})
 # Each of these is a mistake that mypy must see; warn_unused_ignores makes a missed one an error.
 TumblingEventTimeWindows.of(3600)  # type: ignore[arg-type]
 WatermarkStrategy.for_bounded_out_of_orderness(4)  # type: ignore[arg-type]
+WatermarkStrategy.for_generator(Punctuated())  # type: ignore[arg-type]
+WatermarkStrategy.no_watermarks().with_watermark_alignment("logs", 20)  # type: ignore[arg-type]
 env.from_event_log("log.csv")  # type: ignore[call-arg]
 env.from_event_log("log.csv", timestamp="ts", on_bad_row="skip")  # type: ignore[arg-type]
 windowed.aggregate(n=count)  # type: ignore[arg-type]

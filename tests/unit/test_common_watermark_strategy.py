@@ -4,8 +4,20 @@ import pickle
 
 import pyarrow.compute as pc
 import pytest
+from models.golden_generators import Punctuated, ValueAsTimestamp
 
-from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
+from flinkcore.common import (
+    BoundedOutOfOrdernessWatermarks,
+    Duration,
+    ExecutionConfig,
+    NoWatermarksGenerator,
+    OutputTag,
+    RecordTimestampAssigner,
+    Time,
+    WatermarkAlignmentParams,
+    WatermarkStrategy,
+    WatermarksWithIdleness,
+)
 from flinkcore.errors import ConfigurationError
 
 
@@ -45,9 +57,87 @@ def test_event_time_may_be_an_expression() -> None:
 
 
 @pytest.mark.parametrize("assigner", [lambda value, timestamp: 0, "", 5, None])
-def test_a_timestamp_assigner_in_python_is_refused_with_what_to_use(assigner) -> None:
+def test_what_is_no_timestamp_assigner_is_refused_with_what_to_use(assigner) -> None:
     with pytest.raises(ConfigurationError, match=r"name of a column or a pyarrow expression, such as 'ts'"):
         WatermarkStrategy.no_watermarks().with_timestamp_assigner(assigner)
+
+
+def test_an_assigner_replaces_a_column_and_the_reverse() -> None:
+    assigner = ValueAsTimestamp()
+    by_column = WatermarkStrategy.no_watermarks().with_timestamp_assigner("ts")
+    by_assigner = by_column.with_timestamp_assigner(assigner)
+    assert (by_assigner.timestamp_column, by_assigner.timestamp_assigner) == (None, assigner)
+    assert by_assigner.with_timestamp_assigner("ts") == by_column
+    assert by_assigner != by_column
+    with pytest.raises(ConfigurationError, match="instance of a subclass of TimestampAssigner"):
+        by_column.with_timestamp_assigner(ValueAsTimestamp)  # type: ignore[arg-type]
+
+
+def test_a_strategy_gives_the_runtime_its_assigner_and_generators() -> None:
+    none = WatermarkStrategy.no_watermarks()
+    bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4))
+    assert isinstance(none.create_timestamp_assigner(), RecordTimestampAssigner)
+    assert isinstance(none.create_watermark_generator(lambda: 0), NoWatermarksGenerator)
+    assert isinstance(bounded.create_watermark_generator(lambda: 0), BoundedOutOfOrdernessWatermarks)
+    idle = bounded.with_idleness(Time.seconds(1))
+    assert isinstance(idle.create_watermark_generator(lambda: 0), WatermarksWithIdleness)
+    assigned = idle.with_timestamp_assigner(ValueAsTimestamp())
+    assert assigned.create_timestamp_assigner().extract_timestamp(7, 5) == 7
+
+
+def test_a_strategy_for_a_generator_keeps_all_else_and_is_not_columnar() -> None:
+    strategy = (
+        WatermarkStrategy.for_generator(Punctuated)
+        .with_idleness(Time.seconds(1))
+        .with_timestamp_assigner(ValueAsTimestamp())
+    )
+    assert (strategy.out_of_orderness_ms, strategy.idleness_ms) == (None, 1000)
+    assert strategy.generator_supplier is Punctuated
+    assert WatermarkStrategy.for_generator(Punctuated) == WatermarkStrategy.for_generator(Punctuated)
+    assert WatermarkStrategy.for_generator(Punctuated) != WatermarkStrategy.no_watermarks()
+    assert WatermarkStrategy.for_generator(Punctuated) != WatermarkStrategy.for_generator(
+        NoWatermarksGenerator
+    )
+
+
+def test_a_strategy_can_be_aligned_by_default_once_a_second() -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    aligned = strategy.with_watermark_alignment("clicks", Duration.of_seconds(20))
+    assert aligned.alignment_parameters == WatermarkAlignmentParams("clicks", 20_000, 1000)
+    closely = aligned.with_watermark_alignment("clicks", Time(0), Duration.of_millis(50))
+    assert closely.alignment_parameters == WatermarkAlignmentParams("clicks", 0, 50)
+    assert strategy.alignment_parameters is None
+    assert len({strategy, aligned, closely}) == 3
+    assert aligned.with_idleness(Time(5)).alignment_parameters == aligned.alignment_parameters
+
+
+@pytest.mark.parametrize(
+    ("group", "drift", "interval", "message"),
+    [
+        ("", Time(5), None, "watermark_group must be a name, not ''"),
+        (None, Time(5), None, "watermark_group must be a name"),
+        ("g", Time(-1), None, "max_allowed_watermark_drift cannot be negative, it is -1 ms"),
+        ("g", 5, None, "max_allowed_watermark_drift takes a Time or a Duration"),
+        ("g", Time(5), Time(0), "update_interval must be at least 1 ms, it is 0 ms"),
+        ("g", Time(5), Duration.of_millis(-3), "update_interval must be at least 1 ms, it is -3 ms"),
+    ],
+)
+def test_an_alignment_out_of_range_is_refused(group, drift, interval, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        WatermarkStrategy.no_watermarks().with_watermark_alignment(group, drift, interval)
+
+
+def test_a_strategy_can_be_pickled_when_its_parts_can() -> None:
+    percentile = WatermarkStrategy.for_percentile_out_of_orderness(Time.seconds(4), 0.99, 1000)
+    aligned = percentile.with_watermark_alignment("g", Time(5)).with_idleness(Time(7))
+    for strategy in (percentile, aligned, WatermarkStrategy.for_generator(Punctuated)):
+        assert pickle.loads(pickle.dumps(strategy)) == strategy
+        assert hash(pickle.loads(pickle.dumps(strategy))) == hash(strategy)
+
+
+def test_a_percentile_out_of_range_is_refused_where_the_strategy_is_made() -> None:
+    with pytest.raises(ConfigurationError, match="percentile must be"):
+        WatermarkStrategy.for_percentile_out_of_orderness(Time.seconds(4), 99, 1000)
 
 
 def test_a_negative_bound_is_refused() -> None:
@@ -69,6 +159,14 @@ def test_a_strategy_reads_as_a_sentence() -> None:
         "monotonous timestamps, idle after 1000 ms, event time from ts"
     )
     assert str(WatermarkStrategy.no_watermarks()) == "no watermarks"
+    strategy = WatermarkStrategy.for_generator(Punctuated).with_timestamp_assigner(ValueAsTimestamp())
+    assert str(strategy.with_watermark_alignment("g", Time(5))) == (
+        "watermarks by Punctuated, event time from ValueAsTimestamp, aligned in group 'g' to 5 ms, "
+        "updated each 1000 ms"
+    )
+    assert str(WatermarkStrategy.for_percentile_out_of_orderness(Time.seconds(4), 0.99, 1000)) == (
+        "watermarks by percentile 0.99 of 1000 events, out of order by at most 4000 ms"
+    )
 
 
 def test_tags_are_the_same_by_their_id() -> None:

@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.golden_generators import LegacyPunctuated, Punctuated, ValueAsTimestamp
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
+from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay import event_log
@@ -236,6 +238,37 @@ def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> Non
     batch, _ = apply_ops(made.before, TABLE.select(["ts", "k", "price", "volume"]).to_batches()[0])
     batch, _ = apply_ops(made.after, batch.select(made.data_columns()))
     assert batch.schema == made.data_schema()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (
+            WatermarkStrategy.for_generator(Punctuated),
+            r"cannot run the watermark generator of this strategy: watermarks by Punctuated\. Use "
+            r"WatermarkStrategy\.for_bounded_out_of_orderness",
+        ),
+        (
+            WatermarkStrategy.for_percentile_out_of_orderness(Time.seconds(4), 0.99, 1000),
+            "cannot run the watermark generator of this strategy: watermarks by percentile 0.99",
+        ),
+        (as_watermark_strategy(LegacyPunctuated()), "cannot run the watermark generator .* LegacyPunctuated"),
+        (
+            BOUNDED.with_timestamp_assigner(ValueAsTimestamp()),
+            "cannot call the timestamp assigner .* ValueAsTimestamp. Use with_timestamp_assigner with the name",
+        ),
+        (
+            BOUNDED.with_watermark_alignment("g", Time.seconds(5)),
+            "cannot align the watermarks .* 'g' .* Leave with_watermark_alignment out",
+        ),
+    ],
+)
+def test_what_only_runs_element_by_element_is_refused_in_a_replay(
+    log: DataStream, strategy: WatermarkStrategy, message: str
+) -> None:
+    job = windowed(log.assign_timestamps_and_watermarks(strategy)).aggregate(n=count())
+    with pytest.raises(ConfigurationError, match=message):
+        plan(job)
 
 
 def test_the_reason_of_a_rejected_row_needs_its_name(env: StreamExecutionEnvironment) -> None:

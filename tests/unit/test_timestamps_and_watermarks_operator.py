@@ -230,7 +230,9 @@ def test_a_strategy_that_cannot_be_copied_is_refused_when_opened() -> None:
 
 @pytest.mark.parametrize("column", ["ts", pc.field("ts")])
 def test_event_time_from_a_column_is_refused_when_opened(column: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"event time comes from ts, but elements .* have no columns"):
+    with pytest.raises(
+        ConfigurationError, match=r"event time comes from ts, but elements .* have no columns"
+    ):
         Harness(ASCENDING.with_timestamp_assigner(column))
 
 
