@@ -10,12 +10,14 @@ from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_generators import NoWatermarksGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError, UserCodeError
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
+from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 
 
-class TimestampsAndWatermarksOperator:
+class TimestampsAndWatermarksOperator(OneInputStreamOperator):
     """Assigns timestamps and makes watermarks, by a strategy.
 
     A record is forwarded before the watermark that it causes. Periodic watermarks are made at processing-time
@@ -38,6 +40,8 @@ class TimestampsAndWatermarksOperator:
         False, for batch execution: the strategy's generator is not used, and only the last watermark passes.
     split : str or None
         Whose records they are, for error messages.
+    latency_stats : LatencyStats or None
+        Measures the latency markers that come by.
 
     Raises
     ------
@@ -60,13 +64,14 @@ class TimestampsAndWatermarksOperator:
         auto_watermark_interval_ms: int,
         emit_progressive_watermarks: bool = True,
         split: str | None = None,
+        latency_stats: LatencyStats | None = None,
     ) -> None:
+        super().__init__(output, latency_stats)
         if auto_watermark_interval_ms < 0:
             raise ConfigurationError(
                 f"the auto-watermark interval cannot be negative, it is {auto_watermark_interval_ms} ms"
             )
         self._watermark_strategy = watermark_strategy
-        self._output = output
         self._processing_time_service = processing_time_service
         self._watermark_interval_ms = auto_watermark_interval_ms if emit_progressive_watermarks else 0
         self._emit_progressive_watermarks = emit_progressive_watermarks
@@ -118,10 +123,6 @@ class TimestampsAndWatermarksOperator:
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
         """Ignore it: this operator has its own idleness."""
-
-    def process_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Forward it."""
-        self._output.emit_latency_marker(latency_marker)
 
     def finish(self) -> None:
         """Emit the watermark that is due, at the end of the input."""
