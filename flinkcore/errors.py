@@ -40,8 +40,10 @@ class TimerError(FlinkcoreError, RuntimeError):
         self.__cause__ = cause
 
     def __str__(self) -> str:
+        cause = self.__cause__
         return (
-            f"the callback of the processing-time timer at {self.timestamp_ms} ms failed: {self.__cause__!r}"
+            f"the callback of the processing-time timer at {self.timestamp_ms} ms failed: "
+            f"{type(cause).__name__}: {cause}"
         )
 
 

@@ -58,9 +58,7 @@ class IndexedCombinedWatermarkStatus:
             Whether the combined watermark advanced.
         """
         self._idle_inputs[index] = False
-        if timestamp_ms <= self._watermarks[index]:
-            return False
-        self._watermarks[index] = timestamp_ms
+        self._watermarks[index] = max(self._watermarks[index], timestamp_ms)
         return self._update_combined_watermark()
 
     def update_status(self, index: int, idle: bool) -> bool:

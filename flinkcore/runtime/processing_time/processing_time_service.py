@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
-ProcessingTimeCallback = Callable[[int], None]
-"""Called with the time it was registered for, in ms since the epoch."""
+ProcessingTimeCallback = Callable[[int], object]
+"""Called with the time it was registered for, in ms since the epoch; what it returns is ignored."""
 
 
 class ScheduledTimer(Protocol):

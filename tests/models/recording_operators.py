@@ -1,0 +1,45 @@
+"""Operators that pass everything on, and record on which input it came."""
+
+from typing import Any
+
+from models.recording import Recorder
+
+from flinkcore.common import Watermark
+from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator, TwoInputStreamOperator
+
+
+class RecordingInput:
+    """An Input whose elements become entries."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def process_element(self, record: StreamRecord[Any]) -> None:
+        self._recorder.add("record", ts=record.timestamp, value=record.value)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self._recorder.add("watermark", ts=watermark.timestamp)
+
+    def process_watermark_status(self, status: WatermarkStatus) -> None:
+        self._recorder.add("status", status=status.value)
+
+    def process_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        self._recorder.add("latency", marker=latency_marker)
+
+
+class Forward(OneInputStreamOperator):
+    """Passes records on as they are."""
+
+    def process_element(self, record: StreamRecord[Any]) -> None:
+        self._output.collect(record)
+
+
+class Union(TwoInputStreamOperator):
+    """Passes records on with the number of their input."""
+
+    def process_element1(self, record: StreamRecord[Any]) -> None:
+        self._output.collect(StreamRecord((1, record.value), record.timestamp))
+
+    def process_element2(self, record: StreamRecord[Any]) -> None:
+        self._output.collect(StreamRecord((2, record.value), record.timestamp))
