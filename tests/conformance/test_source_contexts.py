@@ -4,7 +4,8 @@ from threading import RLock
 from typing import Any
 
 from models.canonical import canonical
-from models.recording import Recorder, RecordingOutput, RecordingProcessingTimeService
+from models.recorders import OutputRecorder
+from models.traced_processing_time import TracedProcessingTimeService
 
 from flinkcore.common import Watermark
 from flinkcore.datastream import TimeCharacteristic
@@ -18,19 +19,18 @@ CHARACTERISTICS = {
 }
 
 
-def drive(item: dict[str, Any], recorder: Recorder) -> None:
-    clock = RecordingProcessingTimeService(recorder, item["now"])
+def drive(item: dict[str, Any], recorder: OutputRecorder) -> None:
+    clock = TracedProcessingTimeService(item["now"], recorder)
     context = get_source_context(
         CHARACTERISTICS[item["mode"]],
         clock,
         RLock(),
-        RecordingOutput(recorder),
+        recorder,
         watermark_interval_ms=item["watermark_interval"],
         idle_timeout_ms=None if item["idle_timeout"] == -1 else item["idle_timeout"],
         emit_progressive_watermarks=item["emit_progressive"],
     )
-    for at, (verb, *arguments) in enumerate(item["events"]):
-        recorder.at = at
+    for recorder.at, (verb, *arguments) in enumerate(item["events"]):
         if verb == "collect":
             context.collect(*arguments)
         elif verb == "collect_ts":
@@ -48,7 +48,7 @@ def drive(item: dict[str, Any], recorder: Recorder) -> None:
 
 def test_a_source_emits_and_schedules_what_it_does_in_flink(source_contexts_scenario: dict[str, Any]) -> None:
     item = source_contexts_scenario["input"]
-    recorder = Recorder()
+    recorder = OutputRecorder()
     try:
         drive(item, recorder)
     except FlinkcoreError:

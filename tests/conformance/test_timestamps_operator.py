@@ -5,28 +5,12 @@ from typing import Any
 from models.canonical import canonical
 from models.golden_generators import golden_strategy
 from models.recorders import OutputRecorder
+from models.traced_processing_time import TracedProcessingTimeService
 
 from flinkcore.common import Watermark
 from flinkcore.errors import FlinkcoreError
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import TimestampsAndWatermarksOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.processing_time.processing_time_service import ProcessingTimeCallback
-
-
-class TracedProcessingTimeService(DrivenProcessingTimeService):
-    def __init__(self, start_ms: int, recorder: OutputRecorder) -> None:
-        super().__init__(start_ms)
-        self.recorder = recorder
-
-    def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
-        self.recorder.add("physical", op="register", time=timestamp_ms)
-
-        def traced(time_ms: int) -> None:
-            self.recorder.add("physical", op="fire", time=time_ms)
-            callback(time_ms)
-
-        return super().register_timer(timestamp_ms, traced)
 
 
 def run(item: dict[str, Any], recorder: OutputRecorder) -> None:

@@ -1,7 +1,7 @@
 """Latencies of markers by source and subtask, after Flink's LatencyStatsTest, and who emits the markers."""
 
 import pytest
-from models.recording import Recorder, RecordingOutput
+from models.recorders import OutputRecorder
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.elements import LatencyMarker
@@ -67,19 +67,17 @@ def test_a_history_without_room_is_refused() -> None:
 
 
 def test_a_source_emits_a_marker_at_once_and_then_at_every_interval_until_closed() -> None:
-    heard = Recorder()
+    heard = OutputRecorder()
     clock = DrivenProcessingTimeService(1000)
-    emitter = LatencyMarkerEmitter(clock, RecordingOutput(heard), 50, "clicks", 1)
+    emitter = LatencyMarkerEmitter(clock, heard, 50, "clicks", 1)
     for time in (1000, 1049, 1060, 1109, 1110):
         clock.advance_to(time)
     emitter.close()
     clock.advance_to(2000)
-    assert [entry["marker"] for entry in heard.taken()] == [
-        LatencyMarker(time, "clicks", 1) for time in (1000, 1060, 1110)
-    ]
+    assert heard.take() == [("latency", LatencyMarker(time, "clicks", 1)) for time in (1000, 1060, 1110)]
 
 
 @pytest.mark.parametrize("interval", [0, -1])
 def test_an_interval_of_markers_that_is_not_above_zero_is_refused(interval: int) -> None:
     with pytest.raises(ConfigurationError, match="interval of latency markers"):
-        LatencyMarkerEmitter(DrivenProcessingTimeService(), RecordingOutput(Recorder()), interval, "a", 0)
+        LatencyMarkerEmitter(DrivenProcessingTimeService(), OutputRecorder(), interval, "a", 0)

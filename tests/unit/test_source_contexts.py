@@ -5,7 +5,7 @@ from threading import Event, RLock, Thread
 from typing import Any
 
 import pytest
-from models.recording import Recorder, RecordingOutput
+from models.recorders import OutputRecorder
 
 from flinkcore.common import MAX_TIMESTAMP, Watermark
 from flinkcore.datastream import TimeCharacteristic
@@ -26,22 +26,19 @@ class Harness:
     """A context of 50 ms watermark interval, its clock at 1000, and what it emits."""
 
     def __init__(self, characteristic: TimeCharacteristic, **settings: Any) -> None:
-        self.heard = Recorder()
+        self.heard = OutputRecorder()
         self.clock = DrivenProcessingTimeService(1000)
         self.context: SourceContext[str] = get_source_context(
             characteristic,
             self.clock,
             RLock(),
-            RecordingOutput(self.heard),
+            self.heard,
             **{"watermark_interval_ms": 50, **settings},
         )
 
     def emitted(self) -> list[Any]:
         return [
-            (entry["value"], entry["ts"])
-            if entry["type"] == "record"
-            else entry.get("ts", entry.get("status"))
-            for entry in self.heard.taken()
+            tuple(reversed(fields)) if kind == "record" else fields[0] for kind, *fields in self.heard.take()
         ]
 
 
@@ -204,7 +201,7 @@ def test_ingestion_time_without_an_interval_is_refused_and_leaves_no_timer(inter
             IngestionTime,
             clock,
             RLock(),
-            RecordingOutput(Recorder()),
+            OutputRecorder(),
             watermark_interval_ms=interval,
             idle_timeout_ms=10,
         )
@@ -247,18 +244,16 @@ def test_idleness_is_found_on_the_systems_clock() -> None:
     found_idle = Event()
     errors: list[Exception] = []
 
-    class Output(RecordingOutput):
+    class Output(OutputRecorder):
         def emit_watermark_status(self, status: WatermarkStatus) -> None:
             super().emit_watermark_status(status)
             found_idle.set()
 
-    heard = Recorder()
+    heard = Output()
     service = SystemProcessingTimeService(errors.append, lock)
-    context = get_source_context(
-        EventTime, service, lock, Output(heard), watermark_interval_ms=0, idle_timeout_ms=1
-    )
+    context = get_source_context(EventTime, service, lock, heard, watermark_interval_ms=0, idle_timeout_ms=1)
     assert found_idle.wait(20)
     context.close()
     assert service.shutdown_and_await_pending(20_000)
     assert errors == []
-    assert heard.taken() == [{"type": "status", "status": "idle"}]
+    assert heard.take() == [("status", "idle")]

@@ -1,8 +1,8 @@
 """Dispatch of the elements of several channels, after Flink's OneInputStreamTaskTest and TwoInputStreamTaskTest."""
 
 import pytest
-from models.recording import Recorder, RecordingOutput
-from models.recording_operators import RecordingInput, Union
+from models.operators import InputRecorder, Union
+from models.recorders import OutputRecorder
 
 from flinkcore.common import MIN_TIMESTAMP, Watermark
 from flinkcore.errors import ConfigurationError, DataError
@@ -13,41 +13,46 @@ IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 
 
 @pytest.fixture
-def heard() -> Recorder:
-    return Recorder()
+def heard() -> InputRecorder:
+    return InputRecorder()
 
 
-def test_records_and_latency_markers_go_to_the_operator_from_any_channel(heard: Recorder) -> None:
-    processor = StreamOneInputProcessor(RecordingInput(heard), 2)
+@pytest.fixture
+def emitted() -> OutputRecorder:
+    return OutputRecorder()
+
+
+def test_records_and_latency_markers_go_to_the_operator_from_any_channel(heard: InputRecorder) -> None:
+    processor = StreamOneInputProcessor(heard, 2)
     marker = LatencyMarker(5, "source", 0)
     processor.process_element(StreamRecord("a", 7), 1)
     processor.process_element(StreamRecord("b"), 0)
     processor.process_element(marker, 1)
-    assert heard.taken() == [
-        {"type": "record", "ts": 7, "value": "a"},
-        {"type": "record", "ts": None, "value": "b"},
-        {"type": "latency", "marker": marker},
+    assert heard.take() == [
+        ("record", 7, "a"),
+        ("record", None, "b"),
+        ("latency", marker),
     ]
 
 
-def test_watermarks_and_statuses_go_through_the_valve(heard: Recorder) -> None:
-    processor = StreamOneInputProcessor(RecordingInput(heard), 2)
+def test_watermarks_and_statuses_go_through_the_valve(heard: InputRecorder) -> None:
+    processor = StreamOneInputProcessor(heard, 2)
     processor.process_element(Watermark(5), 0)
-    assert heard.taken() == []
+    assert heard.take() == []
     processor.process_element(Watermark(3), 1)
-    assert heard.taken() == [{"type": "watermark", "ts": 3}]
+    assert heard.take() == [("watermark", 3)]
     processor.process_element(IDLE, 1)
-    assert heard.taken() == [{"type": "watermark", "ts": 5}]
+    assert heard.take() == [("watermark", 5)]
     processor.process_element(Watermark(9), 1)
-    assert heard.taken() == []
+    assert heard.take() == []
     processor.process_element(IDLE, 0)
-    assert heard.taken() == [{"type": "status", "status": "idle"}]
+    assert heard.take() == [("status", "idle")]
     processor.process_element(ACTIVE, 1)
-    assert heard.taken() == [{"type": "status", "status": "active"}]
+    assert heard.take() == [("status", "active")]
 
 
-def test_the_task_shows_its_current_watermark(heard: Recorder) -> None:
-    processor = StreamOneInputProcessor(RecordingInput(heard), 2)
+def test_the_task_shows_its_current_watermark(heard: InputRecorder) -> None:
+    processor = StreamOneInputProcessor(heard, 2)
     assert processor.watermark_gauge.value == MIN_TIMESTAMP
     processor.process_element(Watermark(5), 0)
     assert processor.watermark_gauge.value == MIN_TIMESTAMP
@@ -59,59 +64,59 @@ def test_the_task_shows_its_current_watermark(heard: Recorder) -> None:
     ("element", "name"), [("a bare value", "str"), (None, "NoneType"), (StreamRecord, "type"), (7, "int")]
 )
 def test_an_unknown_element_is_refused_by_its_type_and_channel(
-    heard: Recorder, element: object, name: str
+    heard: InputRecorder, element: object, name: str
 ) -> None:
-    processor = StreamOneInputProcessor(RecordingInput(heard), 4)
+    processor = StreamOneInputProcessor(heard, 4)
     with pytest.raises(
         DataError, match=f"channel 3 delivered an element of type {name}; an input takes Stream"
     ):
         processor.process_element(element, 3)  # type: ignore[arg-type]
-    assert heard.taken() == []
+    assert heard.take() == []
 
 
 @pytest.mark.parametrize("element", [Watermark(1), IDLE])
 @pytest.mark.parametrize("channel", [-1, 2])
 def test_a_channel_that_is_not_there_is_refused(
-    heard: Recorder, element: Watermark | WatermarkStatus, channel: int
+    heard: InputRecorder, element: Watermark | WatermarkStatus, channel: int
 ) -> None:
-    processor = StreamOneInputProcessor(RecordingInput(heard), 2)
+    processor = StreamOneInputProcessor(heard, 2)
     with pytest.raises(DataError, match="channel"):
         processor.process_element(element, channel)
 
 
-def test_an_input_without_channels_is_refused(heard: Recorder) -> None:
+def test_an_input_without_channels_is_refused(heard: InputRecorder) -> None:
     with pytest.raises(ConfigurationError):
-        StreamOneInputProcessor(RecordingInput(heard), 0)
+        StreamOneInputProcessor(heard, 0)
 
 
-def test_each_of_two_inputs_has_its_own_valve(heard: Recorder) -> None:
-    processor = StreamTwoInputProcessor(Union(RecordingOutput(heard)), 2, 1)
+def test_each_of_two_inputs_has_its_own_valve(emitted: OutputRecorder) -> None:
+    processor = StreamTwoInputProcessor(Union(emitted), 2, 1)
     processor.process_element1(Watermark(5), 0)
     processor.process_element2(Watermark(4), 0)
-    assert heard.taken() == []
+    assert emitted.take() == []
     processor.process_element1(Watermark(7), 1)
-    assert heard.taken() == [{"type": "watermark", "ts": 4}]
+    assert emitted.take() == [("watermark", 4)]
     processor.process_element2(Watermark(6), 0)
-    assert heard.taken() == [{"type": "watermark", "ts": 5}]
+    assert emitted.take() == [("watermark", 5)]
 
 
-def test_elements_of_two_inputs_come_to_the_operators_own_methods(heard: Recorder) -> None:
-    processor = StreamTwoInputProcessor(Union(RecordingOutput(heard)), 1, 1)
+def test_elements_of_two_inputs_come_to_the_operators_own_methods(emitted: OutputRecorder) -> None:
+    processor = StreamTwoInputProcessor(Union(emitted), 1, 1)
     marker = LatencyMarker(5, "source", 0)
     processor.process_element1(StreamRecord("a", 1), 0)
     processor.process_element2(StreamRecord("a", 1), 0)
     processor.process_element1(marker, 0)
     processor.process_element2(marker, 0)
-    assert heard.taken() == [
-        {"type": "record", "ts": 1, "value": (1, "a")},
-        {"type": "record", "ts": 1, "value": (2, "a")},
-        {"type": "latency", "marker": marker},
-        {"type": "latency", "marker": marker},
+    assert emitted.take() == [
+        ("record", 1, (1, "a")),
+        ("record", 1, (2, "a")),
+        ("latency", marker),
+        ("latency", marker),
     ]
 
 
-def test_a_task_of_two_inputs_shows_the_lesser_watermark_and_both(heard: Recorder) -> None:
-    processor = StreamTwoInputProcessor(Union(RecordingOutput(heard)), 1, 1)
+def test_a_task_of_two_inputs_shows_the_lesser_watermark_and_both(emitted: OutputRecorder) -> None:
+    processor = StreamTwoInputProcessor(Union(emitted), 1, 1)
     processor.process_element1(Watermark(5), 0)
     assert processor.watermark_gauge.value == MIN_TIMESTAMP
     processor.process_element2(Watermark(9), 0)
@@ -120,7 +125,7 @@ def test_a_task_of_two_inputs_shows_the_lesser_watermark_and_both(heard: Recorde
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_an_unknown_element_of_either_input_is_refused(heard: Recorder, number: int) -> None:
-    processor = StreamTwoInputProcessor(Union(RecordingOutput(heard)), 1, 1)
+def test_an_unknown_element_of_either_input_is_refused(emitted: OutputRecorder, number: int) -> None:
+    processor = StreamTwoInputProcessor(Union(emitted), 1, 1)
     with pytest.raises(DataError, match="channel 0 delivered an element of type dict"):
         getattr(processor, f"process_element{number}")({}, 0)

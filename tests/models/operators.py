@@ -1,31 +1,26 @@
-"""Operators that pass everything on, and record on which input it came."""
+"""Operators for tests: one that writes down what it gets, and some that pass it on."""
 
 from typing import Any
 
-from models.recording import Recorder
+from models.recorders import Recorder
 
 from flinkcore.common import Watermark
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator, TwoInputStreamOperator
 
 
-class RecordingInput:
-    """An Input whose elements become entries."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
+class InputRecorder(Recorder):
     def process_element(self, record: StreamRecord[Any]) -> None:
-        self._recorder.add("record", ts=record.timestamp, value=record.value)
+        self.add("record", ts=record.timestamp, value=record.value)
 
     def process_watermark(self, watermark: Watermark) -> None:
-        self._recorder.add("watermark", ts=watermark.timestamp)
+        self.add("watermark", ts=watermark.timestamp)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        self._recorder.add("status", status=status.value)
+        self.add("status", status=status.value)
 
     def process_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        self._recorder.add("latency", marker=latency_marker)
+        self.add("latency", marker=latency_marker)
 
 
 class Forward(OneInputStreamOperator):
