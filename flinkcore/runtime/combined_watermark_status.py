@@ -1,7 +1,170 @@
-"""The watermark and the idleness of several inputs together."""
+"""The watermark and the idleness of several inputs or splits together."""
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Protocol
+
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError
+
+
+class WatermarkUpdateListener(Protocol):
+    """Hears what one output does, before it counts for the combined watermark.
+
+    Notes
+    -----
+    Flink's ``WatermarkOutputMultiplexer.WatermarkUpdateListener``.
+    """
+
+    def on_watermark_update(self, watermark: int) -> None:
+        """The output's watermark has advanced to this, in ms since the epoch."""
+
+    def on_idle_update(self, idle: bool) -> None:
+        """The output was marked idle or active; each watermark marks it active, too. May repeat itself."""
+
+
+class PartialWatermark:
+    """Watermark and idleness of one output: active, and without a watermark, at first.
+
+    Parameters
+    ----------
+    combined : CombinedWatermarkStatus
+        What the output counts for, once it is added there.
+    listener : WatermarkUpdateListener or None
+
+    Notes
+    -----
+    Flink's ``CombinedWatermarkStatus.PartialWatermark``.
+    """
+
+    __slots__ = ("_combined", "_listener", "idle", "queued", "registered", "watermark")
+
+    def __init__(self, combined: "CombinedWatermarkStatus", listener: WatermarkUpdateListener | None) -> None:
+        self.watermark = MIN_TIMESTAMP
+        self.idle = False
+        self.registered = False
+        self.queued = False
+        self._combined = combined
+        self._listener = listener
+
+    def set_watermark(self, watermark: int) -> bool:
+        """Take a watermark, in ms since the epoch, which marks the output active; True if it has advanced."""
+        self.set_idle(False)
+        if watermark <= self.watermark:
+            return False
+        if self._listener is not None:
+            self._listener.on_watermark_update(watermark)
+        self.watermark = watermark
+        if self.registered:
+            self._combined.advanced_to(watermark)
+        return True
+
+    def set_idle(self, idle: bool) -> None:
+        """Mark the output idle or active."""
+        if idle != self.idle:
+            self.idle = idle
+            if self.registered:
+                self._combined.status_changed(self)
+        if self._listener is not None:
+            self._listener.on_idle_update(idle)
+
+
+class CombinedWatermarkStatus:
+    """The smallest watermark of the active outputs, or the largest of all if none is active.
+
+    A heap has one entry for each output that is active, and maybe for some that are idle or gone. Its key is the
+    watermark that the output had when the entry was made: never more than it has now, so an entry need only
+    be brought up to date when it comes to the top.
+
+    Attributes
+    ----------
+    watermark : int
+        The combined watermark of the last update, in ms since the epoch; -2**63 if there is none yet.
+    idle : bool
+        Whether all outputs were idle at the last update.
+
+    Notes
+    -----
+    Flink's ``CombinedWatermarkStatus``.
+    """
+
+    def __init__(self) -> None:
+        self.watermark = MIN_TIMESTAMP
+        self.idle = False
+        self._registered: set[PartialWatermark] = set()
+        self._active = 0
+        self._heap: list[tuple[int, int, PartialWatermark]] = []
+        self._entries = 0
+        self._largest: int | None = MIN_TIMESTAMP
+
+    def add(self, partial: PartialWatermark) -> None:
+        """Let an output count, from the next update."""
+        partial.registered = True
+        self._registered.add(partial)
+        self._active += 1
+        if len(self._heap) > 2 * len(self._registered):
+            self._drop_entries_of_no_use()
+        self._push(partial)
+
+    def remove(self, partial: PartialWatermark) -> None:
+        """Let an output count no more, from the next update."""
+        partial.registered = False
+        self._registered.remove(partial)
+        self._active -= not partial.idle
+        if partial.watermark == self._largest:
+            self._largest = None
+
+    def status_changed(self, partial: PartialWatermark) -> None:
+        """Hear from an output that it has turned idle or active."""
+        if partial.idle:
+            self._active -= 1
+        else:
+            self._active += 1
+            if not partial.queued:
+                self._push(partial)
+
+    def advanced_to(self, watermark: int) -> None:
+        """Hear from an output that its watermark is this now."""
+        if self._largest is not None and watermark > self._largest:
+            self._largest = watermark
+
+    def update(self) -> bool:
+        """Combine what the outputs have now; return True exactly if the watermark has advanced."""
+        if not self._registered:
+            return False
+        self.idle = self._active == 0
+        watermark = self._largest_of_all() if self.idle else self._smallest_of_the_active()
+        if watermark <= self.watermark:
+            return False
+        self.watermark = watermark
+        return True
+
+    def _smallest_of_the_active(self) -> int:
+        while True:
+            key, number, partial = self._heap[0]
+            if partial.idle or not partial.registered:
+                partial.queued = False
+                heappop(self._heap)
+            elif partial.watermark > key:
+                heapreplace(self._heap, (partial.watermark, number, partial))
+            else:
+                return key
+
+    def _largest_of_all(self) -> int:
+        if self._largest is None:
+            self._largest = max(partial.watermark for partial in self._registered)
+        return self._largest
+
+    def _push(self, partial: PartialWatermark) -> None:
+        # The number keeps entries of the same watermark from being compared by their output.
+        self._entries += 1
+        partial.queued = True
+        heappush(self._heap, (partial.watermark, self._entries, partial))
+
+    def _drop_entries_of_no_use(self) -> None:
+        for _, _, partial in self._heap:
+            partial.queued = partial.registered and not partial.idle
+        self._heap = [entry for entry in self._heap if entry[2].queued]
+        heapify(self._heap)
 
 
 class IndexedCombinedWatermarkStatus:
@@ -22,7 +185,7 @@ class IndexedCombinedWatermarkStatus:
 
     Notes
     -----
-    Flink's ``IndexedCombinedWatermarkStatus`` and ``CombinedWatermarkStatus``.
+    Flink's ``IndexedCombinedWatermarkStatus``.
 
     Examples
     --------
@@ -34,20 +197,20 @@ class IndexedCombinedWatermarkStatus:
     def __init__(self, inputs: int) -> None:
         if inputs < 1:
             raise ConfigurationError(f"watermarks are combined of at least one input, not of {inputs}")
-        self._watermarks = [MIN_TIMESTAMP] * inputs
-        self._idle_inputs = [False] * inputs
-        self._combined_watermark = MIN_TIMESTAMP
-        self._idle = False
+        self._combined = CombinedWatermarkStatus()
+        self._partials = [PartialWatermark(self._combined, None) for _ in range(inputs)]
+        for partial in self._partials:
+            self._combined.add(partial)
 
     @property
     def combined_watermark(self) -> int:
         """The combined watermark in ms since the epoch; -2**63 if there is none yet."""
-        return self._combined_watermark
+        return self._combined.watermark
 
     @property
     def is_idle(self) -> bool:
         """Whether all inputs were idle at the last update."""
-        return self._idle
+        return self._combined.idle
 
     def update_watermark(self, index: int, timestamp_ms: int) -> bool:
         """Take a watermark of an input, which makes that input active.
@@ -57,9 +220,8 @@ class IndexedCombinedWatermarkStatus:
         bool
             Whether the combined watermark advanced.
         """
-        self._idle_inputs[index] = False
-        self._watermarks[index] = max(self._watermarks[index], timestamp_ms)
-        return self._update_combined_watermark()
+        self._partials[index].set_watermark(timestamp_ms)
+        return self._combined.update()
 
     def update_status(self, index: int, idle: bool) -> bool:
         """Take the status of an input.
@@ -69,19 +231,5 @@ class IndexedCombinedWatermarkStatus:
         bool
             Whether the combined watermark advanced.
         """
-        self._idle_inputs[index] = idle
-        return self._update_combined_watermark()
-
-    def _update_combined_watermark(self) -> bool:
-        self._idle = all(self._idle_inputs)
-        if self._idle:
-            combined = max(self._watermarks)
-        else:
-            combined = MAX_TIMESTAMP
-            for watermark, idle in zip(self._watermarks, self._idle_inputs, strict=True):
-                if not idle and watermark < combined:
-                    combined = watermark
-        if combined <= self._combined_watermark:
-            return False
-        self._combined_watermark = combined
-        return True
+        self._partials[index].set_idle(idle)
+        return self._combined.update()

@@ -1,27 +1,15 @@
 """Many outputs of watermarks, one per split, combined into one."""
 
-from heapq import heapify, heappop, heappush, heapreplace
-from typing import Protocol
-
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkOutput
 from flinkcore.errors import LifecycleError
+from flinkcore.runtime.combined_watermark_status import (
+    CombinedWatermarkStatus,
+    PartialWatermark,
+    WatermarkUpdateListener,
+)
 
-
-class WatermarkUpdateListener(Protocol):
-    """Hears what one output does, before it counts for the combined watermark.
-
-    Notes
-    -----
-    Flink's ``WatermarkOutputMultiplexer.WatermarkUpdateListener``.
-    """
-
-    def on_watermark_update(self, watermark: int) -> None:
-        """The output's watermark has advanced to this, in ms since the epoch."""
-
-    def on_idle_update(self, idle: bool) -> None:
-        """The output was marked idle or active; each watermark marks it active, too. May repeat itself."""
+__all__ = ["WatermarkOutputMultiplexer", "WatermarkUpdateListener"]
 
 
 class WatermarkOutputMultiplexer:
@@ -49,8 +37,8 @@ class WatermarkOutputMultiplexer:
 
     def __init__(self, underlying_output: WatermarkOutput) -> None:
         self._underlying_output = underlying_output
-        self._partials: dict[str, _PartialWatermark] = {}
-        self._combined = _CombinedWatermarkStatus()
+        self._partials: dict[str, PartialWatermark] = {}
+        self._combined = CombinedWatermarkStatus()
 
     def register_new_output(self, output_id: str, listener: WatermarkUpdateListener | None = None) -> None:
         """Add an output, active and with no watermark yet.
@@ -69,7 +57,7 @@ class WatermarkOutputMultiplexer:
             raise LifecycleError(
                 f"there is an output of the id {output_id!r} already: unregister it first, or take another id"
             )
-        partial = _PartialWatermark(self._combined, listener)
+        partial = PartialWatermark(self._combined, listener)
         self._partials[output_id] = partial
         self._combined.add(partial)
 
@@ -105,7 +93,7 @@ class WatermarkOutputMultiplexer:
         """Emit what the outputs amount to now."""
         self._update_combined_watermark()
 
-    def _partial(self, output_id: str) -> "_PartialWatermark":
+    def _partial(self, output_id: str) -> PartialWatermark:
         partial = self._partials.get(output_id)
         if partial is None:
             raise LifecycleError(f"no output of the id {output_id!r} is registered")
@@ -118,128 +106,8 @@ class WatermarkOutputMultiplexer:
             self._underlying_output.mark_idle()
 
 
-class _PartialWatermark:
-    """Watermark and idleness of one output."""
-
-    __slots__ = ("_combined", "_listener", "idle", "queued", "registered", "watermark")
-
-    def __init__(
-        self, combined: "_CombinedWatermarkStatus", listener: WatermarkUpdateListener | None
-    ) -> None:
-        self.watermark = MIN_TIMESTAMP
-        self.idle = False
-        self.registered = False
-        self.queued = False
-        self._combined = combined
-        self._listener = listener
-
-    def set_watermark(self, watermark: int) -> bool:
-        """Return True exactly if it has advanced."""
-        self.set_idle(False)
-        if watermark <= self.watermark:
-            return False
-        if self._listener is not None:
-            self._listener.on_watermark_update(watermark)
-        self.watermark = watermark
-        if self.registered:
-            self._combined.advanced_to(watermark)
-        return True
-
-    def set_idle(self, idle: bool) -> None:
-        if idle != self.idle:
-            self.idle = idle
-            if self.registered:
-                self._combined.status_changed(self)
-        if self._listener is not None:
-            self._listener.on_idle_update(idle)
-
-
-class _CombinedWatermarkStatus:
-    """The smallest watermark of the active outputs, or the largest of all if none is active.
-
-    A heap has one entry for each output that is active, and maybe for some that are idle or gone. Its key is the
-    watermark that the output had when the entry was made: never more than it has now, so an entry need only
-    be brought up to date when it comes to the top.
-    """
-
-    def __init__(self) -> None:
-        self.watermark = MIN_TIMESTAMP
-        self.idle = False
-        self._registered: set[_PartialWatermark] = set()
-        self._active = 0
-        self._heap: list[tuple[int, int, _PartialWatermark]] = []
-        self._entries = 0
-        self._largest: int | None = MIN_TIMESTAMP
-
-    def add(self, partial: _PartialWatermark) -> None:
-        partial.registered = True
-        self._registered.add(partial)
-        self._active += 1
-        if len(self._heap) > 2 * len(self._registered):
-            self._drop_entries_of_no_use()
-        self._push(partial)
-
-    def remove(self, partial: _PartialWatermark) -> None:
-        partial.registered = False
-        self._registered.remove(partial)
-        self._active -= not partial.idle
-        if partial.watermark == self._largest:
-            self._largest = None
-
-    def status_changed(self, partial: _PartialWatermark) -> None:
-        if partial.idle:
-            self._active -= 1
-        else:
-            self._active += 1
-            if not partial.queued:
-                self._push(partial)
-
-    def advanced_to(self, watermark: int) -> None:
-        if self._largest is not None and watermark > self._largest:
-            self._largest = watermark
-
-    def update(self) -> bool:
-        """Return True exactly if the combined watermark has advanced."""
-        if not self._registered:
-            return False
-        self.idle = self._active == 0
-        watermark = self._largest_of_all() if self.idle else self._smallest_of_the_active()
-        if watermark <= self.watermark:
-            return False
-        self.watermark = watermark
-        return True
-
-    def _smallest_of_the_active(self) -> int:
-        while True:
-            key, number, partial = self._heap[0]
-            if partial.idle or not partial.registered:
-                partial.queued = False
-                heappop(self._heap)
-            elif partial.watermark > key:
-                heapreplace(self._heap, (partial.watermark, number, partial))
-            else:
-                return key
-
-    def _largest_of_all(self) -> int:
-        if self._largest is None:
-            self._largest = max(partial.watermark for partial in self._registered)
-        return self._largest
-
-    def _push(self, partial: _PartialWatermark) -> None:
-        # The number keeps entries of the same watermark from being compared by their output.
-        self._entries += 1
-        partial.queued = True
-        heappush(self._heap, (partial.watermark, self._entries, partial))
-
-    def _drop_entries_of_no_use(self) -> None:
-        for _, _, partial in self._heap:
-            partial.queued = partial.registered and not partial.idle
-        self._heap = [entry for entry in self._heap if entry[2].queued]
-        heapify(self._heap)
-
-
 class _ImmediateOutput:
-    def __init__(self, multiplexer: WatermarkOutputMultiplexer, partial: _PartialWatermark) -> None:
+    def __init__(self, multiplexer: WatermarkOutputMultiplexer, partial: PartialWatermark) -> None:
         self._multiplexer = multiplexer
         self._partial = partial
 
@@ -258,7 +126,7 @@ class _ImmediateOutput:
 
 
 class _DeferredOutput:
-    def __init__(self, partial: _PartialWatermark) -> None:
+    def __init__(self, partial: PartialWatermark) -> None:
         self._partial = partial
 
     def emit_watermark(self, watermark: Watermark) -> None:
