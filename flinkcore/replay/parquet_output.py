@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -24,8 +24,27 @@ def _locate(path: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), path.rstrip("/")
 
 
+def _encodings(schema: pa.Schema, repeating: Collection[str]) -> tuple[list[str], dict[str, str]]:
+    """Columns with a dictionary, and the encodings of others.
+
+    A dictionary pays where values repeat. Aggregates hardly do: integers are smaller and written in a third of the
+    time as differences, and for floating point nothing is better than the plain values.
+    """
+    types = pa.types
+    dictionaries, encodings = [], {}
+    for field in schema:
+        path, inner = field.name, field.type
+        while types.is_list(inner) or types.is_large_list(inner):
+            path, inner = f"{path}.list.element", inner.value_type
+        if field.name in repeating or types.is_string(inner) or types.is_large_string(inner):
+            dictionaries.append(path)
+        elif types.is_integer(inner) or (types.is_temporal(inner) and not types.is_interval(inner)):
+            encodings[path] = "DELTA_BINARY_PACKED"
+    return dictionaries, encodings
+
+
 class ParquetPart:
-    """One worker's file in the staging folder; `name` identifies it to `ParquetOutput.commit`.
+    """One worker's file in the staging folder; `name` identifies it to `ParquetOutput.publish`.
 
     Parameters
     ----------
@@ -40,11 +59,14 @@ class ParquetPart:
     def __init__(self, output: ParquetOutput, schema: pa.Schema, partition: int) -> None:
         self.name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
         filesystem, directory = _locate(output.path)
+        dictionaries, encodings = _encodings(schema, output.repeating)
         self._writer = pq.ParquetWriter(
             f"{directory}/{_STAGING}/{self.name}",
             schema,
             filesystem=filesystem,
             compression=output.compression,
+            use_dictionary=dictionaries,
+            column_encoding=encodings,
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -62,27 +84,30 @@ class ParquetPart:
 
 @dataclass(frozen=True)
 class ParquetOutput:
-    """A directory of Parquet files that appears whole or not at all.
+    """A directory of Parquet files, written by workers.
 
-    Workers write into a staging folder inside; `commit` moves the files of the attempts that counted into place, so
+    Workers write into a staging folder inside; `publish` moves the files of the attempts that counted into place, so
     that a task tried twice never doubles rows and a failed replay leaves no part of a result.
 
     Parameters
     ----------
     path
         Directory: a local path or a URI that pyarrow.fs knows.
+    repeating
+        Columns that have few values for their rows, such as keys.
     compression
         Parquet compression codec.
     """
 
     path: str
+    repeating: tuple[str, ...] = ()
     compression: str = "snappy"
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> ParquetOutput:
+    def at(cls, path: str | os.PathLike[str], repeating: tuple[str, ...] = ()) -> ParquetOutput:
         """The output at a path of this process: a worker's working directory may be another."""
         name = os.fspath(path)
-        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)))
+        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)), repeating)
 
     def prepare(self) -> None:
         """Create the directory.
@@ -104,15 +129,25 @@ class ParquetOutput:
         """Open a new file for one partition's results."""
         return ParquetPart(self, schema, partition)
 
-    def commit(self, names: Iterable[str]) -> None:
-        """Move the named parts into place and remove everything else that was staged."""
+    def publish(self, names: Iterable[str]) -> None:
+        """Move the named parts into place; the staging folder stays, as a sign that this is not all."""
         filesystem, directory = _locate(self.path)
         for name in sorted(names):
-            final = f"{name.rsplit('-', 1)[0]}.parquet"
-            filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{final}")
+            filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """Remove everything that was staged, and the named parts if they were published."""
+        filesystem, directory = _locate(self.path)
+        for name in names:
+            path = f"{directory}/{_published(name)}"
+            if filesystem.get_file_info(path).type == fs.FileType.File:
+                filesystem.delete_file(path)
         filesystem.delete_dir(f"{directory}/{_STAGING}")
 
-    def abort(self) -> None:
-        """Remove everything that was staged."""
-        filesystem, directory = _locate(self.path)
-        filesystem.delete_dir(f"{directory}/{_STAGING}")
+    def finish(self) -> None:
+        """Remove everything that is still staged."""
+        self.withdraw(())
+
+
+def _published(name: str) -> str:
+    return f"{name.rsplit('-', 1)[0]}.parquet"

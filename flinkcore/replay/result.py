@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NoReturn, Protocol
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
+from flinkcore.replay.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.report import ReplayReport
 
@@ -123,41 +122,19 @@ class EmbeddedResult:
         ConfigurationError
             If a directory is not empty or a tag is unknown.
         """
-        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput.at(path)}
-        for tag, directory in (side_outputs or {}).items():
-            self._plan.side_output_schema(tag)
-            directories[tag.tag_id] = ParquetOutput.at(directory)
-        prepared = []
-        try:
-            for output in directories.values():
-                output.prepare()
-                prepared.append(output)
-            names = self._write_parts(directories)
-        except BaseException:
-            for output in prepared:
-                output.abort()
-            raise
-        for tag_id, output in directories.items():
-            output.commit([names[tag_id]])
+        outputs = ParquetOutputs.of(self._plan, path, side_outputs)
+        outputs.write(lambda: self._write_parts(outputs))
         assert self._report is not None
         return self._report
 
-    def _write_parts(self, directories: Mapping[str | None, ParquetOutput]) -> dict[str | None, str]:
-        parts: dict[str | None, ParquetPart] = {}
-        with ExitStack() as open_parts:
-            for tag in self._plan.side_outputs():
-                if tag.tag_id in directories:
-                    part = directories[tag.tag_id].open_part(self._plan.side_output_schema(tag), 0)
-                    parts[tag.tag_id] = open_parts.enter_context(part)
+    def _write_parts(self, outputs: ParquetOutputs) -> PartNames:
+        with outputs.open_parts(0) as parts:
+            parts.open_all(
+                {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
+            )
             for output in self._run():
-                if output.tag_id not in directories:
-                    continue
-                for batch in output.batches:
-                    if output.tag_id not in parts:
-                        part = directories[output.tag_id].open_part(batch.schema, 0)
-                        parts[output.tag_id] = open_parts.enter_context(part)
-                    parts[output.tag_id].write(batch)
-        return {tag_id: part.name for tag_id, part in parts.items()}
+                parts.write(output.tag_id, output.batches)
+        return {tag_id: [name] for tag_id, name in parts.names.items()}
 
     def get_side_output(self, output_tag: OutputTag) -> EmbeddedSideOutput:
         """Rows of a side output.

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
-from flinkcore.replay.parquet_output import ParquetOutput
+from flinkcore.replay.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.report import ReplayReport
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.spark_types import SparkSchema
@@ -141,27 +141,19 @@ class SparkResult:
         ConfigurationError
             If a directory is not empty or a tag is unknown.
         """
-        directories: dict[str | None, ParquetOutput] = {None: ParquetOutput.at(path)}
-        for tag, directory in (side_outputs or {}).items():
-            self._replay.plan.side_output_schema(tag)
-            directories[tag.tag_id] = ParquetOutput.at(directory)
-        prepared = []
-        try:
-            for output in directories.values():
-                output.prepare()
-                prepared.append(output)
-            rows = self._replay.collect(FilesOutput(directories))
-            self._complete(rows)
-        except BaseException:
-            for output in prepared:
-                output.abort()
-            raise
-        for tag_id, output in directories.items():
-            output.commit(
-                bytes(row.payload).decode() for row in rows if row.kind == PART and row.output == tag_id
-            )
+        outputs = ParquetOutputs.of(self._replay.plan, path, side_outputs)
+        outputs.write(lambda: self._write_parts(outputs))
         assert self._report is not None
         return self._report
+
+    def _write_parts(self, outputs: ParquetOutputs) -> PartNames:
+        rows = self._replay.collect(FilesOutput(outputs))
+        self._complete(rows)
+        names: dict[str | None, list[str]] = {tag_id: [] for tag_id in outputs.directories}
+        for row in rows:
+            if row.kind == PART:
+                names[row.output].append(bytes(row.payload).decode())
+        return names
 
     def get_side_output(self, output_tag: OutputTag) -> SparkSideOutput:
         """Rows of a side output.

@@ -8,8 +8,7 @@ is its counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
-from flinkcore.replay.result import Output
+from flinkcore.replay.parquet_outputs import ParquetOutputs
 from flinkcore.spark.reduce_task import PartitionReplay
 from flinkcore.spark.spark_types import SparkSchema
 
@@ -37,10 +35,6 @@ def _task_row(kind: str, output: str | None, payload: bytes | pa.Buffer) -> pa.R
         pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
-
-
-def _tag_id(output: Output) -> str | None:
-    return None if output.tag is None else output.tag.tag_id
 
 
 def _counts_row(replay: PartitionReplay) -> pa.RecordBatch:
@@ -66,7 +60,7 @@ class RowsOutput:
         """Batches with Spark's types."""
         spark_schema = SparkSchema(self.schema)
         for output in replay.run():
-            if _tag_id(output) == self.tag_id:
+            if output.tag_id == self.tag_id:
                 for batch in output.batches:
                     yield spark_schema.cast(batch)
 
@@ -82,7 +76,7 @@ class BlocksOutput:
                 sink = pa.BufferOutputStream()
                 with ipc.new_stream(sink, batch.schema) as stream:
                     stream.write_batch(batch)
-                yield _task_row(BATCH, _tag_id(output), sink.getvalue())
+                yield _task_row(BATCH, output.tag_id, sink.getvalue())
         yield _counts_row(replay)
 
 
@@ -103,35 +97,21 @@ class FilesOutput:
 
     Attributes
     ----------
-    directories
-        Where each wanted output goes; the results under None.
+    outputs
+        Where each wanted output goes.
     """
 
-    directories: Mapping[str | None, ParquetOutput]
+    outputs: ParquetOutputs
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
         """A row with the name of each file, then the counts; only when all files are complete."""
-        schemas = replay.schemas()
-        parts: dict[str | None, ParquetPart] = {}
-        with ExitStack() as open_parts:
-
-            def part_of(tag_id: str | None) -> ParquetPart:
-                if tag_id not in parts:
-                    part = self.directories[tag_id].open_part(schemas[tag_id], replay.partition)
-                    parts[tag_id] = open_parts.enter_context(part)
-                return parts[tag_id]
-
+        with self.outputs.open_parts(replay.partition) as parts:
             if replay.partition == 0:
-                # A directory without rows still tells its columns.
-                for tag_id in self.directories:
-                    part_of(tag_id)
+                parts.open_all(replay.schemas())
             for output in replay.run():
-                tag_id = _tag_id(output)
-                if tag_id in self.directories:
-                    for batch in output.batches:
-                        part_of(tag_id).write(batch)
-        for tag_id, part in parts.items():
-            yield _task_row(PART, tag_id, part.name.encode())
+                parts.write(output.tag_id, output.batches)
+        for tag_id, name in parts.names.items():
+            yield _task_row(PART, tag_id, name.encode())
         yield _counts_row(replay)
 
 

@@ -136,6 +136,8 @@ def test_workers_write_parquet(spark: Any, embedded: Any, tmp_path: Path) -> Non
     written = pq.read_table(tmp_path / "out")
     assert written.schema.remove_metadata() == embedded.to_arrow().schema
     assert rows(written) == rows(embedded.to_arrow())
+    read_by_spark = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(repr(row.asDict()) for row in read_by_spark) == rows(embedded.to_arrow())
     assert rows(pq.read_table(tmp_path / "late")) == rows(embedded.get_side_output(LATE).to_arrow())
 
 

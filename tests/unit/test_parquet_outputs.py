@@ -1,0 +1,147 @@
+"""Parquet directories: encodings, and that files appear in all directories or in none."""
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.parquet_output import ParquetOutput
+from flinkcore.replay.parquet_outputs import ParquetOutputs
+
+DAY = datetime.date(2024, 1, 31)
+COLUMNS = {
+    "key": pa.array(["a", "b", None]),
+    "bool": pa.array([True, None, False]),
+    "int8": pa.array([-128, None, 127], pa.int8()),
+    "uint8": pa.array([0, None, 255], pa.uint8()),
+    "uint32": pa.array([0, None, 2**32 - 1], pa.uint32()),
+    "int64": pa.array([-(2**63), None, 2**63 - 1]),
+    "uint64": pa.array([0, None, 2**64 - 1], pa.uint64()),
+    "half": pa.array([1.5, None, -0.0]).cast(pa.float16()),
+    "float": pa.array([1.5, None, -0.0], pa.float32()),
+    "double": pa.array([1.5, None, -0.0]),
+    "decimal": pa.array([Decimal("1.50"), None, Decimal("-2.25")]),
+    "date": pa.array([DAY, None, DAY]),
+    "date64": pa.array([DAY, None, DAY], pa.date64()),
+    "time": pa.array([0, None, 86_399], pa.time32("s")),
+    "time64": pa.array([0, None, 86_399], pa.time64("us")),
+    "timestamp": pa.array([-1, None, 2**40], pa.timestamp("us", "Europe/Berlin")),
+    "nanoseconds": pa.array([-1000, None, 2**40 * 1000], pa.timestamp("ns")),
+    "duration": pa.array([-1, None, 2**40], pa.duration("ms")),
+    "large text": pa.array(["é", None, ""], pa.large_string()),
+    "binary": pa.array([b"\x00", None, b""]),
+    "fixed": pa.array([b"ab", None, b"cd"], pa.binary(2)),
+    "null": pa.nulls(3),
+    "ints": pa.array([[1, None], None, []]),
+    "texts": pa.array([["a", None], None, []]),
+    "lists": pa.array([[[1.5]], None, []]),
+    "dates": pa.array([[DAY], None, []], pa.large_list(pa.date32())),
+    "struct": pa.array([{"x": 1, "y": "a"}, None, {"x": None, "y": None}]),
+    "map": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+    "dotted.name": pa.array([1, None, 3]),
+}
+
+
+def written(path: Path, batch: pa.RecordBatch, repeating: tuple[str, ...] = ()) -> Path:
+    outputs = ParquetOutputs({None: ParquetOutput.at(path, repeating)})
+
+    def run() -> dict[str | None, list[str]]:
+        with outputs.open_parts(0) as parts:
+            parts.write(None, [batch])
+        return {None: [parts.names[None]]}
+
+    outputs.write(run)
+    return path / "part-00000.parquet"
+
+
+@pytest.mark.parametrize("repeating", [(), tuple(COLUMNS)], ids=["few repeat", "all repeat"])
+def test_columns_of_all_types_come_back(tmp_path: Path, repeating: tuple[str, ...]) -> None:
+    back = pq.read_table(written(tmp_path / "out", pa.record_batch(COLUMNS), repeating))
+    for name, column in COLUMNS.items():
+        assert back.column(name).to_pylist() == column.to_pylist(), name
+
+
+def test_keys_and_texts_get_dictionaries_and_other_integers_their_differences(tmp_path: Path) -> None:
+    file = pq.ParquetFile(written(tmp_path / "out", pa.record_batch(COLUMNS), ("key", "int8")))
+    group = file.metadata.row_group(0)
+    encodings = {
+        column.path_in_schema: set(column.encodings) for column in map(group.column, range(group.num_columns))
+    }
+    for name in ("key", "int8", "large text", "texts.list.element"):
+        assert "RLE_DICTIONARY" in encodings[name], name
+    for name in ("int64", "uint64", "date", "timestamp", "duration", "ints.list.element", "dotted.name"):
+        assert "DELTA_BINARY_PACKED" in encodings[name], name
+    for name in ("double", "bool", "decimal"):
+        assert not {"RLE_DICTIONARY", "DELTA_BINARY_PACKED"} & encodings[name], name
+
+
+def two_outputs(folder: Path) -> ParquetOutputs:
+    return ParquetOutputs({None: ParquetOutput.at(folder / "out"), "late": ParquetOutput.at(folder / "late")})
+
+
+def parts_of(outputs: ParquetOutputs) -> dict[str | None, list[str]]:
+    batch = pa.record_batch({"a": [1]})
+    with outputs.open_parts(0) as parts:
+        for tag_id in (None, "late", "unwanted"):
+            parts.write(tag_id, [batch])
+    return {tag_id: [name] for tag_id, name in parts.names.items()}
+
+
+def content(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_files_appear_in_all_directories(tmp_path: Path) -> None:
+    outputs = two_outputs(tmp_path)
+    outputs.write(lambda: parts_of(outputs))
+    assert content(tmp_path) == ["late", "late/part-00000.parquet", "out", "out/part-00000.parquet"]
+
+
+def test_a_directory_that_cannot_be_published_takes_back_those_that_were(tmp_path: Path) -> None:
+    outputs = two_outputs(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        outputs.write(lambda: parts_of(outputs) | {"late": ["part-00001-gone.parquet"]})
+    assert content(tmp_path) == ["late", "out"]
+    outputs.write(lambda: parts_of(outputs))
+
+
+def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "old").write_text("")
+    outputs = two_outputs(tmp_path)
+    with pytest.raises(ConfigurationError, match="not empty"):
+        outputs.write(lambda: parts_of(outputs))
+    assert content(tmp_path) == ["late", "late/old", "out"]
+
+
+def test_a_failed_clean_up_does_not_hide_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(output: ParquetOutput, names: Any = ()) -> None:
+        raise PermissionError("read-only")
+
+    def fail() -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ParquetOutput, "withdraw", refuse)
+    with (
+        pytest.warns(RuntimeWarning, match=r"failed replay: empty it \(read-only\)"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        two_outputs(tmp_path).write(fail)
+
+
+def test_a_result_whose_staging_folder_stays_is_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(output: ParquetOutput, names: Any = ()) -> None:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(ParquetOutput, "finish", refuse)
+    outputs = two_outputs(tmp_path)
+    with pytest.warns(RuntimeWarning, match="is complete; its folder _temporary can be removed"):
+        outputs.write(lambda: parts_of(outputs))
+    assert pq.read_table(tmp_path / "late" / "part-00000.parquet").num_rows == 1
