@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import total_order
+
+MERGED_ROWS = 1 << 18
+MERGED_BYTES = 128 << 20
+"""Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most."""
 
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
@@ -40,12 +45,14 @@ class Events:
 
     def take(self, rows: RowNumbers) -> Events:
         """The given rows, copied in the given order."""
+        # numpy converts other index types anew for each column.
+        at = rows.astype(np.intp)
         return Events(
             self.batch.take(pa.array(rows)),
-            self.timestamps[rows],
-            self.arrivals[rows],
-            self.splits[rows],
-            self.positions[rows],
+            self.timestamps.take(at),
+            self.arrivals.take(at),
+            self.splits.take(at),
+            self.positions.take(at),
         )
 
     def slice(self, start: int, stop: int) -> Events:
@@ -61,6 +68,16 @@ class Events:
     def key(self, row: int) -> tuple[int, int, int]:
         """Place of a row in the total order."""
         return int(self.arrivals[row]), int(self.splits[row]), int(self.positions[row])
+
+    def rows_before(self, key: tuple[int, int, int]) -> int:
+        """Number of rows, which lie in total order, whose place comes before another."""
+        start, stop = 0, len(self.arrivals)
+        columns: tuple[npt.NDArray[Any], ...] = (self.arrivals, self.splits, self.positions)
+        for column, value in zip(columns, key, strict=True):
+            first = start + int(np.searchsorted(column[start:stop], value, side="left"))
+            stop = start + int(np.searchsorted(column[start:stop], value, side="right"))
+            start = first
+        return start
 
     def in_order(self) -> tuple[Events, RowNumbers | None]:
         """These events and their rows in total order; None where they lie so."""
@@ -127,20 +144,26 @@ class TotalOrderMerge:
             if cut < n_rows:
                 held.append(part.slice(cut, n_rows) if cut else part)
         self._held = held
-        ready.sort(key=lambda part: part.key(0))
-        while ready:
-            overlapping = [ready.pop(0)]
+        yield from self._merged(ready)
+
+    def _merged(self, runs: list[Events]) -> Iterator[tuple[Events, RowNumbers | None]]:
+        runs = sorted(runs, key=lambda run: run.key(0))
+        while runs:
+            overlapping = [runs.pop(0)]
             last = overlapping[0].key(-1)
-            if ready and ready[0].key(0) <= last:
+            if runs and runs[0].key(0) <= last:
                 # Most of a long run may lie before the next one begins: that much passes without a copy.
-                yield from self._pass_before(overlapping, ready[0].arrivals[0])
-            while ready and ready[0].key(0) <= last:
-                overlapping.append(ready.pop(0))
+                yield from self._pass_before(overlapping, runs[0].arrivals[0])
+            while runs and runs[0].key(0) <= last:
+                overlapping.append(runs.pop(0))
                 last = max(last, overlapping[-1].key(-1))
             if len(overlapping) == 1:
                 yield overlapping[0], None
-            else:
+            elif _are_few(overlapping):
                 yield concatenate(overlapping).in_order()
+            else:
+                for part in _halves(overlapping):
+                    yield from self._merged(part)
 
     @staticmethod
     def _pass_before(parts: list[Events], arrival: np.int64) -> Iterator[tuple[Events, RowNumbers | None]]:
@@ -149,3 +172,24 @@ class TotalOrderMerge:
         if cut:
             parts[0] = part.slice(cut, len(part.arrivals))
             yield part.slice(0, cut), None
+
+
+def _are_few(runs: list[Events]) -> bool:
+    return (
+        sum(len(run.arrivals) for run in runs) <= MERGED_ROWS
+        and sum(run.nbytes for run in runs) <= MERGED_BYTES
+    )
+
+
+def _halves(runs: list[Events]) -> tuple[list[Events], list[Events]]:
+    """Cut runs at the middle of the longest, which has two rows at least: no two runs of one row overlap."""
+    longest = max(runs, key=lambda run: len(run.arrivals))
+    middle = longest.key(len(longest.arrivals) // 2)
+    before, after = [], []
+    for run in runs:
+        n_rows, cut = len(run.arrivals), run.rows_before(middle)
+        if cut:
+            before.append(run.slice(0, cut))
+        if cut < n_rows:
+            after.append(run.slice(cut, n_rows))
+    return before, after

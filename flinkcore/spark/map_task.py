@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from flinkcore.spark.log_input import LogInput
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 17
+BLOCK_BYTES = 16 << 20
+"""Most bytes of a block, but that an event is never cut: so many in memory, fewer as they are packed."""
+
 LEAST_BLOCK_ROWS = 1 << 12
 HELD_BYTES = 64 << 20
 """Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
@@ -79,16 +83,20 @@ class MapTask:
             filtered += mapped.filtered
             rejected.update(mapped.rejected)
             for rows in mapped.rejected_rows:
-                writer.add_rows(own_partition, chunk.index, rows)
-            if mapped.events.batch.num_rows:
-                held.append(mapped.events)
-            n_rows = sum(part.batch.num_rows for part in held)
-            if held and (n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES):
-                sent += self._distribute(writer, held)
-                held = []
-                yield writer.take()
-            elif writer.nbytes >= HELD_BYTES:  # rejected rows, with hardly an event among them
-                yield writer.take()
+                for start, stop in _pieces(0, rows.num_rows, partial(_is_large, rows, BLOCK_BYTES)):
+                    writer.add_rows(own_partition, chunk.index, rows.slice(start, stop - start))
+                    if writer.nbytes >= HELD_BYTES:  # with hardly an event among them
+                        yield writer.take()
+            events = mapped.events
+            for start, stop in _pieces(
+                0, events.batch.num_rows, partial(_is_large, events.batch, HELD_BYTES)
+            ):
+                held.append(events.slice(start, stop))
+                n_rows = sum(part.batch.num_rows for part in held)
+                if n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES:
+                    sent += self._distribute(writer, held)
+                    held = []
+                    yield writer.take()
             progress.advance(mapped.events_read)
         if held:
             sent += self._distribute(writer, held)
@@ -108,7 +116,7 @@ class MapTask:
         groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)
         order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
         if self.partitions > 1 or rows is not None:
-            events = _taken(events, order)
+            events = events.take(order)
         for partition in range(self.partitions):
             for start, stop in self._cuts(events, int(bounds[partition]), int(bounds[partition + 1])):
                 writer.add_events(partition, events.slice(start, stop))
@@ -120,26 +128,27 @@ class MapTask:
         A block is held back by the reduce task from its first arrival to its last: blocks of events that lie
         far apart, as in a log that is sorted by split, are smaller.
         """
-        n_rows = stop - start
-        if n_rows == 0:
-            return
-        span = int(events.arrivals[stop - 1]) - int(events.arrivals[start])
-        spread = n_rows > 2 * LEAST_BLOCK_ROWS and span > 4 * n_rows * self.partitions * self.arrival_span_ms
-        if n_rows > self.block_rows or spread:
-            middle = (start + stop) // 2
-            yield from self._cuts(events, start, middle)
-            yield from self._cuts(events, middle, stop)
-        else:
-            yield start, stop
+
+        def too_large(start: int, stop: int) -> bool:
+            n_rows = stop - start
+            span = int(events.arrivals[stop - 1]) - int(events.arrivals[start])
+            spread = (
+                n_rows > 2 * LEAST_BLOCK_ROWS and span > 4 * n_rows * self.partitions * self.arrival_span_ms
+            )
+            return n_rows > self.block_rows or spread or _is_large(events.batch, BLOCK_BYTES, start, stop)
+
+        return _pieces(start, stop, too_large)
 
 
-def _taken(events: Events, rows: npt.NDArray[np.uint32]) -> Events:
-    # numpy converts other index types anew for each column.
-    at = rows.astype(np.intp)
-    return Events(
-        events.batch.take(pa.array(rows)),
-        events.timestamps.take(at),
-        events.arrivals.take(at),
-        events.splits.take(at),
-        events.positions.take(at),
-    )
+def _is_large(batch: pa.RecordBatch, most_bytes: int, start: int, stop: int) -> bool:
+    return bool(batch.slice(start, stop - start).nbytes > most_bytes)
+
+
+def _pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
+    """Ranges of rows, halved until they are not too large; a row is never cut."""
+    if stop - start > 1 and too_large(start, stop):
+        middle = (start + stop) // 2
+        yield from _pieces(start, middle, too_large)
+        yield from _pieces(middle, stop, too_large)
+    elif start < stop:
+        yield start, stop

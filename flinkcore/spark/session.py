@@ -36,7 +36,8 @@ LOCAL_SETTINGS: Mapping[str, str] = {
 BLOCKS_PER_BATCH = 32
 """Blocks that Spark before 4.0, which counts rows and not bytes, may hand over to Python at once."""
 
-MOST_BLOCKS_PER_BATCH = 256
+MOST_BLOCKS_PER_BATCH = 64
+"""Of 16 MiB each, so that a batch stays far below the 2 GiB that Arrow and Spark can hold in a column."""
 
 
 def configure_spark(builder: Any = None) -> Any:

@@ -2,9 +2,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flinkcore.replay import total_order
 from flinkcore.replay.total_order import Events, TotalOrderMerge
 
 
@@ -48,6 +50,41 @@ def test_a_run_that_overlaps_no_other_passes_without_a_copy() -> None:
     assert rows is None
     assert released.batch is run.batch
     assert merge.held_bytes == 0
+
+
+def interleaved(n_rows: int, n_runs: int) -> list[Events]:
+    rows = [(at // 2, at % n_runs, at) for at in range(n_rows)]
+    return [events(rows[first::n_runs]) for first in range(n_runs)]
+
+
+@pytest.mark.parametrize(("rows", "size"), [(7, 1 << 30), (1 << 30, 400)], ids=["rows", "bytes"])
+def test_runs_that_overlap_are_given_in_pieces(monkeypatch: pytest.MonkeyPatch, rows: int, size: int) -> None:
+    monkeypatch.setattr(total_order, "MERGED_ROWS", rows)
+    monkeypatch.setattr(total_order, "MERGED_BYTES", size)
+    merge = TotalOrderMerge()
+    for run in interleaved(100, 3):
+        merge.add(run)
+    released = list(merge.release(None))
+    assert labels(released) == [
+        f"{a}/{s}/{p}" for a, s, p in sorted((at // 2, at % 3, at) for at in range(100))
+    ]
+    assert max(len(part.arrivals) for part, _ in released) <= rows
+    assert max(part.nbytes for part, _ in released) <= size
+
+
+def test_a_piece_may_be_as_small_as_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(total_order, "MERGED_BYTES", 1)
+    merge = TotalOrderMerge()
+    for run in interleaved(10, 4):
+        merge.add(run)
+    assert [len(part.arrivals) for part, _ in merge.release(None)] == [1] * 10
+
+
+def test_rows_before_a_place_are_counted() -> None:
+    places = [(1, 0, 0), (1, 0, 5), (1, 2, 3), (4, 0, 6)]
+    run = events(places)
+    for place in [*places, (0, 9, 9), (1, 0, 4), (1, 1, 0), (1, 2, 9), (2, 0, 0), (9, 0, 0)]:
+        assert run.rows_before(place) == sum(other < place for other in places)
 
 
 runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
