@@ -52,10 +52,13 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
     ) -> DataStream:
         """Return the stream of events of a log that is a DataFrame.
 
-        Rows of a split are ordered by partition, then as they lie in it. Both passes evaluate the DataFrame:
-        if they see different rows (Spark promises no order after a shuffle), the replay fails and asks to
-        persist it. A log that is in files is better read with `from_event_log`: then no row passes through
-        the JVM.
+        Rows of a split are ordered by partition, then as they lie in it. Both passes evaluate the DataFrame: if
+        its partitions, or rows in the columns that the first pass reads (times, split), differ between them
+        (Spark promises no order after a shuffle), the replay fails and asks to persist it. Keys and values are
+        read in the second pass only. Where Spark computes a partition again after a failure and its keys differ
+        (`rand()`, an external source), the replay fails when it makes its report, with all forms of the result
+        but `to_dataframe`, which has none: write such a DataFrame to Parquet first. A log that is in files is
+        better read with `from_event_log`: then no row passes through the JVM.
 
         Parameters
         ----------

@@ -22,6 +22,8 @@ CHUNK_BYTES = 128 << 20
 
 CHUNKS_PER_CORE = 2
 
+_ADVICE = "persist() the DataFrame before the replay, or write it to Parquet and replay that"
+
 # Spark 4 and later want to be told the zone of instants; which one makes no difference to them.
 _SCHEMA_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
@@ -71,7 +73,8 @@ class DataFrameInput:
     schema
         Columns of the log.
     checked
-        Columns whose values must be the same in both passes.
+        Columns whose values must be the same in both passes: those that the first pass reads. The others are read
+        in the second pass only; see `MapTask` for what is checked of them.
     fingerprints
         Of each partition in the first pass; None: this is the first pass.
     """
@@ -84,7 +87,30 @@ class DataFrameInput:
         """The task's partition as a chunk."""
         context = TaskContext.get()
         assert context is not None
-        yield DataFrameChunk.of(self, context.partitionId(), batches)
+        partition = context.partitionId()
+        if self.fingerprints is not None and partition not in self.fingerprints:
+            raise SourceError(
+                f"partition {partition} of the DataFrame was not there in the first pass, which had "
+                f"{len(self.fingerprints):,} partitions: Spark does not cut it alike every time (adaptive execution "
+                f"joins small partitions). {_ADVICE}"
+            )
+        yield DataFrameChunk.of(self, partition, batches)
+
+
+def partitions_gone(now: int, before: int) -> SourceError:
+    """The error that a DataFrame has fewer partitions than in the first pass."""
+    return SourceError(
+        f"the DataFrame has {now:,} partitions now and had {before:,} in the first pass: Spark does not cut it alike "
+        f"every time (adaptive execution joins small partitions). {_ADVICE}"
+    )
+
+
+def computed_differently() -> SourceError:
+    """The error that a DataFrame's partition was computed twice for the second pass, with different keys."""
+    return SourceError(
+        "Spark has computed a partition of the DataFrame again, after a failure, and with other keys or rows: events "
+        "may be missing or counted twice. Write the DataFrame to Parquet and replay that, or checkpoint() it"
+    )
 
 
 @dataclass
@@ -155,12 +181,10 @@ class DataFrameChunk(Chunk):
 
     def _compare(self) -> None:
         first = self.source.fingerprints
-        if first is not None and self.fingerprint != first.get(self.index, Fingerprint()):
-            before = first[self.index].rows if self.index in first else 0
+        if first is not None and self.fingerprint != first[self.index]:
             raise SourceError(
                 f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, "
-                f"{before:,} then): Spark does not compute it in the same order every time. persist() the "
-                "DataFrame before the replay, or write it to Parquet and replay that"
+                f"{first[self.index].rows:,} then): Spark does not compute it in the same order every time. {_ADVICE}"
             )
 
     def constant(self, column: str) -> tuple[bool, Any]:

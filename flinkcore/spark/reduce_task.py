@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,6 +20,7 @@ from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
+from flinkcore.spark.log_input import partitions_gone
 from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
@@ -44,6 +46,8 @@ class PartitionReplay:
         Watermarks of the whole log.
     chunks
         Number of chunks of the log.
+    recomputable
+        Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike.
     partition
         Number of the range.
     blocks
@@ -57,6 +61,7 @@ class PartitionReplay:
         plan: ReplayPlan,
         timeline: Timeline,
         chunks: int,
+        recomputable: bool,
         partition: int,
         blocks: Iterator[Block],
         progress: ProgressAddress | None,
@@ -66,6 +71,7 @@ class PartitionReplay:
         self._schema = plan.data_schema()
         self._native_columns = plan.native_columns()
         self._chunks = chunks
+        self._recomputable = recomputable
         self._blocks = blocks
         self._stage = WindowStage(plan, self._schema, plan.time_type(), timeline)
         self._keys = KeyEncoder(self._schema, list(plan.keys))
@@ -122,6 +128,8 @@ class PartitionReplay:
     def _check(self) -> None:
         chunks = {manifest["chunk"] for manifest in self._manifests}
         sent = sum(manifest["rows"] for manifest in self._manifests)
+        if self._recomputable and len(chunks) == len(self._manifests) < self._chunks:
+            raise partitions_gone(len(chunks), self._chunks)
         counts = self._stage.counts()
         taken = counts["windowed"] + counts["late"] + counts["in_no_window"]
         if len(chunks) != self._chunks or len(self._manifests) != self._chunks or taken != sent:
@@ -133,7 +141,13 @@ class PartitionReplay:
     def counts(self) -> dict[str, Any]:
         """What became of the partition's events, and what map tasks tell in the manifests that came here."""
         read = [manifest for manifest in self._manifests if "events_read" in manifest]
-        return {"partition": self.partition, "windows": self._stage.counts(), "read": read}
+        distributions = sorted((manifest["chunk"], manifest["distribution"]) for manifest in self._manifests)
+        return {
+            "partition": self.partition,
+            "windows": self._stage.counts(),
+            "read": read,
+            "distribution": zlib.crc32(repr(distributions).encode()) if self._recomputable else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,8 @@ class ReduceTask:
         Watermarks of the whole log.
     chunks
         Number of chunks of the log.
+    recomputable
+        Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike.
     output
         What becomes of the results.
     progress
@@ -157,6 +173,7 @@ class ReduceTask:
     plan: ReplayPlan
     timeline: PackedTimeline
     chunks: int
+    recomputable: bool
     output: TaskOutput
     progress: ProgressAddress | None = None
 
@@ -164,5 +181,7 @@ class ReduceTask:
         """Outputs of the task's partitions, one after the other."""
         timeline = self.timeline.unpacked()
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
-            replay = PartitionReplay(self.plan, timeline, self.chunks, partition, blocks, self.progress)
+            replay = PartitionReplay(
+                self.plan, timeline, self.chunks, self.recomputable, partition, blocks, self.progress
+            )
             yield from self.output.batches(replay)

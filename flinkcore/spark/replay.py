@@ -20,7 +20,7 @@ from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
-from flinkcore.spark.log_input import DataFrameInput, FileInput
+from flinkcore.spark.log_input import DataFrameInput, FileInput, computed_differently, partitions_gone
 from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
 from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
@@ -115,7 +115,7 @@ class SparkReplay:
         blocks = dataframe.mapInArrow(portable(self._spark, map_task), SHUFFLE_SCHEMA)
         blocks = to_partitions(blocks, self.partitions, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
         timeline = PackedTimeline.of(time_plane.timeline)
-        reduce_task = ReduceTask(self.plan, timeline, self._chunks, output, progress)
+        reduce_task = ReduceTask(self.plan, timeline, self._chunks, self._recomputable, output, progress)
         return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
 
     def collect(self, output: TaskOutput) -> list[Any]:
@@ -124,6 +124,10 @@ class SparkReplay:
         with told_plainly(), progress_of(self._spark, rows, self.partitions, self._progress) as progress:
             collected: list[Any] = self.dataframe(output, TASK_ROW_SCHEMA, progress).collect()
         return collected
+
+    @property
+    def _recomputable(self) -> bool:
+        return isinstance(self._log, DataFrameInput)
 
     @property
     def _chunks(self) -> int:
@@ -136,6 +140,13 @@ class SparkReplay:
         ----------
         counts
             What the reduce tasks told at their ends.
+
+        Raises
+        ------
+        SourceError
+            If the log is a DataFrame that Spark has not computed alike each time.
+        FlinkcoreError
+            If not every event is accounted for.
         """
         report = ReplayReport()
         report.add_time_plane(self.plan, self.time_plane)
@@ -150,6 +161,10 @@ class SparkReplay:
                 )
         # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
         partitions = self.partitions if self._chunks else 0
+        if self._recomputable and not told and partitions:
+            raise partitions_gone(0, self._chunks)
+        if len({partition["distribution"] for partition in told.values()}) > 1:
+            raise computed_differently()
         if len(told) != partitions or len(chunks) != self._chunks:
             raise FlinkcoreError(
                 f"{len(told)} of {partitions} partitions and {len(chunks)} of {self._chunks} chunks came "

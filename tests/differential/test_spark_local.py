@@ -1,5 +1,6 @@
 """Replays on Spark in one JVM give the rows that they give embedded."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
+from flinkcore.spark.task_outputs import CountsOutput
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -353,6 +355,20 @@ def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_pa
     stream = job_over(SparkExecutionEnvironment(spark).from_dataframe(log, timestamp="ts", arrival="at"))
     with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
         stream.to_arrow()
+
+
+def test_partitions_served_by_different_attempts_are_refused(spark: Any) -> None:
+    log = spark.range(0, 1000, 1, 2).selectExpr(
+        "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
+    )
+    environment = SparkExecutionEnvironment(spark).set_parallelism(2)
+    stream = job_over(environment.from_dataframe(log, timestamp="ts", arrival="at"))
+    replay = stream.execute()._replay
+    counts = [json.loads(row.payload) for row in replay.collect(CountsOutput())]
+    assert replay.report(json.dumps(partition).encode() for partition in counts).events_read == 1000
+    counts[1]["distribution"] += 1
+    with pytest.raises(SourceError, match=r"computed a partition of the DataFrame again.*checkpoint\(\)"):
+        replay.report(json.dumps(partition).encode() for partition in counts)
 
 
 def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
