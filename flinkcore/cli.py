@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import flinkcore
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -263,12 +265,18 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 0, or 1 after an error that is told in one line."""
+    """Run the command; the exit status is 0, or 1 after an error that is told in one line.
+
+    Told are the errors of flinkcore, of files and of Arrow data; any other is a defect, and keeps its traceback.
+    """
     parsed = _parser().parse_args(arguments)
     try:
         {"replay": _replay, "demo": _demo}[parsed.command](parsed)
     except FlinkcoreError as error:
         print(f"flinkcore: {error}", file=sys.stderr)
+        return 1
+    except (OSError, pa.ArrowException) as error:
+        print(f"flinkcore: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0
 

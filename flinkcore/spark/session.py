@@ -138,7 +138,9 @@ def spark_version() -> tuple[int, int]:
 
 def _defaults_file() -> dict[str, str]:
     """What spark-defaults.conf sets."""
-    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    # Without SPARK_HOME, Spark's scripts take the installed package for it.
+    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
+    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
     settings = {}
     try:
         with open(os.path.join(folder, "spark-defaults.conf"), encoding="utf-8") as lines:

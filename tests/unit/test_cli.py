@@ -140,6 +140,39 @@ def test_an_error_is_one_line_and_a_status(tmp_path: Path, capsys: pytest.Captur
     assert "nothing.csv" in message
 
 
+def test_an_output_that_cannot_be_written_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    arguments = ["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "file" / "out")]
+    assert main(arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("flinkcore: NotADirectoryError: ")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("disk\nfull"), pa.ArrowInvalid("disk\nfull")], ids=["files", "Arrow"]
+)
+def test_errors_of_files_and_arrow_are_told_in_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object, **settings: object) -> None:
+        raise error
+
+    monkeypatch.setattr("flinkcore.examples.flights.run", fail)
+    assert main(["demo", "--engine", "embedded", "--quiet"]) == 1
+    assert capsys.readouterr().err == f"flinkcore: {type(error).__name__}: disk full\n"
+
+
+def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **settings: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("flinkcore.examples.flights.run", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["demo", "--engine", "embedded", "--quiet"])
+
+
 def test_a_late_output_without_an_output_is_refused_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

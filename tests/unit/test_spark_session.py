@@ -167,6 +167,17 @@ def test_defaults_file_counts_as_set_by_the_user(tmp_path: Path, monkeypatch: py
     assert builder._options["spark.ui.showConsoleProgress"] == "false"
 
 
+def test_the_working_directory_is_not_taken_for_a_spark_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.sql.session.timeZone  Asia/Tokyo\n")
+    monkeypatch.chdir(tmp_path)
+    assert configure_spark(RecordingBuilder())._options["spark.sql.session.timeZone"] == "UTC"
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert "spark.sql.session.timeZone" not in configure_spark(RecordingBuilder())._options
+
+
 def test_shuffles_are_left_alone_on_a_cluster() -> None:
     builder = RecordingBuilder()
     builder._options = {"spark.master": "yarn"}
