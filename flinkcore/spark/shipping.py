@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +36,26 @@ def ship_flinkcore(spark: Any) -> None:
     spark : pyspark.sql.SparkSession
         Classic or remote. Jobs of this session take the package from here from now on.
     """
-    archive = Path(tempfile.mkdtemp(prefix="flinkcore-ship-"), f"{_ARCHIVE}.zip")
-    package = Path(flinkcore.__file__).parent
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(package.rglob("*")):
-            if path.suffix in {".py", ".so", ".pyd", ".parquet"}:
-                packed.write(path, Path(package.name, path.relative_to(package)))
+    archive = _packed()
     if is_classic(spark) and spark_version() < (4, 0):
         spark.sparkContext.addArchive(f"{archive}#{_ARCHIVE}")
     else:
         spark.addArtifact(f"{archive}#{_ARCHIVE}", archive=True)
     spark.conf.set(ARCHIVE_SETTING, _ARCHIVE)
+
+
+@cache
+def _packed() -> Path:
+    """The package as an archive; Spark may read it for as long as the process lives."""
+    folder = tempfile.TemporaryDirectory(prefix="flinkcore-ship-")
+    atexit.register(folder.cleanup)
+    archive = Path(folder.name, f"{_ARCHIVE}.zip")
+    package = Path(flinkcore.__file__).parent
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(package.rglob("*")):
+            if path.suffix in {".py", ".so", ".pyd", ".parquet"}:
+                packed.write(path, Path(package.name, path.relative_to(package)))
+    return archive
 
 
 def portable(spark: Any, task: BatchFunction) -> BatchFunction:
