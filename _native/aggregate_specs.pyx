@@ -7,7 +7,7 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.aggregate_functions cimport Function, Part
-from flinkcore._native.arrow cimport ArrowSchema, Buffer, ColumnType, native_array
+from flinkcore._native.arrow cimport ArrowSchema, Buffer, ColumnType, field_name, native_array
 from flinkcore._native.column_blocks cimport is_float, is_word
 
 _FUNCTIONS = {
@@ -51,7 +51,7 @@ cdef RecordBatch empty_batch(object schema, list columns):
         raise TypeError(f"{type(schema).__name__} has no __arrow_c_schema__; pass the pyarrow schema of the batches")
     capsule = export()
     fields = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
-    names = [fields.children[i].name.decode() for i in range(fields.n_children)]
+    names = [field_name(fields.children[i]) for i in range(fields.n_children)]
     arrays = []
     for name in columns:
         if name not in names:

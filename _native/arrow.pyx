@@ -99,6 +99,10 @@ cdef int _unsupported(const char* format) except -1:
     )
 
 
+cdef str field_name(const ArrowSchema* field):
+    return "" if field.name == NULL else field.name.decode()
+
+
 cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
     cdef int64_t row, nulls = 0
     for row in range(offset, offset + length):
@@ -119,7 +123,14 @@ cdef int _read_column(
     column.validity = NULL
     column.null_count = 0
     if column.type == ColumnType.NULL_TYPE:
+        # The format has no bitmap for what is always null. This one is freed as children are.
         column.null_count = length
+        column.bit_offset = 0
+        if length:
+            column.children = <Column*> calloc((length + 7) >> 3, 1)
+            if column.children == NULL:
+                raise MemoryError()
+            column.validity = <const uint8_t*> column.children
         return 0
     if array.null_count != 0 and array.buffers[0] != NULL:
         column.null_count = _count_nulls(<const uint8_t*> array.buffers[0], offset, length)
@@ -210,7 +221,7 @@ cdef class RecordBatch:
             try:
                 _read_column(schema.children[i], array.children[i], array.offset, array.length, &self.columns[i])
             except SchemaError as error:
-                raise SchemaError(f"column {schema.children[i].name.decode()!r}: {error}") from None
+                raise SchemaError(f"column {field_name(schema.children[i])!r}: {error}") from None
 
     def __dealloc__(self):
         cdef int64_t i
@@ -221,12 +232,11 @@ cdef class RecordBatch:
 
     cdef int64_t index_of(self, str name) except -1:
         cdef ArrowSchema* schema = <ArrowSchema*> PyCapsule_GetPointer(self._schema_capsule, "arrow_schema")
-        cdef bytes wanted = name.encode()
         cdef int64_t i
+        names = [field_name(schema.children[i]) for i in range(self.num_columns)]
         for i in range(self.num_columns):
-            if schema.children[i].name == wanted:
+            if names[i] == name:
                 return i
-        names = [schema.children[i].name.decode() for i in range(self.num_columns)]
         raise SchemaError(f"no column {name!r}; the columns are {', '.join(names)}")
 
 

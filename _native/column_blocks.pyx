@@ -57,11 +57,10 @@ cdef void selection_fill(
         selection.entries = entries
         selection.rows = rows
         return
-    if column.type != ColumnType.NULL_TYPE:
-        for i in range(n):
-            selection.kept_entries[kept] = entries[i]
-            selection.kept_rows[kept] = rows[i]
-            kept += is_valid(column, rows[i])
+    for i in range(n):
+        selection.kept_entries[kept] = entries[i]
+        selection.kept_rows[kept] = rows[i]
+        kept += is_valid(column, rows[i])
     selection.n = kept
     selection.entries = selection.kept_entries
     selection.rows = selection.kept_rows

@@ -23,7 +23,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport atoi
 from libc.string cimport memcpy, memset, strchr
 
-from flinkcore._native.arrow cimport Column, ColumnType, bool_value, bytes_value
+from flinkcore._native.arrow cimport Column, ColumnType, bool_value, bytes_value, is_valid
 
 cdef uint64_t ALL_SIGNS = <uint64_t> 0x8080808080808080
 
@@ -208,7 +208,7 @@ cdef void _hash_structs(const Column* column, int64_t first, int64_t n, uint32_t
                 out[i] = out[i] * 31 + (31 + field[i])
         else:
             for i in range(n):
-                out[i] = out[i] * 31 + (31 + field[i]) * counts_in_hash(child, first + i)
+                out[i] = out[i] * 31 + (31 + field[i]) * is_valid(child, first + i)
 
 
 cdef void hash_block(const Column* column, int64_t first, int64_t n, uint32_t* out) noexcept nogil:
@@ -285,4 +285,4 @@ cdef void hash_column(const Column* column, uint32_t* out) noexcept nogil:
         first += HASH_BLOCK
     if column.null_count:
         for row in range(column.length):
-            out[row] *= counts_in_hash(column, row)
+            out[row] *= is_valid(column, row)

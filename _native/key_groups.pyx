@@ -11,8 +11,8 @@ from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
-from flinkcore._native.arrow cimport Column, ColumnArray, ColumnType, RecordBatch
-from flinkcore._native.java_hash_codes cimport HASH_BLOCK, counts_in_hash, hash_block, hash_column
+from flinkcore._native.arrow cimport Column, ColumnArray, ColumnType, RecordBatch, is_valid
+from flinkcore._native.java_hash_codes cimport HASH_BLOCK, hash_block, hash_column
 
 cdef int64_t UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 cdef int64_t DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 1 << 7
@@ -66,7 +66,7 @@ cdef void _assign_groups(const Column* column, int32_t max_parallelism, int32_t*
 cdef int _refuse_null_key(const Column* column) except -1:
     cdef int64_t row = 0
     if column.null_count:
-        while counts_in_hash(column, row):
+        while is_valid(column, row):
             row += 1
         raise DataError(f"row {row}: the key is null; filter such rows out, or key by several columns")
     return 0

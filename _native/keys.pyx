@@ -21,6 +21,7 @@ from flinkcore._native.arrow cimport (
     NativeArray,
     RecordBatch,
     buffer_free,
+    field_name,
     is_valid,
     native_array,
 )
@@ -154,7 +155,7 @@ cdef class KeyEncoder:
         found = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
         if not names:
             raise ConfigurationError("a key needs at least one column")
-        columns = [found.children[i].name.decode() for i in range(found.n_children)]
+        columns = [field_name(found.children[i]) for i in range(found.n_children)]
         self._names = list(names)
         self._field_names = []
         self._formats = []
@@ -196,7 +197,7 @@ cdef class KeyEncoder:
         self._formats.append(format)
         self._field_names.append(name)
         for i in range(schema.n_children):
-            self._add_field(schema.children[i], schema.children[i].name.decode(), number)
+            self._add_field(schema.children[i], field_name(schema.children[i]), number)
         return number
 
     cdef int _lay_out(self) except -1:

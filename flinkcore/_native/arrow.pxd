@@ -99,6 +99,10 @@ cdef struct Column:
     Column* children         # already shifted: row i of the parent is row i of each child
 
 
+# Name of a field; empty where the producer gives none, which the format allows.
+cdef str field_name(const ArrowSchema* field)
+
+
 cdef inline bint is_valid(const Column* column, int64_t row) noexcept nogil:
     cdef int64_t bit
     if column.validity == NULL:

@@ -1,16 +1,11 @@
 # Java hash codes of Arrow values.
 from libc.stdint cimport int64_t, uint32_t
 
-from flinkcore._native.arrow cimport Column, ColumnType, is_valid
+from flinkcore._native.arrow cimport Column
 
 
 cdef enum:
     HASH_BLOCK = 1024
-
-
-cdef inline uint32_t counts_in_hash(const Column* column, int64_t row) noexcept nogil:
-    # 1, or 0 where the row is null.
-    return column.type != ColumnType.NULL_TYPE and is_valid(column, row)
 
 
 # Hash codes of rows first..first+n; those of null rows mean nothing. n is at most HASH_BLOCK.

@@ -121,7 +121,7 @@ def test_slices_hold_the_keys_that_they_show(values: list[Any], arrow_type: pa.D
     assert keys_of(dictionary).equals(one_column(values, arrow_type))
     both = KeyDictionary(ProtocolOnly(parent), ["again", "key"])
     assert both.ids(ProtocolOnly(parent)).tolist() == list(range(len(values)))
-    assert keys_of(both).column("again").to_pylist() == column.slice(1).to_pylist()
+    assert keys_of(both).column("again").equals(column.slice(1))
 
 
 @pytest.mark.parametrize(("values", "arrow_type"), ONE_OF_EACH, ids=TYPE_NAMES)
