@@ -1,6 +1,6 @@
 """Sets of distinct values, one per entry: of words, or of byte strings."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
@@ -34,9 +34,19 @@ cdef inline uint64_t* _word_slot(const WordSet* words, uint64_t word) noexcept n
     return &words.slots[at]
 
 
+cdef uint64_t _more_slots(bint has_slots, uint32_t mask) except 0 nogil:
+    # Number of slots of a set that grows; its mask has 32 bits.
+    if not has_slots:
+        return FIRST_SLOTS
+    if mask == UINT32_MAX:
+        with gil:
+            raise MemoryError("count_distinct holds at most 3,221,225,472 values of one key and window")
+    return (<uint64_t> mask + 1) * 2
+
+
 cdef int _word_set_grow(WordSet* words) except -1 nogil:
     cdef WordSet grown
-    cdef uint64_t n_slots = (<uint64_t> words.mask + 1) * 2 if words.slots != NULL else FIRST_SLOTS, at
+    cdef uint64_t n_slots = _more_slots(words.slots != NULL, words.mask), at
     grown.slots = <uint64_t*> _new_slots(n_slots, sizeof(uint64_t))
     grown.only = 0
     grown.mask = <uint32_t> (n_slots - 1)
@@ -160,7 +170,7 @@ cdef ByteSlot* _byte_slot(const ByteSet* strings, uint64_t hash, ByteView view) 
 
 
 cdef int _byte_set_grow(ByteSet* strings) except -1 nogil:
-    cdef uint64_t n_slots = (<uint64_t> strings.mask + 1) * 2 if strings.slots != NULL else FIRST_SLOTS, old, at
+    cdef uint64_t n_slots = _more_slots(strings.slots != NULL, strings.mask), old, at
     cdef ByteSlot* slots = <ByteSlot*> _new_slots(n_slots, sizeof(ByteSlot))
     if strings.slots != NULL:
         for old in range(<uint64_t> strings.mask + 1):

@@ -98,7 +98,8 @@ cdef int64_t pane_insert(
         while pane.slots[at].number:
             at = (at + 1) & pane.mask
     if k == pane.keys_capacity:
-        _pane_reserve_keys(store, pane, pane.keys_capacity * 2)
+        # Entries run out before numbers of keys do.
+        _pane_reserve_keys(store, pane, pane.keys_capacity * 2 if pane.keys_capacity <= UINT32_MAX // 2 else UINT32_MAX)
     if k == pane.n_blocks * ENTRY_BLOCK:
         _pane_add_block(store, pane)
     pane.hashes[k] = keys.hashes[row]
