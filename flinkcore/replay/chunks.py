@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.replay.columns_to_read import ColumnsToRead
 from flinkcore.replay.file_format import FileFormat
 from flinkcore.replay.files import LogFile
 from flinkcore.replay.plain_columns import plain_column, plain_type
@@ -118,9 +119,13 @@ class FileChunk(Chunk):
             # Only partition columns are asked for: any column of the file tells how many rows there are.
             in_file = [name for name in expected.names if name not in partition][:1]
         encoded = [name for name in dictionary_columns if name in in_file]
-        batches = self.format.batches(
-            self.file, self.pieces, in_file, expected, self.log_schema.origins, encoded, batch_rows
+        to_read = ColumnsToRead(
+            pa.schema([expected.field(name) for name in in_file]),
+            self.log_schema.origins,
+            tuple(encoded),
+            batch_rows,
         )
+        batches = self.format.batches(self.file, self.pieces, to_read)
         schema = expected
         for batch in _even(batches, batch_rows):
             arrays = []

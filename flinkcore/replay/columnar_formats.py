@@ -1,16 +1,17 @@
 """Parquet and Arrow IPC: formats with metadata that can be cut into pieces."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
+from flinkcore.replay.columns_to_read import ColumnsToRead
 from flinkcore.replay.file_format import source_faults
 from flinkcore.replay.files import LogFile
-from flinkcore.replay.plain_columns import check_columns, plain_schema
+from flinkcore.replay.plain_columns import plain_schema
 
 # Row groups of a remote file are fetched together up to about this size: fewer requests, still bounded
 # memory.
@@ -42,14 +43,7 @@ class ParquetFormat:
             return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
     def batches(
-        self,
-        file: LogFile,
-        pieces: range | None,
-        columns: Sequence[str],
-        expected: pa.Schema,
-        origins: Mapping[str, str],
-        dictionary_columns: Sequence[str],
-        batch_rows: int,
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         local = isinstance(file.filesystem, fs.LocalFileSystem)
         with (
@@ -57,17 +51,17 @@ class ParquetFormat:
             pq.ParquetFile(
                 file.path,
                 filesystem=file.filesystem,
-                read_dictionary=list(dictionary_columns),
+                read_dictionary=list(columns.dictionary_columns),
                 pre_buffer=not local,
             ) as opened,
         ):
-            check_columns(opened.schema_arrow, file.name, expected, origins, columns)
+            columns.check(opened.schema_arrow, file.name)
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [groups] if local else _runs(opened.metadata, groups)
             for run in runs:
                 yield from opened.iter_batches(
-                    batch_size=batch_rows, row_groups=run, columns=list(columns), use_threads=False
+                    batch_size=columns.batch_rows, row_groups=run, columns=columns.names, use_threads=False
                 )
 
 
@@ -106,20 +100,13 @@ class ArrowFormat:
             )
 
     def batches(
-        self,
-        file: LogFile,
-        pieces: range | None,
-        columns: Sequence[str],
-        expected: pa.Schema,
-        origins: Mapping[str, str],
-        dictionary_columns: Sequence[str],
-        batch_rows: int,
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), self._open(file) as source:
             schema = self._reader(source).schema
-            check_columns(schema, file.name, expected, origins, columns)
+            columns.check(schema, file.name)
             source.seek(0)
-            reader = self._reader(source, sorted(schema.get_field_index(name) for name in columns))
+            reader = self._reader(source, sorted(schema.get_field_index(name) for name in columns.names))
             whole_file = isinstance(reader, ipc.RecordBatchFileReader)
             if whole_file:
                 batches = (

@@ -1,12 +1,13 @@
 """What every file format of an event log offers, and how its faults are named."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError, SourceError
+from flinkcore.replay.columns_to_read import ColumnsToRead
 from flinkcore.replay.files import LogFile
 
 
@@ -27,20 +28,12 @@ class FileFormat(Protocol):
         """
 
     def batches(
-        self,
-        file: LogFile,
-        pieces: range | None,
-        columns: Sequence[str],
-        expected: pa.Schema,
-        origins: Mapping[str, str],
-        dictionary_columns: Sequence[str],
-        batch_rows: int,
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         """Stream the given pieces (None: all) in order, with bounded memory.
 
-        The batches hold at least the given columns, in any order and encoding; each is checked against
-        ``expected`` first. ``dictionary_columns`` had better stay dictionary-encoded, and batches be of about
-        ``batch_rows`` rows.
+        The batches hold at least the given columns, in any order and encoding; the file's own are checked
+        first.
         """
 
 

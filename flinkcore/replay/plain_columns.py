@@ -1,12 +1,8 @@
 """One plain type per column: what dictionary, view, large and run-end-encoded columns decode to."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from flinkcore.errors import SchemaError
 
 
 def plain_type(arrow_type: pa.DataType) -> pa.DataType:
@@ -60,53 +56,6 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         return pa.array(halves.astype(np.float32), pa.float32(), mask=~valid)
     return column.cast(target)
-
-
-def check_columns(
-    found: pa.Schema,
-    found_in: str,
-    expected: pa.Schema,
-    origins: Mapping[str, str],
-    columns: Sequence[str],
-) -> None:
-    """Check that a file has the columns that the log's first file says it has.
-
-    Parameters
-    ----------
-    found : pyarrow.Schema
-        Of the file, encoded or not.
-    found_in : str
-        The file's name, for the message.
-    expected : pyarrow.Schema
-        Plain types.
-    origins : mapping of str to str
-        Column name to the file that gave its expected type.
-    columns : sequence of str
-        The columns that will be read, all in ``expected``.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing in the file, or has another plain type; a column of type null fits any type.
-    """
-    for name in columns:
-        wanted = expected.field(name).type
-        indices = found.get_all_field_indices(name)
-        if len(indices) > 1:
-            raise SchemaError(
-                f"column {name!r} occurs {len(indices)} times in {found_in}: rename one of them"
-            )
-        if not indices:
-            raise SchemaError(
-                f"column {name!r} ({wanted}) of {origins[name]} is missing in {found_in}, which has "
-                f"{', '.join(found.names) or 'no columns'}; all files of a log have the same columns"
-            )
-        actual = plain_type(found.field(indices[0]).type)
-        if actual != wanted and not pa.types.is_null(actual):
-            raise SchemaError(
-                f"column {name!r} is {wanted} in {origins[name]} but {actual} in {found_in}; "
-                "write the files anew with one type, or replay them as separate logs"
-            )
 
 
 def _is_string_view(arrow_type: pa.DataType) -> bool:

@@ -8,9 +8,10 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.replay.columns_to_read import ColumnsToRead
 from flinkcore.replay.file_format import source_faults
 from flinkcore.replay.files import LogFile
-from flinkcore.replay.plain_columns import check_columns, plain_schema
+from flinkcore.replay.plain_columns import plain_schema
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20
@@ -69,29 +70,21 @@ class CsvFormat:
         return [None]
 
     def batches(
-        self,
-        file: LogFile,
-        pieces: range | None,
-        columns: Sequence[str],
-        expected: pa.Schema,
-        origins: Mapping[str, str],
-        dictionary_columns: Sequence[str],
-        batch_rows: int,
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            types = {name: expected.field(name).type for name in columns}
             try:
-                reader = self._open(stream, types)
+                reader = self._open(stream, columns.types)
                 if reader is not None:
                     yield from reader
             except pa.ArrowKeyError:
                 # A column in use is missing: the schema of the whole file makes the message.
                 found = self.schema(file) or pa.schema([])
-                check_columns(found, file.name, expected, origins, columns)
+                columns.check(found, file.name)
                 raise
             except pa.ArrowInvalid as error:
                 if "conversion error" in str(error):
-                    raise _type_fault(file, error, types, origins) from error
+                    raise _type_fault(file, error, columns) from error
                 raise
 
     def _open(self, stream: Any, types: Mapping[str, pa.DataType]) -> Any:
@@ -151,26 +144,17 @@ class JsonFormat:
         return [None]
 
     def batches(
-        self,
-        file: LogFile,
-        pieces: range | None,
-        columns: Sequence[str],
-        expected: pa.Schema,
-        origins: Mapping[str, str],
-        dictionary_columns: Sequence[str],
-        batch_rows: int,
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
-        wanted = pa.schema([expected.field(name) for name in columns])
-        types = {name: expected.field(name).type for name in columns}
         rows = 0
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
             for block in _line_blocks(stream):
                 try:
-                    table = _parse(block, wanted, "ignore")
+                    table = _parse(block, columns.schema, "ignore")
                 except pa.ArrowInvalid as error:
                     text = f"{error} (rows counted from row {rows} of the file)"
                     if "changed from" in text or "Failed to convert" in text or "couldn't parse" in text:
-                        raise _type_fault(file, text, types, origins) from error
+                        raise _type_fault(file, text, columns) from error
                     raise SourceError(f"{file.name} cannot be read: {text}. {self._advice}") from error
                 rows += table.num_rows
                 yield from table.to_batches()
@@ -234,10 +218,10 @@ def _with_fractions(schema: pa.Schema, given: Mapping[str, pa.DataType]) -> pa.S
     )
 
 
-def _type_fault(
-    file: LogFile, error: object, types: Mapping[str, pa.DataType], origins: Mapping[str, str]
-) -> SchemaError:
-    read_as = ", ".join(f"{name} {wanted} (from {origins[name]})" for name, wanted in types.items())
+def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaError:
+    read_as = ", ".join(
+        f"{name} {wanted} (from {columns.origins[name]})" for name, wanted in columns.types.items()
+    )
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
         "give the type with format_options={'column_types': {column: type}}, or repair the value"
