@@ -182,7 +182,8 @@ class DataStream:
         Parameters
         ----------
         progress : callable, optional
-            Called now and then with how far the job has come.
+            Called now and then with how far the job has come: embedded, in the thread that takes the rows; on
+            Spark, in a thread of its own while that one waits. An error that it raises fails the job.
 
         Returns
         -------

@@ -50,6 +50,7 @@ class Progress:
 
 
 ProgressListener = Callable[[Progress], None]
+"""Called in the thread that takes the rows, except on Spark: there, in another while that one waits."""
 
 
 class ProgressLine:

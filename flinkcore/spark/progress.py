@@ -93,7 +93,8 @@ class ProgressReceiver:
     partitions
         Number of reduce tasks.
     listener
-        Called in a thread of its own.
+        Called in a thread of its own, as the caller's waits for Spark; at the end in the caller's. What it raises
+        is raised again there.
     """
 
     def __init__(self, events: int, partitions: int, listener: ProgressListener) -> None:
@@ -107,6 +108,7 @@ class ProgressReceiver:
         self._started = time.monotonic()
         self._mapped: dict[int, int] = {}
         self._reduced: dict[int, tuple[float, int]] = {}
+        self._failure: BaseException | None = None
         self._stopped = Event()
         self._thread = Thread(target=self._receive, name="flinkcore-progress", daemon=True)
 
@@ -119,10 +121,12 @@ class ProgressReceiver:
         self._thread.start()
 
     def stop(self, *, complete: bool) -> None:
-        """Receive no more; tell the listener that all is done, if it is."""
+        """Receive no more; tell the listener that all is done, if it is, or raise what it has raised."""
         self._stopped.set()
         self._thread.join()
         self._socket.close()
+        if complete and self._failure is not None:
+            raise self._failure
         if complete:
             seconds = time.monotonic() - self._started
             self._listener(Progress(self._events, self._events, MAX_TIMESTAMP, seconds))
@@ -139,7 +143,11 @@ class ProgressReceiver:
             now = time.monotonic()
             if now - told >= INTERVAL_SECONDS:
                 told = now
-                self._listener(self._progress(now - self._started))
+                try:
+                    self._listener(self._progress(now - self._started))
+                except BaseException as error:  # raised again where the replay ends
+                    self._failure = error
+                    return
 
     def _take(self, datagram: bytes) -> bool:
         if len(datagram) != _DATAGRAM.size:

@@ -1,5 +1,6 @@
 """Replays in one process, end to end."""
 
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, first, last, max_by, mean, sum_
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
+from flinkcore.replay.progress import ProgressMeter
 from flinkcore.replay.report import ReplayReport
 
 LATE = OutputTag("late")
@@ -266,6 +268,17 @@ def test_progress_tells_events_event_time_and_what_is_left() -> None:
     windows(table(*[(i, i, "a", i) for i in range(10)])).execute(progress=seen.append).to_arrow()
     assert (seen[-1].events_done, seen[-1].events_total, seen[-1].seconds_left) == (10, 10, 0)
     assert "event time" in str(seen[-1])
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_progress_is_told_in_the_thread_that_takes_the_rows(
+    parallelism: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProgressMeter, "INTERVAL_SECONDS", 0)
+    threads = set()
+    stream = windows(table(*[(i, i, f"k{i}", i) for i in range(5000)]), environment(parallelism))
+    stream.execute(progress=lambda state: threads.add(threading.current_thread())).to_arrow()
+    assert threads == {threading.current_thread()}
 
 
 def test_an_error_in_a_thread_reaches_the_caller() -> None:

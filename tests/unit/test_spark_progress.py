@@ -108,6 +108,22 @@ def test_failed_replay_is_not_told_as_complete() -> None:
     assert listener.states == []
 
 
+def test_what_a_listener_raises_fails_the_replay() -> None:
+    called = threading.Event()
+
+    def fail(state: Progress) -> None:
+        called.set()
+        raise ZeroDivisionError
+
+    def replay() -> None:
+        with progress_of(Session(classic=True), 10, 1, fail) as address:
+            TaskProgress(address, False, 0).advance(1, at_end=True)
+            assert called.wait(20)
+
+    with pytest.raises(ZeroDivisionError):
+        replay()
+
+
 def test_nobody_listens() -> None:
     with progress_of(Session(classic=True), 10, 1, None) as address:
         assert address is None
