@@ -3,7 +3,9 @@
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.data_stream import DataStream, KeyedStream, SideOutputStream, WindowedStream
+from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.keyed_stream import KeyedStream
+from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.window import (
@@ -12,6 +14,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from flinkcore.datastream.windowed_stream import WindowedStream
 
 __all__ = [
     "FILE",

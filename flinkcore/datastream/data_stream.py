@@ -2,32 +2,26 @@
 
 from collections.abc import Iterator, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time, interval_or_ms
-from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.pipeline_executor import OutputStream, ProgressListener, ReplayResult
+from flinkcore.datastream.pipeline_executor import ProgressListener, ReplayResult
+from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.datastream.transformations import (
     FilterTransformation,
-    PartitionTransformation,
     SelectTransformation,
     StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
-    WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from flinkcore.datastream.keyed_stream import KeyedStream
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-
-WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "watermark")
-"""Columns of every window result beside the keys and the aggregates."""
 
 
 class DataStream:
@@ -174,6 +168,8 @@ class DataStream:
                     "with_columns(key=expression).key_by('key')"
                 )
         _refuse_repeated(columns, "key_by")
+        from flinkcore.datastream.keyed_stream import KeyedStream  # a subclass of this class
+
         return KeyedStream(self, columns)
 
     def execute(self, progress: ProgressListener | None = None) -> ReplayResult:
@@ -250,7 +246,7 @@ class DataStream:
             self._require_side_output(output_tag)
         return self.execute().write_parquet(path, side_outputs)
 
-    def get_side_output(self, output_tag: OutputTag) -> "SideOutputStream":
+    def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:
         """Return a side output of the job that leads to this stream: late rows, or rejected ones.
 
         Parameters
@@ -299,189 +295,6 @@ class DataStream:
                 f"to_dataframe needs Spark, but this job runs {executor.name}: start from a "
                 "SparkExecutionEnvironment (flinkcore.spark), or take to_arrow() or write_parquet(path)"
             )
-
-
-class SideOutputStream:
-    """A side output of a job; each terminal call runs the job.
-
-    To run it once for several outputs, take them from :meth:`DataStream.execute`'s result.
-    """
-
-    def __init__(self, main: DataStream, output_tag: OutputTag) -> None:
-        self._main = main
-        self._output_tag = output_tag
-
-    def execute(self) -> OutputStream:
-        """Run the job and return the rows of this side output."""
-        return self._main.execute().get_side_output(self._output_tag)
-
-    def to_arrow(self) -> Any:
-        """Run the job and return the rows of this side output as a ``pyarrow.Table``."""
-        return self.execute().to_arrow()
-
-    def to_batches(self) -> Iterator[Any]:
-        """Run the job and yield the rows of this side output as ``pyarrow.RecordBatch``."""
-        return self.execute().to_batches()
-
-    def to_dataframe(self) -> Any:
-        """Run the job and return the rows of this side output as a Spark DataFrame.
-
-        Raises
-        ------
-        ConfigurationError
-            If this environment does not run on Spark.
-        """
-        self._main._require_dataframes()
-        return self.execute().to_dataframe()
-
-
-class KeyedStream(DataStream):
-    """A stream partitioned by key.
-
-    Notes
-    -----
-    Follows ``pyflink.datastream.KeyedStream``: calls inherited from :class:`DataStream` apply to the stream
-    before it was keyed.
-    """
-
-    def __init__(self, stream: DataStream, key_columns: tuple[str, ...]) -> None:
-        super().__init__(stream._environment, stream._transformation)
-        self._key_columns = key_columns
-
-    def window(self, window_assigner: WindowAssigner) -> "WindowedStream":
-        """Return this stream cut into windows.
-
-        Parameters
-        ----------
-        window_assigner : WindowAssigner
-            From :mod:`flinkcore.datastream.window`.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not a window assigner.
-        """
-        if not isinstance(window_assigner, WindowAssigner):
-            raise ConfigurationError(
-                "window takes an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), "
-                f"not {window_assigner!r}"
-            )
-        return WindowedStream(self, window_assigner)
-
-
-class WindowedStream:
-    """A keyed stream cut into windows, to be aggregated.
-
-    Notes
-    -----
-    Follows ``pyflink.datastream.WindowedStream``. Windows fire by the default event-time trigger. Deliberate
-    difference: each call returns a new object and leaves the old one as it was.
-    """
-
-    def __init__(
-        self,
-        stream: KeyedStream,
-        window_assigner: WindowAssigner,
-        allowed_lateness_ms: int = 0,
-        late_tag: OutputTag | None = None,
-    ) -> None:
-        self._stream = stream
-        self._window_assigner = window_assigner
-        self._allowed_lateness_ms = allowed_lateness_ms
-        self._late_tag = late_tag
-
-    def allowed_lateness(self, time_ms: int | Time | Duration) -> "WindowedStream":
-        """Return this with windows that stay open for late rows.
-
-        Parameters
-        ----------
-        time_ms : int, Time or Duration
-            Not negative; a number is milliseconds. A row that comes into a fired window fires it again, at
-            once.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is negative.
-        """
-        lateness_ms = interval_or_ms(time_ms, "allowed_lateness")
-        if lateness_ms < 0:
-            raise ConfigurationError(f"allowed_lateness cannot be negative, it is {lateness_ms} ms")
-        return WindowedStream(self._stream, self._window_assigner, lateness_ms, self._late_tag)
-
-    def side_output_late_data(self, output_tag: OutputTag) -> "WindowedStream":
-        """Return this with rows that are too late for all their windows sent to a side output.
-
-        Parameters
-        ----------
-        output_tag : OutputTag
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not an output tag.
-        """
-        if not isinstance(output_tag, OutputTag):
-            raise ConfigurationError(
-                f"side_output_late_data takes an OutputTag, such as OutputTag('late'), not {output_tag!r}"
-            )
-        return WindowedStream(self._stream, self._window_assigner, self._allowed_lateness_ms, output_tag)
-
-    def aggregate(self, **aggregates: Aggregate) -> DataStream:
-        """Return a stream with one row per firing of a window.
-
-        Parameters
-        ----------
-        **aggregates : Aggregate
-            Output columns, from :mod:`flinkcore.datastream.aggregates`.
-
-        Returns
-        -------
-        DataStream
-            Columns: the keys, ``window_start``, ``window_end``, the aggregates in the order given,
-            ``late_firing`` (bool: fired by a late row) and ``watermark`` (int64 ms: in force at the firing).
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no aggregate, one is something else, or its name is taken by another output column.
-
-        Examples
-        --------
-        >>> from flinkcore.datastream.aggregates import count, sum_
-        >>> windowed.aggregate(clicks=count(), spent=sum_("price"))  # doctest: +SKIP
-        """
-        if not aggregates:
-            raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
-        keys = self._stream._key_columns
-        for key in keys:
-            if key in WINDOW_RESULT_COLUMNS:
-                raise ConfigurationError(
-                    f"the key column {key!r} has the name of a result column; rename it before key_by, with "
-                    f"with_columns(new_name=pyarrow.compute.field({key!r}))"
-                )
-        for name, aggregate in aggregates.items():
-            if not isinstance(aggregate, Aggregate):
-                raise ConfigurationError(
-                    f"aggregate({name}=...) takes an aggregate such as count() or sum_('price'), "
-                    f"not {aggregate!r}"
-                )
-            if name in keys or name in WINDOW_RESULT_COLUMNS:
-                raise ConfigurationError(
-                    f"an aggregate cannot be named {name!r}: results already have the columns "
-                    f"{', '.join((*keys, *WINDOW_RESULT_COLUMNS))}"
-                )
-        keyed = PartitionTransformation(self._stream._transformation, keys)
-        return DataStream(
-            self._stream._environment,
-            WindowTransformation(
-                keyed,
-                self._window_assigner,
-                self._allowed_lateness_ms,
-                self._late_tag,
-                tuple(aggregates.items()),
-            ),
-        )
 
 
 def _require_expression(value: object, call: str) -> None:

@@ -12,7 +12,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
-from flinkcore.datastream.data_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
 from flinkcore.replay.plan import ReplayPlan
 
