@@ -35,6 +35,8 @@ MODULES = (
     "value_lists",
     "valve",
     "watermarks",
+    "window_kernel",
+    "window_operator",
     "windows",
 )
 

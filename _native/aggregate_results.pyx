@@ -33,33 +33,54 @@ cdef inline int64_t _entry(const uint32_t* entries, int64_t first, int64_t i) no
     return entries[i] if entries != NULL else first + i
 
 
+cdef int64_t _elements(const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
+    cdef int64_t i, elements = 0
+    for i in range(n):
+        elements += aggregate.lists[_entry(entries, first, i)].length
+    return elements
+
+
+cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
+    # Of strings, be they elements of lists or not.
+    cdef int64_t i, e, data = 0
+    for i in range(n):
+        e = _entry(entries, first, i)
+        if aggregate.lists != NULL:
+            data += aggregate.lists[e].values.size if aggregate.lists[e].ends.size else 0
+        elif aggregate.states[e] == ValueState.SOME_VALUE:
+            data += aggregate.strings[e].length
+    return data
+
+
+cdef int64_t aggregate_result_bytes(
+    const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
+) noexcept nogil:
+    if aggregate.lists != NULL:
+        return _data_bytes(aggregate, entries, first, n) + 8 * _elements(aggregate, entries, first, n)
+    return _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
+
+
 cdef int aggregate_reserve_results(
     Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
 ) except -1 nogil:
-    cdef int64_t i, e, elements = 0, data = 0
-    if aggregate.lists != NULL:
-        for i in range(n):
-            e = _entry(entries, first, i)
-            elements += aggregate.lists[e].length
-            data += aggregate.lists[e].values.size
-        if aggregate.result.length + elements > INT32_MAX:
-            with gil:
-                name = aggregate.result.name.decode()
-                raise DataError(
-                    f"collect of column {name!r}: one batch of results would hold more than 2,147,483,647 elements; "
-                    "collect fewer rows per key and window"
-                )
-        buffer_reserve(&aggregate.list_ends, (n + 1) * 4)
-        if aggregate.list_ends.size == 0:  # where the first list begins
-            (<int32_t*> aggregate.list_ends.data)[0] = 0
-            aggregate.list_ends.size = 4
-        return result_reserve(&aggregate.result, elements, data)
-    if aggregate.strings != NULL:
-        for i in range(n):
-            e = _entry(entries, first, i)
-            if aggregate.states[e] == ValueState.SOME_VALUE:
-                data += aggregate.strings[e].length
-    return result_reserve(&aggregate.result, n, data)
+    cdef int64_t elements
+    if aggregate.lists == NULL:
+        return result_reserve(
+            &aggregate.result, n, _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
+        )
+    elements = _elements(aggregate, entries, first, n)
+    if aggregate.result.length + elements > INT32_MAX:
+        with gil:
+            name = aggregate.result.name.decode()
+            raise DataError(
+                f"collect of column {name!r}: one batch of results would hold more than 2,147,483,647 elements; "
+                "collect fewer rows per key and window"
+            )
+    buffer_reserve(&aggregate.list_ends, (n + 1) * 4)
+    if aggregate.list_ends.size == 0:  # where the first list begins
+        (<int32_t*> aggregate.list_ends.data)[0] = 0
+        aggregate.list_ends.size = 4
+    return result_reserve(&aggregate.result, elements, _data_bytes(aggregate, entries, first, n))
 
 
 cdef int _emit_words(

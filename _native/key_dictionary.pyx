@@ -20,12 +20,7 @@ from flinkcore._native.arrow cimport (
 from flinkcore._native.key_groups cimport key_groups_of
 from flinkcore._native.key_layout cimport buffer_resize
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder, hash_bytes, mix_int64
-
-cdef extern from *:
-    """
-    #define FLINKCORE_PREFETCH(address) __builtin_prefetch((address), 0, 3)
-    """
-    void prefetch "FLINKCORE_PREFETCH"(const void* address) noexcept nogil
+from flinkcore._native.prefetch cimport prefetch
 
 cdef enum:
     LOOK_AHEAD = 8

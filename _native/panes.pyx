@@ -4,7 +4,7 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
-from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_emit_range, accumulators_reserve
+from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
 
 
@@ -148,15 +148,6 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
     pane.start = start
     pane.end = end
     return pane
-
-
-cdef int pane_emit(PaneStore* store, const Pane* pane) except -1 nogil:
-    cdef uint32_t block, left = pane.n_keys, n
-    for block in range(pane.n_blocks):
-        n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
-        accumulators_emit_range(store.table, pane.blocks[block] * ENTRY_BLOCK, n)
-        left -= n
-    return 0
 
 
 cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:

@@ -5,7 +5,12 @@ from flinkcore._native.aggregate_functions cimport Aggregate
 from flinkcore._native.arrow cimport NativeArray
 
 
-# The entries are entries[0..n), or first, first + 1, ... where `entries` is NULL. Room for their results:
+# The entries are entries[0..n), or first, first + 1, ... where `entries` is NULL. Bytes that results of strings and lists
+# take, those of fixed width not counted:
+cdef int64_t aggregate_result_bytes(
+    const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
+) noexcept nogil
+# Room for their results:
 cdef int aggregate_reserve_results(
     Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
 ) except -1 nogil

@@ -50,8 +50,6 @@ cdef struct PaneStore:
 
 
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
-# Appends the results of all keys, in order of registration, to the accumulators' output.
-cdef int pane_emit(PaneStore* store, const Pane* pane) except -1 nogil
 # Makes room for what pane_close keeps.
 cdef int pane_store_reserve(PaneStore* store) except -1 nogil
 cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -67,7 +67,7 @@ class PreparedStep:
     ready: list[PreparedEvents]
 
 
-Processed = list[tuple[list[pa.RecordBatch], pa.RecordBatch | None]]
+Processed = Iterable[Output]
 
 
 class EmbeddedReplay:
@@ -112,7 +112,7 @@ class EmbeddedReplay:
             meter.advance(step.read.rows_read, step.read.watermark_ms)
             yield from self._outputs(step, processed)
         for stage in stages:
-            yield Output(None, stage.finish())
+            yield from stage.finish()
             self.report.add_windows(stage.counts())
         self.report.check()
 
@@ -169,28 +169,27 @@ class EmbeddedReplay:
         self, steps: Iterator[ReadStep], stages: list[WindowStage]
     ) -> Iterator[tuple[PreparedStep, list[Processed]]]:
         def process(partition: int, step: PreparedStep) -> Processed:
-            return [
+            return chain.from_iterable(
                 stages[partition].process(ready.events, ready.columns, ready.keys, ready.rows[partition])
                 for ready in step.ready
-            ]
+            )
+
+        def process_all(partition: int, step: PreparedStep) -> Processed:
+            return list(process(partition, step))
 
         if self._parallelism > 1:
-            yield from PartitionThreads(steps, self._prepare, process, self._parallelism).run()
+            yield from PartitionThreads(steps, self._prepare, process_all, self._parallelism).run()
             return
         for read in steps:
             step = self._prepare(read)
             yield step, [process(0, step)]
 
     def _outputs(self, step: PreparedStep, processed: list[Processed]) -> Iterator[Output]:
-        self._idle_encoders += [ready.keys for ready in step.ready]
         if step.read.refused:
             assert isinstance(self._plan.log.on_bad_row, OutputTag)
             yield Output(self._plan.log.on_bad_row, step.read.refused)
-        for results, late in chain.from_iterable(processed):
-            if results:
-                yield Output(None, results)
-            if late is not None:
-                yield Output(self._plan.late_tag, [late])
+        yield from chain.from_iterable(processed)
+        self._idle_encoders += [ready.keys for ready in step.ready]
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

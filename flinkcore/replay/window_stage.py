@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.session_windows import SessionWindowOperator
-from flinkcore._native.windows import WindowOperator
+from flinkcore._native.session_windows import session_windows
+from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore._native.windows import time_windows
 from flinkcore.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -18,10 +20,13 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
 
 RESULT_BATCH_ROWS = 1 << 18
+RESULT_BATCH_BYTES = 1 << 28
+"""Of keys, strings and lists; what has a fixed width is bounded by the rows."""
 
 
 def native_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[RecordBatch, pa.RecordBatch]:
@@ -30,44 +35,24 @@ def native_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[RecordB
     return RecordBatch(narrow), narrow
 
 
-def _operator(
-    plan: ReplayPlan, schema: pa.Schema, time_type: pa.DataType, timeline: Timeline
-) -> WindowOperator | SessionWindowOperator:
-    clocks, watermarks = timeline.clock_ms, timeline.watermark_ms
-    keys = KeyEncoder(schema, list(plan.keys))
-    accumulators = Accumulators(
-        schema, [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in plan.aggregates]
-    )
-    key_names = list(plan.keys)
-    aggregate_names = [name for name, _ in plan.aggregates]
-    time_format = f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l"
-    window = plan.window
+def window_kernel(plan: ReplayPlan) -> WindowKernel:
+    """The native windows of a plan, without any state yet.
+
+    Raises
+    ------
+    ConfigurationError
+        If the window assigner does not run over columns.
+    """
+    window, lateness = plan.window, plan.allowed_lateness_ms
     if isinstance(window, EventTimeSessionWindows):
-        return SessionWindowOperator(
-            gap=window.gap_ms,
-            allowed_lateness=plan.allowed_lateness_ms,
-            keys=keys,
-            accumulators=accumulators,
-            key_names=key_names,
-            aggregate_names=aggregate_names,
-            clocks=clocks,
-            watermarks=watermarks,
-            time_format=time_format,
-        )
+        return session_windows(gap=window.gap_ms, allowed_lateness=lateness)
     if not isinstance(window, TumblingEventTimeWindows | SlidingEventTimeWindows):
         raise ConfigurationError(f"{type(window).__name__} does not run over columns")
-    return WindowOperator(
+    return time_windows(
         size=window.size_ms,
         slide=window.slide_ms if isinstance(window, SlidingEventTimeWindows) else window.size_ms,
         offset=window.offset_ms,
-        allowed_lateness=plan.allowed_lateness_ms,
-        keys=keys,
-        accumulators=accumulators,
-        key_names=key_names,
-        aggregate_names=aggregate_names,
-        clocks=clocks,
-        watermarks=watermarks,
-        time_format=time_format,
+        allowed_lateness=lateness,
     )
 
 
@@ -84,14 +69,37 @@ class WindowStage:
         Arrow type of the event time: a timestamp type makes the windows' bounds timestamps (ms), another int64.
     timeline
         The watermarks of the whole log.
+    batch_rows, batch_bytes
+        Where batches of results are cut: no more waits in memory, however much one watermark fires.
     """
 
     def __init__(
-        self, plan: ReplayPlan, schema: pa.Schema, time_type: pa.DataType, timeline: Timeline
+        self,
+        plan: ReplayPlan,
+        schema: pa.Schema,
+        time_type: pa.DataType,
+        timeline: Timeline,
+        *,
+        batch_rows: int = RESULT_BATCH_ROWS,
+        batch_bytes: int = RESULT_BATCH_BYTES,
     ) -> None:
-        self._operator = _operator(plan, schema, time_type, timeline)
+        self._operator = WindowOperator(
+            window_kernel(plan),
+            keys=KeyEncoder(schema, list(plan.keys)),
+            accumulators=Accumulators(
+                schema,
+                [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in plan.aggregates],
+            ),
+            key_names=list(plan.keys),
+            aggregate_names=[name for name, _ in plan.aggregates],
+            clocks=timeline.clock_ms,
+            watermarks=timeline.watermark_ms,
+            row_limit=batch_rows,
+            byte_limit=batch_bytes,
+            time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
+        )
         self._schema: pa.Schema | None = None
-        self._collect_late = plan.late_tag is not None
+        self._late_tag = plan.late_tag
 
     @property
     def schema(self) -> pa.Schema:
@@ -108,8 +116,8 @@ class WindowStage:
         columns: RecordBatch,
         keys: KeyEncoder,
         rows: RowNumbers | None,
-    ) -> tuple[list[pa.RecordBatch], pa.RecordBatch | None]:
-        """Take in events in total order.
+    ) -> Iterator[Output]:
+        """Take in events in total order, and give what they make ready.
 
         Parameters
         ----------
@@ -122,27 +130,31 @@ class WindowStage:
         rows
             Rows of this partition, in total order; None: all, as they lie.
 
-        Returns
-        -------
-        tuple
-            Results that are ready, and the rows that came too late for all their windows (None unless the plan has a
-            late side output and there are some).
+        Yields
+        ------
+        Output
+            Batches of results, each as soon as there are enough rows for one; at the end, where the plan has a
+            late side output, the rows that came too late for all their windows.
         """
-        late_rows = self._operator.process(columns, keys, rows, events.timestamps, events.arrivals)
-        late = None
-        if self._collect_late and len(late_rows):
-            late = events.batch.take(pa.array(late_rows))
-        return self._ready(RESULT_BATCH_ROWS), late
+        taken, n = 0, events.batch.num_rows if rows is None else len(rows)
+        while taken < n:
+            taken = self._operator.process(columns, keys, rows, events.timestamps, events.arrivals, taken)
+            if self._operator.is_full:
+                yield self._results()
+        late_rows = self._operator.take_late()
+        if self._late_tag is not None and len(late_rows):
+            yield Output(self._late_tag, [events.batch.take(pa.array(late_rows))])
 
-    def finish(self) -> list[pa.RecordBatch]:
-        """Let the end of the log fire everything; the last results."""
-        self._operator.finish()
-        return self._ready(1)
+    def finish(self) -> Iterator[Output]:
+        """Let the end of the log fire everything, and give the last results batch by batch."""
+        done = False
+        while not done:
+            done = self._operator.finish()
+            if self._operator.rows_ready:
+                yield self._results()
 
-    def _ready(self, at_least: int) -> list[pa.RecordBatch]:
-        if self._operator.rows_ready < at_least:
-            return []
-        return [pa.record_batch(self._operator.take())]
+    def _results(self) -> Output:
+        return Output(None, [pa.record_batch(self._operator.take())])
 
     def counts(self) -> dict[str, int]:
         """Counts of events and firings so far."""

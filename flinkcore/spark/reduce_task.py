@@ -111,18 +111,14 @@ class PartitionReplay:
                 rows_added += added.batch.num_rows
         for events, rows in merge.release(None):
             yield from self._process(events, rows)
-        yield Output(None, self._stage.finish())
+        yield from self._stage.finish()
         self._progress.advance(0, at_end=True)
         self._check()
 
     def _process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         columns = RecordBatch(events.batch.select(self._native_columns))
         self._keys.encode_batch(columns)
-        results, late = self._stage.process(events, columns, self._keys, rows)
-        if results:
-            yield Output(None, results)
-        if late is not None:
-            yield Output(self._plan.late_tag, [late])
+        yield from self._stage.process(events, columns, self._keys, rows)
         self._progress.advance(len(events.arrivals), self._stage.current_watermark)
 
     def _check(self) -> None:

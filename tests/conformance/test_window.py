@@ -10,8 +10,10 @@ from models.canonical import canonical_entries
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.session_windows import SessionWindowOperator
-from flinkcore._native.windows import WindowOperator
+from flinkcore._native.session_windows import session_windows
+from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore._native.windows import time_windows
 from flinkcore.common import Time
 from flinkcore.datastream import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkcore.errors import ConfigurationError, DataError
@@ -58,27 +60,42 @@ def aggregates_of(function: dict[str, Any]) -> list[tuple[str, str | None, str |
     return RESULT[function["op"] if kind == "reduce" else kind]
 
 
-def make_operator(item: dict[str, Any], clocks: list[int], watermarks: list[int]) -> Any:
-    assigner, aggregates = item["assigner"], aggregates_of(item["function"])
-    common: dict[str, Any] = {
-        "allowed_lateness": item["allowed_lateness"],
-        "keys": KeyEncoder(ROWS, ["key"]),
-        "accumulators": Accumulators(ROWS, aggregates),
-        "key_names": ["key"],
-        "aggregate_names": [f"a{i}" for i in range(len(aggregates))],
-        "clocks": np.array(clocks, dtype=np.int64),
-        "watermarks": np.array(watermarks, dtype=np.int64),
-    }
+def make_kernel(item: dict[str, Any]) -> WindowKernel:
+    assigner, lateness = item["assigner"], item["allowed_lateness"]
     times = {name: Time.milliseconds(value) for name, value in assigner.items() if name != "type"}
     if assigner["type"] == "session":
-        return SessionWindowOperator(gap=EventTimeSessionWindows.with_gap(times["gap"]).gap_ms, **common)
+        gap = EventTimeSessionWindows.with_gap(times["gap"]).gap_ms
+        return session_windows(gap=gap, allowed_lateness=lateness)
     if assigner["type"] == "sliding":
         sliding = SlidingEventTimeWindows.of(times["size"], times["slide"], times["offset"])
-        return WindowOperator(
-            size=sliding.size_ms, slide=sliding.slide_ms, offset=sliding.offset_ms, **common
+        return time_windows(
+            size=sliding.size_ms,
+            slide=sliding.slide_ms,
+            offset=sliding.offset_ms,
+            allowed_lateness=lateness,
         )
     tumbling = TumblingEventTimeWindows.of(times["size"], times["offset"])
-    return WindowOperator(size=tumbling.size_ms, slide=tumbling.size_ms, offset=tumbling.offset_ms, **common)
+    return time_windows(
+        size=tumbling.size_ms,
+        slide=tumbling.size_ms,
+        offset=tumbling.offset_ms,
+        allowed_lateness=lateness,
+    )
+
+
+def make_operator(item: dict[str, Any], clocks: list[int], watermarks: list[int]) -> WindowOperator:
+    aggregates = aggregates_of(item["function"])
+    return WindowOperator(
+        make_kernel(item),
+        keys=KeyEncoder(ROWS, ["key"]),
+        accumulators=Accumulators(ROWS, aggregates),
+        key_names=["key"],
+        aggregate_names=[f"a{i}" for i in range(len(aggregates))],
+        clocks=np.array(clocks, dtype=np.int64),
+        watermarks=np.array(watermarks, dtype=np.int64),
+        row_limit=1 << 18,
+        byte_limit=1 << 28,
+    )
 
 
 def value_of(item: dict[str, Any], row: dict[str, Any]) -> Any:
@@ -126,10 +143,9 @@ def run(item: dict[str, Any]) -> dict[str, Any]:
         native = RecordBatch(batch)
         keys.encode_batch(native)
         if batch.num_rows:
-            late_rows = operator.process(native, keys, None, timestamps, np.array([arrival], dtype=np.int64))
+            operator.process(native, keys, None, timestamps, np.array([arrival], dtype=np.int64))
         else:
             operator.advance(arrival)
-            late_rows = ()
         operator._check()
         for row in rows_of(pa.record_batch(operator.take())):
             entry = {"at": at, "type": "record", "ts": row["window_end"] - 1, "value": value_of(item, row)}
@@ -137,7 +153,7 @@ def run(item: dict[str, Any]) -> dict[str, Any]:
             if event[0] == "w":
                 entry["timer"] = ["event", row["window_end"] - 1, row["key"], row["window_start"]]
             entries.append(entry)
-        for _ in late_rows:
+        for _ in operator.take_late():
             late += 1
             if item["late_output"]:
                 entries.append({"at": at, "type": "side", "ts": event[1], "value": event[2:], "tag": "late"})

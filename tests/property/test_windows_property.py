@@ -1,5 +1,6 @@
 """The native window operators against the row-by-row model, on random logs, batches and partitions."""
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -13,8 +14,9 @@ from models.windows import Firing, WindowModel
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.session_windows import SessionWindowOperator
-from flinkcore._native.windows import WindowOperator
+from flinkcore._native.session_windows import session_windows
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore._native.windows import time_windows
 
 EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key
 STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark step
@@ -38,19 +40,48 @@ def key_column(kind: str, numbers: list[int]) -> pa.Array:
     return pa.array([["", "a", "b" * 20, "ä", "ab"][n] for n in numbers], pa.string())
 
 
-def operator_of(job: dict[str, Any], schema: pa.Schema, clocks: list[int], watermarks: list[int]) -> Any:
-    common: dict[str, Any] = {
-        "allowed_lateness": job["lateness"],
-        "keys": KeyEncoder(schema, ["key"]),
-        "accumulators": Accumulators(schema, [("collect", "value", None), ("count", None, None)]),
-        "key_names": ["key"],
-        "aggregate_names": ["elements", "n"],
-        "clocks": np.array(clocks, dtype=np.int64),
-        "watermarks": np.array(watermarks, dtype=np.int64),
-    }
+COLLECTED = (("elements", ("collect", "value", None)), ("n", ("count", None, None)))
+OF_ANY_SIZE = (
+    *COLLECTED,
+    ("names", ("collect", "name", None)),
+    ("last_name", ("last", "name", None)),
+    ("least_name", ("min", "name", None)),
+    ("names_known", ("count_distinct", "name", None)),
+)
+NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
+
+
+def operator_of(
+    job: dict[str, Any],
+    schema: pa.Schema,
+    clocks: list[int],
+    watermarks: list[int],
+    aggregates: Sequence[tuple[str, tuple[str, str | None, str | None]]] = COLLECTED,
+    limits: dict[str, int] = NO_LIMIT,
+) -> WindowOperator:
+    lateness = job["lateness"]
     if "gap" in job:
-        return SessionWindowOperator(gap=job["gap"], **common)
-    return WindowOperator(size=job["size"], slide=job["slide"], offset=job["offset"], **common)
+        kernel = session_windows(gap=job["gap"], allowed_lateness=lateness)
+    else:
+        kernel = time_windows(
+            size=job["size"], slide=job["slide"], offset=job["offset"], allowed_lateness=lateness
+        )
+    return WindowOperator(
+        kernel,
+        keys=KeyEncoder(schema, ["key"]),
+        accumulators=Accumulators(schema, [spec for _, spec in aggregates]),
+        key_names=["key"],
+        aggregate_names=[name for name, _ in aggregates],
+        clocks=np.array(clocks, dtype=np.int64),
+        watermarks=np.array(watermarks, dtype=np.int64),
+        **limits,
+    )
+
+
+def timeline_of(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    clocks = [int(c) for c in np.cumsum([clock for clock, _ in steps])]
+    watermarks = [int(w) - 30 for w in np.cumsum([step for _, step in steps])]
+    return [*clocks, 2**63 - 1], [*watermarks, 2**63 - 1]
 
 
 def canonical(firings: list[Firing]) -> list[tuple[Any, ...]]:
@@ -75,10 +106,7 @@ def test_native_windows_agree_with_the_model(
     data: st.DataObject,
 ) -> None:
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
-    clocks = [int(c) for c in np.cumsum([clock for clock, _ in steps])]
-    watermarks = [int(w) - 30 for w in np.cumsum([step for _, step in steps])]
-    clocks.append(2**63 - 1)
-    watermarks.append(2**63 - 1)
+    clocks, watermarks = timeline_of(steps)
 
     model = WindowModel(**job)
     at = 0
@@ -110,13 +138,14 @@ def test_native_windows_agree_with_the_model(
         rows = None
         if data.draw(st.booleans()):
             rows = np.arange(part.num_rows, dtype=np.uint32)
-        got = operator.process(native, encoder, rows, timestamps[start:stop], arrivals[start:stop])
-        late += [int(row) + start for row in got]
+        taken = operator.process(native, encoder, rows, timestamps[start:stop], arrivals[start:stop])
+        assert taken == part.num_rows
+        late += [int(row) + start for row in operator.take_late()]
         operator._check()
         if data.draw(st.booleans()):
             results += pa.record_batch(operator.take()).to_pylist()
         start = stop
-    operator.finish()
+    assert operator.finish()
     operator._check()
     results += pa.record_batch(operator.take()).to_pylist()
 
@@ -134,3 +163,70 @@ def test_native_windows_agree_with_the_model(
     )
     assert all(len(r["elements"]) == r["n"] for r in results)
     assert operator.live_windows == 0
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    kind=st.sampled_from(["int64", "string"]),
+    job=jobs(),
+    events=st.lists(EVENT, max_size=60),
+    steps=st.lists(STEP, max_size=12),
+    row_limit=st.sampled_from([1, 2, 7, 2**62]),
+    byte_limit=st.sampled_from([1, 8, 40, 200, 2**30]),
+    batch_rows=st.integers(1, 61),
+)
+def test_limits_of_results_cut_batches_and_change_no_row(
+    kind: str,
+    job: dict[str, Any],
+    events: list[tuple[int, int, int]],
+    steps: list[tuple[int, int]],
+    row_limit: int,
+    byte_limit: int,
+    batch_rows: int,
+) -> None:
+    clocks, watermarks = timeline_of(steps)
+    batch = pa.record_batch(
+        {
+            "key": key_column(kind, [key for _, _, key in events]),
+            "value": pa.array(range(len(events)), pa.int64()),
+            "name": pa.array([[None, "", "x", "y" * 30][t % 4] for _, t, _ in events], pa.string()),
+        }
+    )
+    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    windows_per_row = 1 if "gap" in job else -(-job["size"] // job["slide"])
+
+    def run(limits: dict[str, int]) -> tuple[list[dict[str, Any]], list[int], dict[str, int]]:
+        operator = operator_of(job, batch.schema, clocks, watermarks, OF_ANY_SIZE, limits)
+        encoder = KeyEncoder(batch.schema, ["key"])
+        results: list[dict[str, Any]] = []
+        late: list[int] = []
+
+        def take() -> None:
+            operator._check()
+            rows = pa.record_batch(operator.take())
+            rows.validate(full=True)
+            assert rows.num_rows <= limits["row_limit"] + windows_per_row  # a late row fires as a whole
+            results.extend(rows.to_pylist())
+
+        for start in range(0, batch.num_rows, batch_rows):
+            part = batch.slice(start, batch_rows)
+            native = RecordBatch(part)
+            encoder.encode_batch(native)
+            times = timestamps[start : start + batch_rows], arrivals[start : start + batch_rows]
+            taken = 0
+            while taken < part.num_rows:
+                taken = operator.process(native, encoder, None, *times, taken)
+                if operator.is_full:
+                    take()
+                else:
+                    assert taken == part.num_rows
+            late += [int(row) + start for row in operator.take_late()]
+        while not operator.finish():
+            assert operator.is_full
+            take()
+        take()
+        assert operator.live_windows == 0
+        return results, late, operator.counts()
+
+    assert run({"row_limit": row_limit, "byte_limit": byte_limit}) == run(NO_LIMIT)

@@ -1,0 +1,95 @@
+"""What every kind of windows has: the timeline, results within limits, late rows, and counts."""
+
+import cython
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc, free, realloc
+
+from flinkcore._native.aggregate_results cimport aggregate_result_bytes
+from flinkcore._native.aggregates cimport accumulators_emit, accumulators_emit_range
+from flinkcore._native.firings cimport firings_free
+
+
+cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil:
+    cdef LateRows* late = &core.late_rows
+    cdef uint32_t* rows
+    if late.n == late.capacity:
+        rows = <uint32_t*> realloc(late.rows, (late.capacity * 2 + 64) * sizeof(uint32_t))
+        if rows == NULL:
+            with gil:
+                raise MemoryError("the list of late rows")
+        late.rows = rows
+        late.capacity = late.capacity * 2 + 64
+    late.rows[late.n] = row
+    late.n += 1
+    core.late += 1
+    return 0
+
+
+cdef int64_t _result_bytes(const WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
+    cdef int64_t i, size = 0
+    for i in range(core.table.n_aggregates):
+        size += aggregate_result_bytes(&core.table.aggregates[i], entries, first, n)
+    return size
+
+
+cdef int64_t core_emit(
+    WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n, const int64_t* key_offsets
+) except -1 nogil:
+    cdef int64_t size = 0
+    n = min(n, core.row_limit - core.table.rows)
+    while n > 0:
+        size = _result_bytes(core, entries, first, n)
+        if key_offsets != NULL:
+            size += key_offsets[n] - key_offsets[0]
+        if core.result_bytes + size <= core.byte_limit or (n == 1 and core.table.rows == 0):
+            break
+        n >>= 1
+    if n <= 0:
+        return 0
+    if entries != NULL:
+        accumulators_emit(core.table, entries, n)
+    else:
+        accumulators_emit_range(core.table, first, <uint32_t> n)
+    core.result_bytes += size
+    core.on_time_firings += n
+    return n
+
+
+cdef int core_emit_late(WindowCore* core, uint32_t entry, int64_t key_bytes) except -1 nogil:
+    accumulators_emit(core.table, &entry, 1)
+    core.result_bytes += key_bytes + _result_bytes(core, &entry, 0, 1)
+    core.late_firings += 1
+    return 0
+
+
+@cython.final
+cdef class WindowKernel:
+    """One kind of windows and its state, made by the modules `windows` and `session_windows` for one operator.
+
+    Attributes
+    ----------
+    lowest_timestamp, highest_timestamp : int
+        The timestamps, ms since the epoch, whose windows have both ends within the int64 range.
+    """
+
+    def __dealloc__(self):
+        cdef WindowCore* core = <WindowCore*> self.state
+        if core == NULL:
+            return
+        free(core.late_rows.rows)
+        firings_free(&core.firings)
+        self.verbs.free(self.state)
+
+
+cdef WindowKernel window_kernel(
+    size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
+):
+    cdef WindowKernel kernel = WindowKernel.__new__(WindowKernel)
+    kernel.verbs = verbs
+    kernel.lowest_timestamp = lowest_timestamp
+    kernel.highest_timestamp = highest_timestamp
+    kernel.state = calloc(1, size)
+    if kernel.state == NULL:
+        raise MemoryError("the state of windows")
+    (<WindowCore*> kernel.state).lateness = allowed_lateness
+    return kernel

@@ -1,0 +1,273 @@
+"""The keyed event-time window operator over columns, with the default trigger, for any kind of windows.
+
+Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, be it between two rows
+or amid the windows that one watermark fires, and goes on from there when they have been taken.
+"""
+
+import numpy as np
+
+import cython
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t
+from libc.string cimport memcpy
+
+from flinkcore.errors import ConfigurationError, DataError
+
+from flinkcore._native.aggregates cimport Accumulators
+from flinkcore._native.arrow cimport RecordBatch
+from flinkcore._native.firings cimport firings_take
+from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder
+from flinkcore._native.window_kernel cimport InputRows, WindowCore, WindowKernel, core_is_full
+
+cdef int64_t MOST_BYTES = 1 << 30  # half of what 32-bit offsets reach: a result of any size below the other half still fits
+
+
+cdef int64_t _first_outside(const InputRows* input, int64_t first, int64_t lowest, int64_t highest) noexcept nogil:
+    # Number of the first row whose timestamp is out of bounds; n where there is none.
+    cdef int64_t i, timestamp
+    for i in range(first, input.n):
+        timestamp = input.timestamps[input.rows[i] if input.rows != NULL else i]
+        if timestamp < lowest or timestamp > highest:
+            return i
+    return input.n
+
+
+@cython.final
+cdef class WindowOperator:
+    """Aggregates rows in event-time windows per key; fires as Flink's WindowOperator does.
+
+    Follows `WindowOperator.processElement` and `onEventTime` with `EventTimeTrigger` and no evictor: a row goes into all
+    its windows that are not late, a row that is late for all goes to the late rows, a row in a window that has fired
+    fires it again at once.
+
+    Parameters
+    ----------
+    kernel : WindowKernel
+        The kind of windows, made for this operator.
+    keys : KeyEncoder
+        Knows the key columns; encodes nothing here.
+    accumulators : Accumulators
+        The aggregates, owned by this operator from now on.
+    key_names, aggregate_names : list of str
+        Names of the result's columns.
+    clocks, watermarks : numpy.ndarray of int64, shape (n_steps,)
+        The timeline; clocks never go back, watermarks rise.
+    row_limit : int
+        Result rows that may wait at most, but for what one late row fires on top.
+    byte_limit : int
+        Bytes of their keys, strings and lists at most, up to 2**30; a row that is larger waits alone.
+    time_format : str
+        Arrow format of window_start and window_end: "l" or "tsm:ZONE".
+
+    Raises
+    ------
+    ConfigurationError
+        If a limit is out of its range, or clocks and watermarks differ in number.
+    """
+
+    def __cinit__(
+        self,
+        WindowKernel kernel not None,
+        *,
+        KeyEncoder keys not None,
+        Accumulators accumulators not None,
+        list key_names not None,
+        list aggregate_names not None,
+        clocks,
+        watermarks,
+        int64_t row_limit,
+        int64_t byte_limit,
+        str time_format="l",
+    ):
+        cdef const int64_t[::1] clock_view, watermark_view
+        if kernel.state == NULL or kernel.in_use:
+            raise ValueError("each operator needs a kernel of its own, made by time_windows or session_windows")
+        if row_limit <= 0 or not 0 < byte_limit <= MOST_BYTES:
+            raise ConfigurationError(
+                f"results are limited to {row_limit} rows and {byte_limit} bytes: both must be positive, and the bytes at "
+                f"most {MOST_BYTES}"
+            )
+        self._clocks = np.ascontiguousarray(clocks, dtype=np.int64)
+        self._watermarks = np.ascontiguousarray(watermarks, dtype=np.int64)
+        if len(self._clocks) != len(self._watermarks):
+            raise ConfigurationError("the timeline needs as many clocks as watermarks")
+        self._keys = keys
+        self._accumulators = accumulators
+        self._key_names = key_names
+        self._aggregate_names = aggregate_names
+        self._time_format = time_format
+        self._kernel = kernel
+        self.core = <WindowCore*> kernel.state
+        self.core.bytes_keys = keys.batch.kind == KEY_BYTES
+        self.core.table = accumulators.table
+        self.core.row_limit = row_limit
+        self.core.byte_limit = byte_limit
+        clock_view = self._clocks
+        watermark_view = self._watermarks
+        self.core.cursor.steps = clock_view.shape[0]
+        if clock_view.shape[0]:
+            self.core.cursor.clocks = &clock_view[0]
+            self.core.cursor.watermarks = &watermark_view[0]
+        self.core.cursor.watermark = INT64_MIN
+        kernel.in_use = True
+        kernel.verbs.start(kernel.state)
+
+    def process(
+        self,
+        RecordBatch batch not None,
+        KeyEncoder keys not None,
+        rows,
+        const int64_t[::1] timestamps not None,
+        const int64_t[::1] arrivals not None,
+        int64_t first=0,
+    ):
+        """Take in rows of a batch, in total order, until results are full.
+
+        Parameters
+        ----------
+        batch : RecordBatch
+            The columns that the aggregates read.
+        keys : KeyEncoder
+            Has encoded the keys of this batch.
+        rows : numpy.ndarray of uint32, shape (n,), or None
+            The rows to take, in total order; None: all, as they lie.
+        timestamps, arrivals : numpy.ndarray of int64, shape (n_rows of the batch,)
+            Milliseconds since the epoch; arrivals never go back along `rows`.
+        first : int
+            How many of the rows an earlier call has taken in.
+
+        Returns
+        -------
+        int
+            How many are taken in now; below n where results are full: take them, and go on with this as `first`.
+
+        Raises
+        ------
+        DataError
+            If a timestamp is so close to an end of the int64 range that its window would overflow; no row is taken.
+        """
+        cdef const uint32_t[::1] chosen
+        cdef InputRows input
+        cdef WindowKernel kernel = self._kernel
+        cdef int64_t bad, taken
+        input.rows = NULL
+        input.n = batch.num_rows
+        input.keys = &keys.batch
+        if timestamps.shape[0] != input.n or arrivals.shape[0] != input.n or keys.batch.length != input.n:
+            raise ValueError("timestamps, arrivals and keys must have one value per row of the batch")
+        if rows is not None:
+            chosen = rows
+            input.n = chosen.shape[0]
+            if input.n:
+                if np.max(rows) >= batch.num_rows:
+                    raise IndexError("a row index is beyond the batch")
+                input.rows = &chosen[0]
+        if not 0 <= first <= input.n:
+            raise IndexError(f"row number {first} of {input.n}")
+        if first == input.n:
+            return first
+        input.timestamps = &timestamps[0]
+        input.arrivals = &arrivals[0]
+        self._accumulators.bind(batch)
+        with nogil:
+            bad = _first_outside(&input, first, kernel.lowest_timestamp, kernel.highest_timestamp)
+        if bad < input.n:
+            bad = rows[bad] if rows is not None else bad
+            raise DataError(
+                f"row {bad}: the window of timestamp {timestamps[bad]} ms would overflow the int64 range; "
+                "correct the timestamp or drop the row"
+            )
+        with nogil:
+            taken = kernel.verbs.process(kernel.state, &input, first)
+        self.core.events += taken - first
+        return taken
+
+    cdef bint _advance(self, int64_t arrival, bint to_end) except -1:
+        cdef WindowKernel kernel = self._kernel
+        with nogil:
+            return kernel.verbs.advance(kernel.state, arrival, to_end)
+
+    def advance(self, int64_t arrival):
+        """Walk the timeline up to what a row that arrives at this time (ms) would see; what is due fires.
+
+        Returns
+        -------
+        bool
+            False where results are full before that: take them, and call again.
+        """
+        return self._advance(arrival, False)
+
+    def finish(self):
+        """Walk the rest of the timeline: everything that is due fires.
+
+        Returns
+        -------
+        bool
+            False where results are full before that: take them, and call again.
+        """
+        return self._advance(INT64_MAX, True)
+
+    @property
+    def is_full(self):
+        """Whether results must be taken before more can come."""
+        return self.core.due or core_is_full(self.core)
+
+    @property
+    def rows_ready(self):
+        """Number of result rows that `take` would give."""
+        return self.core.firings.rows
+
+    def take(self):
+        """Give the results so far as one record batch (NativeArray), and start a new one.
+
+        Columns: the keys, window_start, window_end, the aggregates, late_firing (bool), watermark (int64 ms).
+        """
+        self.core.result_bytes = 0
+        return firings_take(
+            &self.core.firings,
+            self._keys,
+            self._key_names,
+            self._time_format,
+            self._accumulators,
+            self._aggregate_names,
+        )
+
+    def take_late(self):
+        """Give the rows (numpy.ndarray of uint32) that were late for all their windows, in order; the list starts anew.
+
+        They are numbers in the batches that they came with: ask after each batch.
+        """
+        cdef uint32_t[::1] view
+        late = np.empty(self.core.late_rows.n, dtype=np.uint32)
+        view = late
+        if view.shape[0]:
+            memcpy(&view[0], self.core.late_rows.rows, view.shape[0] * sizeof(uint32_t))
+        self.core.late_rows.n = 0
+        return late
+
+    def counts(self):
+        """Counts so far: events = windowed + late + in_no_window; firings by kind."""
+        return {
+            "events": self.core.events,
+            "windowed": self.core.windowed,
+            "late": self.core.late,
+            "in_no_window": self.core.in_no_window,
+            "on_time_firings": self.core.on_time_firings,
+            "late_firings": self.core.late_firings,
+        }
+
+    @property
+    def live_windows(self):
+        """Number of windows that hold state now."""
+        return self._kernel.verbs.live_windows(self._kernel.state)
+
+    @property
+    def current_watermark(self):
+        """Watermark in force, ms since the epoch; the minimum of int64 before the first."""
+        return self.core.cursor.watermark
+
+    def _check(self):
+        """Assert every invariant of the state; for tests."""
+        assert self.core.pending.count == 0
+        assert self.core.events == self.core.windowed + self.core.late + self.core.in_no_window, "an event was lost"
+        assert self.core.firings.rows == self.core.table.rows, "results differ in length"
+        self._kernel.verbs.check(self._kernel.state)

@@ -1,0 +1,6 @@
+# A hint to the processor to bring memory near; it never fails, whatever the address.
+cdef extern from *:
+    """
+    #define FLINKCORE_PREFETCH(address) __builtin_prefetch((address), 0, 3)
+    """
+    void prefetch "FLINKCORE_PREFETCH"(const void* address) noexcept nogil

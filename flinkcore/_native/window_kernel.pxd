@@ -1,0 +1,83 @@
+# What every kind of windows has and does: the face of a window operator is one, the kinds are kernels.
+from libc.stdint cimport int64_t, uint32_t
+
+from flinkcore._native.aggregates cimport AccumulatorTable
+from flinkcore._native.firings cimport Firings, PendingUpdates, TimelineCursor
+from flinkcore._native.keys cimport KeyBatch
+
+
+cdef struct InputRows:
+    # Rows of a batch, in total order; n of them.
+    const KeyBatch* keys
+    const uint32_t* rows  # NULL: all rows of the batch, as they lie
+    int64_t n
+    const int64_t* timestamps
+    const int64_t* arrivals
+
+
+cdef struct LateRows:
+    uint32_t* rows
+    int64_t n
+    int64_t capacity
+
+
+cdef struct WindowCore:
+    # The first member of every kernel's state.
+    int64_t lateness
+    bint bytes_keys
+    AccumulatorTable* table
+    TimelineCursor cursor
+    bint due              # results were full before all was fired that the watermark lets fire
+    PendingUpdates pending
+    Firings firings
+    int64_t row_limit     # of results not yet taken
+    int64_t byte_limit    # of their keys, strings and lists
+    int64_t result_bytes
+    LateRows late_rows
+    int64_t events
+    int64_t windowed
+    int64_t in_no_window
+    int64_t late
+    int64_t on_time_firings
+    int64_t late_firings
+
+
+cdef inline bint core_is_full(const WindowCore* core) noexcept nogil:
+    return core.table.rows >= core.row_limit or core.result_bytes >= core.byte_limit
+
+
+cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil
+# Appends the aggregates' results of as many of the entries (as of accumulators_emit and _emit_range) as there is room for;
+# how many. The first result always has room. key_offsets: (n + 1,) for keys that are bytes, else NULL.
+cdef int64_t core_emit(
+    WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n, const int64_t* key_offsets
+) except -1 nogil
+# Appends the result of one entry whether there is room or not: a row may fire several windows, and is taken as a whole.
+cdef int core_emit_late(WindowCore* core, uint32_t entry, int64_t key_bytes) except -1 nogil
+
+
+cdef struct WindowVerbs:
+    # Called when keys and table of the core are known, before anything else.
+    int (*start)(void* state) except -1
+    # Takes in rows from number `first` on; the number to go on with, below n where results are full.
+    int64_t (*process)(void* state, const InputRows* input, int64_t first) except -1 nogil
+    # Walks the timeline to what a row with this arrival sees, or to its end; false where results are full before that.
+    bint (*advance)(void* state, int64_t arrival, bint to_end) except -1 nogil
+    int64_t (*live_windows)(const void* state) noexcept nogil
+    int (*check)(const void* state) except -1
+    # What the state owns, and the state.
+    void (*free)(void* state) noexcept nogil
+
+
+cdef class WindowKernel:
+    cdef void* state
+    cdef const WindowVerbs* verbs
+    cdef bint in_use
+    cdef readonly int64_t lowest_timestamp
+    cdef readonly int64_t highest_timestamp
+
+
+# A kernel with its zeroed state, of `size` bytes.
+cdef WindowKernel window_kernel(
+    size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
+)

@@ -1,0 +1,8 @@
+from typing import final
+
+@final
+class WindowKernel:
+    @property
+    def lowest_timestamp(self) -> int: ...
+    @property
+    def highest_timestamp(self) -> int: ...

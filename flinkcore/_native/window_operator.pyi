@@ -1,0 +1,49 @@
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.arrow import NativeArray, RecordBatch
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.window_kernel import WindowKernel
+
+@final
+class WindowOperator:
+    def __new__(
+        cls,
+        kernel: WindowKernel,
+        *,
+        keys: KeyEncoder,
+        accumulators: Accumulators,
+        key_names: list[str],
+        aggregate_names: list[str],
+        clocks: npt.NDArray[np.int64],
+        watermarks: npt.NDArray[np.int64],
+        row_limit: int,
+        byte_limit: int,
+        time_format: str = ...,
+    ) -> WindowOperator: ...
+    def process(
+        self,
+        batch: RecordBatch,
+        keys: KeyEncoder,
+        rows: npt.NDArray[np.uint32] | None,
+        timestamps: npt.NDArray[np.int64],
+        arrivals: npt.NDArray[np.int64],
+        first: int = 0,
+    ) -> int: ...
+    def advance(self, arrival: int) -> bool: ...
+    def finish(self) -> bool: ...
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def rows_ready(self) -> int: ...
+    def take(self) -> NativeArray: ...
+    def take_late(self) -> npt.NDArray[np.uint32]: ...
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def live_windows(self) -> int: ...
+    @property
+    def current_watermark(self) -> int: ...
+    def _check(self) -> None: ...
