@@ -59,6 +59,8 @@ def window_kernel(plan: ReplayPlan) -> WindowKernel:
 class WindowStage:
     """Runs the window operator of a plan over ordered events of one partition.
 
+    Results are cut into batches of limited size, however many rows one watermark fires.
+
     Parameters
     ----------
     plan
@@ -69,8 +71,6 @@ class WindowStage:
         Arrow type of the event time: a timestamp type makes the windows' bounds timestamps (ms), another int64.
     timeline
         The watermarks of the whole log.
-    batch_rows, batch_bytes
-        Where batches of results are cut: no more waits in memory, however much one watermark fires.
     """
 
     def __init__(
@@ -79,9 +79,6 @@ class WindowStage:
         schema: pa.Schema,
         time_type: pa.DataType,
         timeline: Timeline,
-        *,
-        batch_rows: int = RESULT_BATCH_ROWS,
-        batch_bytes: int = RESULT_BATCH_BYTES,
     ) -> None:
         self._operator = WindowOperator(
             window_kernel(plan),
@@ -94,8 +91,8 @@ class WindowStage:
             aggregate_names=[name for name, _ in plan.aggregates],
             clocks=timeline.clock_ms,
             watermarks=timeline.watermark_ms,
-            row_limit=batch_rows,
-            byte_limit=batch_bytes,
+            row_limit=RESULT_BATCH_ROWS,
+            byte_limit=RESULT_BATCH_BYTES,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
         )
         self._schema: pa.Schema | None = None

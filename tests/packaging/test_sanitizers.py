@@ -18,7 +18,7 @@ KERNEL_TESTS = (
     "timers",
     "valve",
     "watermarks",
-    "windows",
+    "window",
 )
 
 
