@@ -224,6 +224,9 @@ class DataStream:
     ) -> Any:
         """Run the job and let the workers write its rows as Parquet files.
 
+        The files of all directories appear at the end, or none do. Only a process that is killed just then can
+        leave some: a directory that holds a folder ``_temporary`` is unfinished.
+
         Parameters
         ----------
         path : str or os.PathLike

@@ -184,7 +184,7 @@ class DataFrameChunk(Chunk):
         if first is not None and self.fingerprint != first[self.index]:
             raise SourceError(
                 f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, "
-                f"{first[self.index].rows:,} then): Spark does not compute it in the same order every time. {_ADVICE}"
+                f"{first[self.index].rows:,} then): Spark does not cut and order it alike every time. {_ADVICE}"
             )
 
     def constant(self, column: str) -> tuple[bool, Any]:
