@@ -153,7 +153,10 @@ def _parser() -> argparse.ArgumentParser:
         help="count, sum, min, max, mean, first, last, min_by, max_by, count_distinct, collect; repeat for more",
     )
     replay.add_argument(
-        "--on-bad-row", choices=["fail", "drop"], default="fail", help="null timestamps, arrivals, keys"
+        "--on-bad-row",
+        choices=["fail", "drop"],
+        default="fail",
+        help="null timestamps, arrivals, keys; absurd timestamps",
     )
     replay.add_argument(
         "--output", metavar="DIR", help="directory for the results as Parquet; else they are printed"

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
@@ -26,8 +26,8 @@ class RejectedRows:
     Parameters
     ----------
     counts : dict of str to int
-        Reason ("null timestamp", "null arrival", "null split") to rows; a row counts under the first that
-        applies.
+        Reason ("null timestamp", "timestamp out of range", "null arrival", "null split") to rows; a row counts
+        under the first that applies.
     rows : pyarrow.RecordBatch or None
         If ``on_bad_row`` is an OutputTag: the rows as they were read, and the reason as the last column.
     """
@@ -96,6 +96,8 @@ class EventReader:
     columns : sequence of str, "all" or None
         Columns needed downstream, in this order, as they are after ``before``; "all": every one; None: only
         the timestamp. The operations are narrowed to what gives these.
+    timestamp_range : tuple of int
+        Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows.
 
     Attributes
     ----------
@@ -116,11 +118,13 @@ class EventReader:
         log: EventLog,
         before: Sequence[ColumnOp] = (),
         columns: Sequence[str] | Literal["all"] | None = None,
+        timestamp_range: tuple[int, int] = (MIN_TIMESTAMP, MAX_TIMESTAMP),
     ) -> None:
         self._timestamp = log.timestamp
         self._arrival = log.arrival
         self._split = log.split
         self._on_bad_row = log.on_bad_row
+        self._timestamp_range = timestamp_range
         available = log.schema
         if self._arrival is not None:
             check_time_type(log.require(self._arrival, "arrival="), self._arrival)
@@ -225,7 +229,10 @@ class EventReader:
         times = batch.column(self._timestamp)
         timestamp_ms = to_milliseconds(times, self._timestamp, row_name)
         arrival_ms = None
-        faults = [("null timestamp", self._timestamp, _null_times(times, timestamp_ms))]
+        faults = [
+            ("null timestamp", self._timestamp, _null_times(times, timestamp_ms)),
+            ("timestamp out of range", self._timestamp, _outside(timestamp_ms, *self._timestamp_range)),
+        ]
         if self._arrival is not None:
             arrival_ms = to_milliseconds(arrivals, self._arrival, row_name)
             faults.append(("null arrival", self._arrival, _nulls(arrivals)))
@@ -297,4 +304,12 @@ def _null_times(column: pa.Array, timestamp_ms: npt.NDArray[np.int64]) -> npt.ND
     if len(timestamp_ms) and timestamp_ms.min() == MIN_TIMESTAMP:
         missing: npt.NDArray[np.bool_] = timestamp_ms == MIN_TIMESTAMP
         mask = missing if mask is None else mask | missing
+    return mask
+
+
+def _outside(timestamp_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
+    """Timestamps that would make a window overflow; also where the column is null."""
+    if len(timestamp_ms) == 0 or (lowest <= timestamp_ms.min() and timestamp_ms.max() <= highest):
+        return None
+    mask: npt.NDArray[np.bool_] = (timestamp_ms < lowest) | (timestamp_ms > highest)
     return mask

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
 from flinkcore.replay.chunks import Chunk
-from flinkcore.replay.event_reader import EventReader, TimedBatch
+from flinkcore.replay.event_reader import TimedBatch
 from flinkcore.replay.plan import REASON, ReplayPlan
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events
@@ -57,7 +57,7 @@ class MapStage:
     def __init__(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
         self._plan = plan
         self._time_plane = time_plane
-        self._reader = EventReader(plan.log, plan.before, plan.data_columns())
+        self._reader = plan.reader(plan.data_columns())
         tag = plan.log.on_bad_row
         self._rejected_schema = plan.side_output_schema(tag) if isinstance(tag, OutputTag) else None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +37,8 @@ from flinkcore.replay.column_ops import (
     output_schema,
 )
 from flinkcore.replay.event_log import EventLog
+from flinkcore.replay.event_reader import EventReader
+from flinkcore.replay.native_windows import window_kernel
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
@@ -82,6 +85,19 @@ class ReplayPlan:
     aggregates: tuple[tuple[str, Aggregate], ...]
     max_parallelism: int = 128
     auto_watermark_interval_ms: int = 200
+
+    def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
+        """Return the reader of the log: both passes reject the same rows.
+
+        Parameters
+        ----------
+        columns
+            Those needed of what `before` gives; None: only the timestamp.
+        """
+        kernel = window_kernel(self.window, self.allowed_lateness_ms)
+        return EventReader(
+            self.log, self.before, columns, (kernel.lowest_timestamp, kernel.highest_timestamp)
+        )
 
     def time_type(self) -> pa.DataType:
         """Return the Arrow type of the event time."""
@@ -190,6 +206,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
     )
     _check_columns(plan)
+    window_kernel(plan.window, plan.allowed_lateness_ms)  # refuses what it cannot run
     return _narrowed(plan)
 
 

@@ -41,7 +41,7 @@ class TimePass:
 
     def reader(self) -> EventReader:
         """A reader of the time columns."""
-        return EventReader(self.plan.log, self.plan.before, None)
+        return self.plan.reader(None)
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
         """Rows of each split where they are known without reading."""

@@ -9,16 +9,8 @@ import pyarrow as pa
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.session_windows import session_windows
-from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore._native.windows import time_windows
-from flinkcore.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-)
-from flinkcore.errors import ConfigurationError
+from flinkcore.replay.native_windows import window_kernel
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
@@ -33,27 +25,6 @@ def native_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[RecordB
     """The columns that a native operator reads, borrowed, and their owner."""
     narrow = batch.select(list(columns)) if list(columns) != batch.schema.names else batch
     return RecordBatch(narrow), narrow
-
-
-def window_kernel(plan: ReplayPlan) -> WindowKernel:
-    """The native windows of a plan, without any state yet.
-
-    Raises
-    ------
-    ConfigurationError
-        If the window assigner does not run over columns.
-    """
-    window, lateness = plan.window, plan.allowed_lateness_ms
-    if isinstance(window, EventTimeSessionWindows):
-        return session_windows(gap=window.gap_ms, allowed_lateness=lateness)
-    if not isinstance(window, TumblingEventTimeWindows | SlidingEventTimeWindows):
-        raise ConfigurationError(f"{type(window).__name__} does not run over columns")
-    return time_windows(
-        size=window.size_ms,
-        slide=window.slide_ms if isinstance(window, SlidingEventTimeWindows) else window.size_ms,
-        offset=window.offset_ms,
-        allowed_lateness=lateness,
-    )
 
 
 class WindowStage:
@@ -81,7 +52,7 @@ class WindowStage:
         timeline: Timeline,
     ) -> None:
         self._operator = WindowOperator(
-            window_kernel(plan),
+            window_kernel(plan.window, plan.allowed_lateness_ms),
             keys=KeyEncoder(schema, list(plan.keys)),
             accumulators=Accumulators(
                 schema,

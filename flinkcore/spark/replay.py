@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
@@ -100,7 +99,7 @@ class SparkReplay:
         time_plane, log = self._first_pass
         dataframe = self._dataframe
         if isinstance(log, DataFrameInput):
-            reader = EventReader(self.plan.log, self.plan.before, self.plan.data_columns())
+            reader = self.plan.reader(self.plan.data_columns())
             dataframe = dataframe.select(*_quoted(reader.columns_read))
         map_task = MapTask(
             plan=self.plan,

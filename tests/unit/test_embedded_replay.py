@@ -22,6 +22,7 @@ from flinkcore.datastream.aggregates import collect, count, first, last, max_by,
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
 from flinkcore.replay.progress import ProgressMeter
 from flinkcore.replay.report import ReplayReport
+from flinkcore.replay.window_stage import WindowStage
 
 LATE = OutputTag("late")
 BAD = OutputTag("bad")
@@ -213,6 +214,45 @@ def test_bad_rows_can_go_to_a_side_output_with_the_reason() -> None:
     assert result.to_arrow().num_rows == 1
 
 
+ABSURD = table(
+    (1, 1, "a", 1), (2**63 - 2, 2, "a", 2), (5, 3, "b", 3), (-(2**63) + 1, 4, "b", 4), (30, 5, "a", 5)
+)
+
+
+def test_a_timestamp_whose_window_would_overflow_fails_and_names_the_row() -> None:
+    with pytest.raises(
+        DataError, match=r"row 1 \(from 0\) .*timestamp out of range \(column 'ts'\).*on_bad_row"
+    ):
+        rows(windows(ABSURD))
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_timestamps_whose_windows_would_overflow_follow_the_policy(parallelism: int) -> None:
+    good = ABSURD.filter(pc.field("value").isin([1, 3, 5]))
+    report = windows(ABSURD, environment(parallelism), on_bad_row="drop").execute().report
+    assert (report.windowed, dict(report.rejected)) == (3, {"timestamp out of range": 2})
+    result = windows(ABSURD, environment(parallelism), on_bad_row=BAD).execute()
+    assert rows(windows(ABSURD, on_bad_row=BAD)) == rows(windows(good))
+    refused = result.get_side_output(BAD).to_arrow()
+    assert refused.column("value").to_pylist() == [2, 4]
+    assert set(refused.column("reason").to_pylist()) == {"timestamp out of range"}
+
+
+def test_sessions_take_every_timestamp_that_the_gap_fits_after() -> None:
+    log = table((-(2**63) + 1, 1, "a", 1), (2**63 - 11, 2, "a", 2), (2**63 - 10, 3, "a", 3))
+    result = (
+        environment()
+        .from_event_log(log, timestamp="ts", arrival="arrival", on_bad_row=BAD)
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("key")
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(10)))
+        .aggregate(n=count())
+        .execute()
+    )
+    assert sorted(result.to_arrow().column("window_end").to_pylist()) == [-(2**63) + 11, 2**63 - 1]
+    assert result.get_side_output(BAD).to_arrow().column("value").to_pylist() == [3]
+
+
 def test_timestamps_that_look_like_seconds_are_reported_and_left_as_they_are() -> None:
     log = table((1_700_000_000, 1, "a", 1), (1_700_000_005, 2, "a", 2))
     report = windows(log).execute().report
@@ -281,10 +321,13 @@ def test_progress_is_told_in_the_thread_that_takes_the_rows(
     assert threads == {threading.current_thread()}
 
 
-def test_an_error_in_a_thread_reaches_the_caller() -> None:
-    log = table((1, 1, "a", 1), (2**63 - 2, 2, "b", 2))
-    with pytest.raises(DataError, match="overflow"):
-        rows(windows(log, environment(2)))
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise DataError(f"in {threading.current_thread().name}")
+
+    monkeypatch.setattr(WindowStage, "process", fails)
+    with pytest.raises(DataError, match="in flinkcore-"):
+        rows(windows(LOG, environment(2)))
 
 
 def test_a_result_that_is_not_read_to_its_end_stops_its_threads() -> None:

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -430,6 +431,25 @@ def test_the_row_number_in_a_message_is_that_in_the_file(tmp_path):
     log = EventLog.of(tmp_path, timestamp="ts")
     with pytest.raises(DataError, match=rf"row 25 \(from 0\) of {tmp_path}/x\.parquet: null timestamp"):
         read(log, target=3, batch_rows=4)
+
+
+@pytest.mark.parametrize("target", [1, 3])
+def test_timestamps_out_of_the_range_are_bad_rows(target):
+    table = pa.table({"ts": pa.array([5, 10, None, 11, 4, 7], pa.int64()), "n": list(range(6))})
+    log = EventLog.of(table, timestamp="ts", on_bad_row="drop")
+    timed = [
+        batch for chunk in log.chunks(target) for batch in EventReader(log, (), ["n"], (5, 10)).read(chunk)
+    ]
+    assert [n for batch in timed for n in batch.batch["n"].to_pylist()] == [0, 1, 5]
+    counts = Counter()
+    for batch in timed:
+        counts.update(batch.rejected.counts)
+    assert counts == {"null timestamp": 1, "timestamp out of range": 2}
+    log = EventLog.of(table.drop_null(), timestamp="ts")
+    with pytest.raises(
+        DataError, match=r"row 2 \(from 0\) of the table: timestamp out of range \(column 'ts'\)"
+    ):
+        list(EventReader(log, (), None, (5, 10)).read(log.chunks(1)[0]))
 
 
 def test_flinks_missing_timestamp_is_a_null_timestamp():
