@@ -1,0 +1,95 @@
+"""What the native window operator refuses."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.session_windows import session_windows
+from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore._native.windows import time_windows
+from flinkcore.errors import ConfigurationError, DataError
+
+SCHEMA = pa.schema([("key", pa.int64())])
+
+
+def tumbling(size: int = 10, offset: int = 0) -> WindowKernel:
+    return time_windows(size=size, slide=size, offset=offset, allowed_lateness=0)
+
+
+def operator(kernel: WindowKernel, **settings: Any) -> WindowOperator:
+    none = np.array([], dtype=np.int64)
+    return WindowOperator(
+        kernel,
+        **{
+            "keys": KeyEncoder(SCHEMA, ["key"]),
+            "accumulators": Accumulators(SCHEMA, [("count", None, None)]),
+            "key_names": ["key"],
+            "aggregate_names": ["n"],
+            "clocks": none,
+            "watermarks": none,
+            "row_limit": 100,
+            "byte_limit": 100,
+            **settings,
+        },
+    )
+
+
+def process(window_operator: WindowOperator, timestamps: list[int], first: int = 0) -> int:
+    batch = pa.record_batch([pa.array([7] * len(timestamps), pa.int64())], schema=SCHEMA)
+    native = RecordBatch(batch)
+    keys = KeyEncoder(SCHEMA, ["key"])
+    keys.encode_batch(native)
+    times = np.array(timestamps, dtype=np.int64)
+    return window_operator.process(native, keys, None, times, np.zeros_like(times), first)
+
+
+def test_a_kernel_serves_one_operator() -> None:
+    kernel = tumbling()
+    operator(kernel)
+    with pytest.raises(ValueError, match="kernel of its own"):
+        operator(kernel)
+    with pytest.raises(ValueError, match="made by time_windows"):
+        operator(WindowKernel())
+
+
+@pytest.mark.parametrize("limits", [{"row_limit": 0}, {"byte_limit": 0}, {"byte_limit": 2**30 + 1}])
+def test_limits_are_positive_and_leave_room_for_one_more_result(limits: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match="both must be positive"):
+        operator(tumbling(), **limits)
+
+
+def test_a_timeline_has_as_many_clocks_as_watermarks() -> None:
+    with pytest.raises(ConfigurationError, match="as many clocks as watermarks"):
+        operator(tumbling(), clocks=np.array([1], dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    "kernel", [tumbling(1000, 999), session_windows(gap=1000, allowed_lateness=2**63 - 1)]
+)
+def test_timestamps_at_the_ends_of_the_range_have_windows_and_those_beyond_are_refused(
+    kernel: WindowKernel,
+) -> None:
+    lowest, highest = kernel.lowest_timestamp, kernel.highest_timestamp
+    window_operator = operator(kernel)
+    for beyond in (lowest - 1, highest + 1):
+        with pytest.raises(DataError, match=rf"row 1: the window of timestamp {beyond} ms would overflow"):
+            process(window_operator, [lowest, beyond])
+    assert window_operator.counts()["events"] == 0
+    assert process(window_operator, [lowest, highest]) == 2
+    assert window_operator.live_windows == 2
+    window_operator._check()
+
+
+def test_rows_go_on_from_a_row_that_there_is() -> None:
+    window_operator = operator(tumbling())
+    assert process(window_operator, [1, 2, 3], 1) == 3
+    assert process(window_operator, [1, 2, 3], 3) == 3
+    assert window_operator.counts()["events"] == 2
+    with pytest.raises(IndexError, match="row number 4 of 3"):
+        process(window_operator, [1, 2, 3], 4)
