@@ -13,9 +13,12 @@ from models.aggregates import AggregatesModel, Spec
 
 from flinkcore._native.aggregates import Accumulators
 
-# Floats whose sums are exact, so that merged sums do not depend on the order; text short and long.
+# Floats, and integers for means, whose sums are exact as floats, so that merged sums do not depend on the order; text
+# short and long.
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i64": (pa.int64(), st.sampled_from([0, 1, -1, 7, 2**63 - 1, -(2**63)])),
+    "i53": (pa.int64(), st.integers(-(2**40), 2**40)),
+    "u53": (pa.uint64(), st.integers(0, 2**40)),
     "i8": (pa.int8(), st.integers(-128, 127)),
     "u64": (pa.uint64(), st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**64 - 1])),
     "u16": (pa.uint16(), st.integers(0, 2**16 - 1)),
@@ -34,10 +37,12 @@ VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     ),
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
-ADDED = ("i64", "i8", "u64", "u16", "f64", "f32", "flag")
+SUMS = ("i64", "i8", "u64", "u16", "f64", "f32", "flag")
+MEANS = ("i53", "i8", "u53", "u16", "f64", "f32", "flag")
 SPECS: list[Spec] = [
     ("count", None, None),
-    *[(f, c, None) for f in ("sum", "mean") for c in ADDED],
+    *[("sum", c, None) for c in SUMS],
+    *[("mean", c, None) for c in MEANS],
     *[
         (f, c, None)
         for c in VALUES
