@@ -62,6 +62,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
     """
 
     def __init__(self, generator: WatermarkGenerator[Any], split: str | None = None) -> None:
+        self.changes_at_events_only = generator.changes_at_events_only
         self._generator = generator
         self._where = "" if split is None else f" of split {split!r}"
         self._output: _CheckedOutput | None = None

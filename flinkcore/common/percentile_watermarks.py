@@ -61,6 +61,8 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
     >>> generator = PercentileOutOfOrdernessWatermarks(Duration.of_seconds(4), percentile=0.9, window_size=100)
     """
 
+    changes_at_events_only = True
+
     def __init__(self, max_out_of_orderness: Duration | Time, percentile: float, window_size: int) -> None:
         self._out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
         self._percentile = checked_percentile(percentile, window_size)

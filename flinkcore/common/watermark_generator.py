@@ -1,7 +1,7 @@
 """What a user implements to make watermarks: a generator, and the output it is given."""
 
 from abc import ABC, abstractmethod
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from flinkcore.common.watermark import Watermark
 
@@ -29,10 +29,28 @@ class WatermarkOutput(Protocol):
 class WatermarkGenerator(ABC, Generic[T]):
     """Makes watermarks from the events of one split, at each event or periodically.
 
+    In a replay a generator is called for every event, with None in place of the event: the time plane reads no
+    column but the times. It is called at every tick of the replay clock, too, from the first tick of the log to
+    the last, also where there is no event for months. What it emits must depend on nothing but these calls.
+
+    Attributes
+    ----------
+    changes_at_events_only : bool, default False
+        A class may declare, by setting this to True, that a periodic call changes nothing and emits no news
+        where there was no event since the periodic call before. A replay then leaves such calls out, so that
+        long gaps cost nothing. A subclass that overrides `on_periodic_emit` declares it anew.
+
     Notes
     -----
     Flink's ``org.apache.flink.api.common.eventtime.WatermarkGenerator``.
     """
+
+    changes_at_events_only: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "on_periodic_emit" in vars(cls) and "changes_at_events_only" not in vars(cls):
+            cls.changes_at_events_only = False
 
     @abstractmethod
     def on_event(self, event: T, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -41,6 +59,7 @@ class WatermarkGenerator(ABC, Generic[T]):
         Parameters
         ----------
         event : object
+            None in a replay.
         event_timestamp : int
             Event time in ms since the epoch.
         output : WatermarkOutput

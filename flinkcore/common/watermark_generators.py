@@ -38,6 +38,8 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
     >>> generator = BoundedOutOfOrdernessWatermarks(Duration.of_seconds(4))
     """
 
+    changes_at_events_only = True
+
     def __init__(self, max_out_of_orderness: Duration | Time) -> None:
         self._out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
         self._max_timestamp = MIN_TIMESTAMP + self._out_of_orderness_ms + 1
@@ -71,6 +73,8 @@ class NoWatermarksGenerator(WatermarkGenerator[Any]):
     -----
     Flink's ``org.apache.flink.api.common.eventtime.NoWatermarksGenerator``.
     """
+
+    changes_at_events_only = True
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing."""

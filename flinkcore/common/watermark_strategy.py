@@ -152,7 +152,10 @@ class WatermarkStrategy:
 
         Notes
         -----
-        Flink's ``WatermarkStrategy.forGenerator``, which PyFlink leaves out.
+        Flink's ``WatermarkStrategy.forGenerator``, which PyFlink leaves out. A replay reads the times once more
+        and calls the generator for each event, which takes some 0.3 µs on top of its own time, and at each tick
+        (`WatermarkGenerator`). On Spark each split is one task's, and class or function travel as Spark sends
+        user code. Watermarks that do not advance have no effect.
 
         Examples
         --------

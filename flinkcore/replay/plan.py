@@ -250,19 +250,14 @@ def _around_strategy(
             "assign_timestamps_and_watermarks is called more than once: "
             f"{'; '.join(str(step.strategy) for step in assigned)}. Keep the one that counts"
         )
-    _require_columnar(assigned[0].strategy)
+    _require_replayable(assigned[0].strategy)
     at = steps.index(assigned[0])
     before = tuple(_column_op(step) for step in steps[:at])
     after = tuple(_column_op(step) for step in steps[at + 1 :])
     return before, assigned[0].strategy, after
 
 
-def _require_columnar(strategy: WatermarkStrategy) -> None:
-    if strategy.generator_supplier is not None:
-        raise ConfigurationError(
-            f"a replay cannot run the watermark generator of this strategy: {strategy}. Use WatermarkStrategy."
-            "for_bounded_out_of_orderness(...), for_monotonous_timestamps() or no_watermarks()"
-        )
+def _require_replayable(strategy: WatermarkStrategy) -> None:
     if strategy.timestamp_assigner is not None:
         raise ConfigurationError(
             f"a replay cannot call the timestamp assigner of this strategy: {strategy}. Use "

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.milliseconds import unit_warning
 from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.timeline import SplitTimes, TimePlane
 
 
 def format_timestamp(timestamp_ms: int) -> str:
@@ -57,6 +58,11 @@ class ReplayReport:
         Range of event time, None where there was no event.
     timeline_steps
         Steps of the merged watermark.
+    watermark_ms
+        The merged watermark before the end of the log, -2**63 if there was none.
+    split_watermarks
+        The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
+        it had none.
     warnings
         What looks wrong but was left as it is, for people to read.
     """
@@ -74,7 +80,10 @@ class ReplayReport:
     min_timestamp_ms: int | None = None
     max_timestamp_ms: int | None = None
     timeline_steps: int = 0
+    watermark_ms: int = MIN_TIMESTAMP
+    split_watermarks: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    _split_times: SplitTimes | None = field(default=None, repr=False, compare=False)
 
     def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
         """Add what the first pass found."""
@@ -82,6 +91,9 @@ class ReplayReport:
         self.splits = len(splits.values)
         self.arrival_regressions = int(splits.regressions.sum())
         self.timeline_steps = len(time_plane.timeline.clock_ms)
+        self.watermark_ms = int(time_plane.timeline.watermark_after(np.array([self.timeline_steps - 1]))[0])
+        self.split_watermarks = dict(zip(splits.values, splits.final_watermark_ms.tolist(), strict=True))
+        self._split_times = splits
         with_events = splits.events > 0
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
@@ -89,6 +101,30 @@ class ReplayReport:
             ends = np.array([self.min_timestamp_ms, self.max_timestamp_ms])
             warning = unit_warning(plan.time_type(), plan.log.timestamp, ends)
             self.warnings += [warning] if warning else []
+
+    def idle_spans(self, split: Any) -> list[tuple[int, int]]:
+        """When a split was idle.
+
+        Parameters
+        ----------
+        split
+            Its value in the split column.
+
+        Returns
+        -------
+        list of (int, int)
+            (from, to) in ms of the replay clock, ascending; one that is idle at the end is so up to the last arrival.
+
+        Raises
+        ------
+        ConfigurationError
+            If the log has no such split.
+        """
+        if self._split_times is None or split not in self.split_watermarks:
+            raise ConfigurationError(
+                f"the log has no split {split!r}; split_watermarks has the {self.splits:,} that there are"
+            )
+        return self._split_times.idle_spans(self._split_times.values.index(split))
 
     def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
         """Add what reading a part of the log counted."""
@@ -138,6 +174,8 @@ class ReplayReport:
             f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} fired by the watermark, "
             f"{self.late_firings:,} by late events"
         )
+        if self.watermark_ms != MIN_TIMESTAMP:
+            lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
         if self.arrival_regressions:
             lines.append(
                 f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken"

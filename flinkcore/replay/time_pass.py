@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
 from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.element_pass import run_element_pass
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import TimePlane, combine
@@ -30,8 +31,15 @@ class TimePass:
 
     @property
     def generator(self) -> GeneratorSpec:
-        """The watermark generator of every split."""
+        """The watermark generator of every split; none where the strategy's own is called event by event."""
+        if self.is_by_element:
+            return GeneratorSpec(None)
         return GeneratorSpec(self.plan.strategy.out_of_orderness_ms, self.plan.strategy.idleness_ms)
+
+    @property
+    def is_by_element(self) -> bool:
+        """Whether the strategy has a generator of its own, so that an `ElementPass` must follow."""
+        return self.plan.strategy.generator_supplier is not None
 
     @property
     def rate(self) -> ArrivalRate | None:
@@ -92,4 +100,5 @@ def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> Ti
     bases = None
     if time_pass.rate is not None:
         bases = position_bases(on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk)))
-    return time_pass.combine(on_all(lambda chunk: time_pass.summarise(chunk, bases)))
+    time_plane = time_pass.combine(on_all(lambda chunk: time_pass.summarise(chunk, bases)))
+    return run_element_pass(plan, time_plane, chunks) if time_pass.is_by_element else time_plane

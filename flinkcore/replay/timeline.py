@@ -7,7 +7,7 @@ the timeline is the same.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,7 @@ from flinkcore.replay.chunk_times import (
     position_bases,
 )
 from flinkcore.replay.column_ipc import read_columns, write_columns
+from flinkcore.replay.step_order import steps_before
 
 __all__ = [
     "ArrivalRate",
@@ -52,16 +53,50 @@ class Timeline:
     Parameters
     ----------
     clock_ms : numpy.ndarray of int64, shape (n_steps,)
-        Non-decreasing; a step happens after all events with arrival ≤ its clock.
+        Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        Strictly increasing; the last step, at clock 2**63 - 1, is 2**63 - 1.
+        Increasing; the last step, at clock 2**63 - 1, is 2**63 - 1.
+    split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
+        The event that made the step, which comes right after it, before later events with the same arrival;
+        split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. Empty if no step was
+        made by an event.
     """
 
     clock_ms: Int64s
     watermark_ms: Int64s
+    split: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    position: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def is_punctuated(self) -> bool:
+        """Whether events made steps, so that arrivals alone do not tell which watermark is in force."""
+        return len(self.split) > 0
+
+    def steps_before(self, arrival_ms: Int64s, split: Int32s, position: Int64s) -> Int64s:
+        """How many steps lie before events.
+
+        Parameters
+        ----------
+        arrival_ms, split, position : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
+            Their places in the total order.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n_rows,)
+        """
+        if not self.is_punctuated:
+            return np.searchsorted(self.clock_ms, arrival_ms, side="left")
+        return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position)
+
+    def watermark_after(self, steps: Int64s) -> Int64s:
+        """The watermark in force after so many steps; -2**63 before the first."""
+        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))[steps]
 
     def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
-        """The watermark in force for events: of the last step before their arrival; -2**63 before the first.
+        """The watermark in force before events that arrive then; -2**63 before the first step.
+
+        That is what events meet, but where those before them with the same arrival made steps: ask
+        `watermark_after(steps_before(...))` in a punctuated timeline.
 
         Parameters
         ----------
@@ -71,8 +106,7 @@ class Timeline:
         -------
         numpy.ndarray of int64, of the same shape
         """
-        before = np.searchsorted(self.clock_ms, arrival_ms, side="left")
-        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))[before]
+        return self.watermark_after(np.searchsorted(self.clock_ms, arrival_ms, side="left"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +285,9 @@ class TimePlane:
     def to_ipc(self) -> bytes:
         """The time plane as an Arrow IPC stream."""
         columns = {
-            f"{part}.{field.name}": getattr(getattr(self, part), field.name)
+            f"{part}.{member.name}": getattr(getattr(self, part), member.name)
             for part, kind in _PARTS.items()
-            for field in fields(kind)
+            for member in fields(kind)
         }
         return write_columns("TimePlane", {"rate": self.rate and asdict(self.rate)}, columns)
 
@@ -264,10 +298,10 @@ class TimePlane:
         parts: dict[str, Any] = {
             part: kind(
                 **{
-                    field.name: columns[f"{part}.{field.name}"].to_pylist()
-                    if field.name == "values"
-                    else columns[f"{part}.{field.name}"].to_numpy()
-                    for field in fields(kind)
+                    member.name: columns[f"{part}.{member.name}"].to_pylist()
+                    if member.name == "values"
+                    else columns[f"{part}.{member.name}"].to_numpy()
+                    for member in fields(kind)
                 }
             )
             for part, kind in _PARTS.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators
@@ -14,7 +15,7 @@ from flinkcore.replay.native_windows import window_kernel
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
 
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28
@@ -25,6 +26,25 @@ def native_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[RecordB
     """The columns that a native operator reads, borrowed, and their owner."""
     narrow = batch.select(list(columns)) if list(columns) != batch.schema.names else batch
     return RecordBatch(narrow), narrow
+
+
+# The native operators walk a timeline by clock and arrival. Where events made steps, the clock they are given
+# counts the steps: step i happens at clock i, and an event with n steps before it arrives at n.
+
+
+def _operator_clocks(timeline: Timeline) -> Int64Array:
+    return np.arange(len(timeline.clock_ms), dtype=np.int64) if timeline.is_punctuated else timeline.clock_ms
+
+
+def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | None) -> Int64Array:
+    if not timeline.is_punctuated:
+        return events.arrivals
+    if rows is None:
+        return timeline.steps_before(events.arrivals, events.splits, events.positions)
+    arrivals = np.zeros(len(events.arrivals), np.int64)
+    places = events.arrivals[rows], events.splits[rows], events.positions[rows]
+    arrivals[rows] = timeline.steps_before(*places)
+    return arrivals
 
 
 class WindowStage:
@@ -60,12 +80,13 @@ class WindowStage:
             ),
             key_names=list(plan.keys),
             aggregate_names=[name for name, _ in plan.aggregates],
-            clocks=timeline.clock_ms,
+            clocks=_operator_clocks(timeline),
             watermarks=timeline.watermark_ms,
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
         )
+        self._timeline = timeline
         self._schema: pa.Schema | None = None
         self._late_tag = plan.late_tag
 
@@ -104,9 +125,10 @@ class WindowStage:
             Batches of results, each as soon as there are enough rows for one; at the end, where the plan has a
             late side output, the rows that came too late for all their windows.
         """
+        arrivals = _operator_arrivals(self._timeline, events, rows)
         taken, n = 0, events.batch.num_rows if rows is None else len(rows)
         while taken < n:
-            taken = self._operator.process(columns, keys, rows, events.timestamps, events.arrivals, taken)
+            taken = self._operator.process(columns, keys, rows, events.timestamps, arrivals, taken)
             if self._operator.is_full:
                 yield self._results()
         late_rows = self._operator.take_late()

@@ -19,6 +19,7 @@ from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.element_pass import run_element_pass
 from flinkcore.spark.log_input import DataFrameInput, FileInput, computed_differently, partitions_gone
 from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
 from flinkcore.spark.packed_timeline import PackedTimeline
@@ -80,6 +81,8 @@ class SparkReplay:
         time_plane, fingerprints = run_time_pass(self._spark, time_pass, log, dataframe)
         if isinstance(log, DataFrameInput):
             log = replace(log, fingerprints=fingerprints)
+        if time_pass.is_by_element:
+            time_plane = run_element_pass(self._spark, self.plan, time_plane, log, dataframe, self.partitions)
         return time_plane, log
 
     @property

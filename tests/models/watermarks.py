@@ -4,6 +4,7 @@ Nothing is skipped and nothing summarised: every operator is called at every tic
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -140,7 +141,11 @@ class Event:
 
 @dataclass
 class ReplayModel:
-    """The timeline of a log of events, in log order; rows that are not kept take a position only."""
+    """The timeline of a log of events, in log order; rows that are not kept take a position only.
+
+    `places` are those of the steps in the total order (arrival, split number, position); ticks lie after all events
+    with their clock.
+    """
 
     log: list[Event]
     out_of_orderness_ms: int | None
@@ -148,7 +153,9 @@ class ReplayModel:
     interval_ms: int
     rate: float = 1000.0
     arrival_start_ms: int = 0
+    make_generator: Callable[[], Generator] | None = None
     steps: list[tuple[int, int]] = field(default_factory=list)
+    places: list[tuple[int, float, float]] = field(default_factory=list)
     idle_spans: list[tuple[Any, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -161,6 +168,7 @@ class ReplayModel:
         if self.events:
             self._replay()
         self.steps.append((MAX_TIMESTAMP, MAX_TIMESTAMP))
+        self.places.append((MAX_TIMESTAMP, math.inf, math.inf))
 
     def _place(self) -> None:
         running: dict[Any, int] = {}
@@ -182,6 +190,8 @@ class ReplayModel:
         generator: Generator = NoWatermarks()
         if self.out_of_orderness_ms is not None:
             generator = BoundedOutOfOrderness(self.out_of_orderness_ms)
+        if self.make_generator is not None:
+            generator = self.make_generator()
         return generator if self.idleness_ms is None else WithIdleness(generator, self.idleness_ms)
 
     def _replay(self) -> None:
@@ -207,13 +217,19 @@ class ReplayModel:
     def _process(self, order: list[int], seen: int, clock_ms: int) -> int:
         while seen < len(order) and self.arrivals[order[seen]] <= clock_ms:
             event = self.events[order[seen]]
-            assert self.operators[event.split].process_element(event.timestamp_ms) == []
+            place = self.place_of(order[seen])
+            self._to_valve(
+                event.split, place, self.operators[event.split].process_element(event.timestamp_ms)
+            )
             seen += 1
         return seen
 
     def _periodic_emit(self, split: Any, clock_ms: int) -> None:
-        for kind, value in self.operators[split].periodic_emit(clock_ms):
-            channel = self.splits.index(split)
+        self._to_valve(split, (clock_ms, math.inf, math.inf), self.operators[split].periodic_emit(clock_ms))
+
+    def _to_valve(self, split: Any, place: tuple[int, float, float], emitted: list[Output]) -> None:
+        channel, clock_ms = self.splits.index(split), place[0]
+        for kind, value in emitted:
             if value == "idle":
                 self.idle_since[split] = clock_ms
             elif value == "active":
@@ -222,6 +238,19 @@ class ReplayModel:
             for merged_kind, merged in put(channel, value):
                 if merged_kind == "watermark":
                     self.steps.append((clock_ms, int(merged)))
+                    self.places.append(place)
+
+    def place_of(self, event: int) -> tuple[int, float, float]:
+        """Where the event of this number, in log order, lies in the total order."""
+        return self.arrivals[event], self.splits.index(self.events[event].split), self.positions[event]
+
+    def watermark_at(self, event: int) -> int:
+        """The watermark in force for the event of this number, in log order."""
+        place = self.place_of(event)
+        return max(
+            (watermark for at, (_, watermark) in zip(self.places, self.steps, strict=True) if at < place),
+            default=MIN_TIMESTAMP,
+        )
 
     def watermark_of(self, arrival_ms: int) -> int:
         """The watermark in force for an event with this arrival."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.golden_generators import LegacyPunctuated, Punctuated, ValueAsTimestamp
+from models.golden_generators import LegacyPunctuated, ValueAsTimestamp
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -244,15 +244,9 @@ def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> Non
     ("strategy", "message"),
     [
         (
-            WatermarkStrategy.for_generator(Punctuated),
-            r"cannot run the watermark generator of this strategy: watermarks by Punctuated\. Use "
-            r"WatermarkStrategy\.for_bounded_out_of_orderness",
+            as_watermark_strategy(LegacyPunctuated()),
+            "cannot call the timestamp assigner .* LegacyPunctuated. Use with_timestamp_assigner with the name",
         ),
-        (
-            WatermarkStrategy.for_percentile_out_of_orderness(Time.seconds(4), 0.99, 1000),
-            "cannot run the watermark generator of this strategy: watermarks by percentile 0.99",
-        ),
-        (as_watermark_strategy(LegacyPunctuated()), "cannot run the watermark generator .* LegacyPunctuated"),
         (
             BOUNDED.with_timestamp_assigner(ValueAsTimestamp()),
             "cannot call the timestamp assigner .* ValueAsTimestamp. Use with_timestamp_assigner with the name",
@@ -263,7 +257,7 @@ def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> Non
         ),
     ],
 )
-def test_what_only_runs_element_by_element_is_refused_in_a_replay(
+def test_what_needs_the_elements_or_the_sources_is_refused_in_a_replay(
     log: DataStream, strategy: WatermarkStrategy, message: str
 ) -> None:
     job = windowed(log.assign_timestamps_and_watermarks(strategy)).aggregate(n=count())

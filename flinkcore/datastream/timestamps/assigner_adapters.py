@@ -50,6 +50,8 @@ class AssignerWithPunctuatedWatermarksAdapter(WatermarkGenerator[Any]):
     Flink 1.20's ``AssignerWithPunctuatedWatermarksAdapter``.
     """
 
+    changes_at_events_only = True
+
     def __init__(self, assigner: AssignerWithPunctuatedWatermarks) -> None:
         self._assigner = assigner
 

@@ -1,0 +1,191 @@
+"""The first pass of a replay whose watermark generator is called event by event.
+
+The columnar pass has found the splits, their arrivals and the ends of the log. Then the operator of each split is run
+over its events, in the order of the log, and the valve makes the timeline of what they emit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.emissions import Emissions
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.split_operator import SplitOperator
+from flinkcore.replay.tick_clock import TickClock
+from flinkcore.replay.timeline import TimePlane
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedTimes:
+    """Timestamps of events and their places in the total order; the events of a split lie in its order.
+
+    Parameters
+    ----------
+    split : numpy.ndarray of int32, shape (n_rows,)
+    position, arrival_ms, timestamp_ms : numpy.ndarray of int64, shape (n_rows,)
+    """
+
+    split: Int32s
+    position: Int64s
+    arrival_ms: Int64s
+    timestamp_ms: Int64s
+
+    def by_split(self) -> Iterator[tuple[int, PlacedTimes]]:
+        """The events of each split, by its number."""
+        if len(self.split) == 0:
+            return
+        ordered = self
+        if (self.split[1:] < self.split[:-1]).any():
+            ordered = self.take(np.argsort(self.split, kind="stable"))
+        cuts = np.flatnonzero(np.diff(ordered.split)) + 1
+        bounds = [0, *cuts.tolist(), len(ordered.split)]
+        for start, stop in pairwise(bounds):
+            yield int(ordered.split[start]), ordered.take(slice(start, stop))
+
+    @classmethod
+    def concatenate(cls, parts: list[PlacedTimes]) -> PlacedTimes:
+        """All rows of the parts, one part after the other."""
+        none = cls(np.empty(0, np.int32), *(np.empty(0, np.int64) for _ in range(3)))
+        held = [none, *parts]
+        return cls(*(np.concatenate([getattr(part, column.name) for part in held]) for column in fields(cls)))
+
+    def take(self, rows: slice | npt.NDArray[np.intp]) -> PlacedTimes:
+        """Some of the rows."""
+        return PlacedTimes(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+
+class ElementPass:
+    """The operators of some splits of a log.
+
+    Parameters
+    ----------
+    strategy : WatermarkStrategy
+    interval_ms : int
+        The auto-watermark interval.
+    time_plane : TimePlane
+        Of the columnar pass; there is an event in the log.
+    splits : iterable of int
+        Numbers of the splits.
+
+    Raises
+    ------
+    ConfigurationError, UserCodeError
+        If the strategy's supplier gives no generator.
+    """
+
+    def __init__(
+        self, strategy: WatermarkStrategy, interval_ms: int, time_plane: TimePlane, splits: Iterable[int]
+    ) -> None:
+        self._clock = TickClock(interval_ms, *_ends(time_plane))
+        self._operators = {
+            split: SplitOperator(strategy, time_plane.split_values[split], self._clock) for split in splits
+        }
+
+    def add(self, events: PlacedTimes) -> None:
+        """Take in events of these splits, those of each split in its order.
+
+        Raises
+        ------
+        UserCodeError
+            If a generator raises, or emits what is no watermark.
+        """
+        for split, times in events.by_split():
+            self._operators[split].process(
+                times.position.tolist(),
+                times.arrival_ms.tolist(),
+                self._clock.ticks_of(times.arrival_ms).tolist(),
+                times.timestamp_ms.tolist(),
+            )
+
+    def finish(self) -> Emissions:
+        """Let the log end; all that the splits have emitted."""
+        for operator in self._operators.values():
+            operator.finish()
+        return Emissions.of({split: operator.emissions for split, operator in self._operators.items()})
+
+
+def _ends(time_plane: TimePlane) -> tuple[int, int]:
+    """The first and the last arrival of a log that has an event."""
+    splits = time_plane.splits
+    live = splits.events > 0
+    return int(splits.first_arrival_ms[live].min()), int(splits.last_arrival_ms[live].max())
+
+
+def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
+    """The times of a chunk's events, batch by batch.
+
+    Raises
+    ------
+    SourceError
+        If the chunk has other rows than in the columnar pass.
+    """
+    clock = time_plane.enter(chunk.index)
+    rows_read = 0
+    for timed in plan.reader(None).read(chunk):
+        rows_read += timed.rows_read
+        arrivals, splits, positions = clock.order(timed)
+        yield PlacedTimes(splits, positions, arrivals, timed.timestamp_ms)
+    time_plane.check_chunk(chunk.index, chunk.label, rows_read)
+
+
+def with_emissions(time_plane: TimePlane, emissions: Emissions) -> TimePlane:
+    """The time plane of the columnar pass, with the timeline that these emissions of all splits make."""
+    ordered = emissions.in_order()
+    n_splits = len(time_plane.split_values)
+    idle_split, idle_from_ms, idle_to_ms = ordered.idle_spans(_ends(time_plane)[1])
+    return replace(
+        time_plane,
+        timeline=ordered.timeline(n_splits),
+        splits=replace(
+            time_plane.splits,
+            final_watermark_ms=ordered.final_watermarks(n_splits),
+            idle_split=idle_split,
+            idle_from_ms=idle_from_ms,
+            idle_to_ms=idle_to_ms,
+        ),
+    )
+
+
+def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[Chunk]) -> TimePlane:
+    """Run the pass in this process.
+
+    Parameters
+    ----------
+    plan : ReplayPlan
+        Its strategy has a generator of its own.
+    time_plane : TimePlane
+        Of the columnar pass.
+    chunks : iterable of Chunk
+        All chunks, in log order.
+
+    Returns
+    -------
+    TimePlane
+        With the timeline of the generators.
+
+    Raises
+    ------
+    UserCodeError
+        If a generator raises, or emits what is no watermark; names split, position and timestamp.
+    SourceError
+        If the log has changed since the columnar pass.
+    """
+    if time_plane.events == 0:
+        return time_plane
+    element_pass = ElementPass(
+        plan.strategy, plan.auto_watermark_interval_ms, time_plane, range(len(time_plane.split_values))
+    )
+    for chunk in chunks:
+        for times in read_placed_times(plan, time_plane, chunk):
+            element_pass.add(times)
+    return with_emissions(time_plane, element_pass.finish())

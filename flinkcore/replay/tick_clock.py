@@ -1,0 +1,47 @@
+"""The ticks of a replay: when its operators are called besides events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TickClock:
+    """The replay clock of a log, from its first arrival to its last; ticks lie on the multiples of the interval.
+
+    Parameters
+    ----------
+    interval_ms : int
+        The auto-watermark interval; 0: no ticks.
+    first_arrival_ms, last_arrival_ms : int
+        Of all splits.
+    """
+
+    interval_ms: int
+    first_arrival_ms: int
+    last_arrival_ms: int
+
+    @property
+    def opened_ms(self) -> int:
+        """When all operators are opened: one interval before the first tick that sees an event of the log."""
+        if self.interval_ms == 0:
+            return self.first_arrival_ms
+        return -(-self.first_arrival_ms // self.interval_ms) * self.interval_ms - self.interval_ms
+
+    def ticks_of(self, arrivals_ms: Int64s) -> Int64s:
+        """The first tick that sees each event; without ticks the opening."""
+        if self.interval_ms == 0:
+            return np.full(len(arrivals_ms), self.opened_ms)
+        return -(-arrivals_ms // self.interval_ms) * self.interval_ms
+
+    @property
+    def end_of_ticks_ms(self) -> int:
+        """The first tick that does not come any more, beyond the last arrival; without ticks the opening."""
+        if self.interval_ms == 0:
+            return self.opened_ms
+        return self.last_arrival_ms // self.interval_ms * self.interval_ms + self.interval_ms

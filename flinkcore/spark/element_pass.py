@@ -1,0 +1,242 @@
+"""The element pass of a replay as Spark tasks: each split's times to one task, which calls its generator in order.
+
+Rows of the shuffle, in the order in which a task takes them in::
+
+    slot      | partition | chunk  part | payload
+    ----------+-----------+-------------+------------------------------------------
+    where the | 3         | 0      0    | split, position, arrival, timestamp of the
+    shuffle   | 3         | 0      1    | events of partition 3, as an Arrow stream
+    puts it   | 3         | 1      0    | the last part of a chunk may have no events
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from heapq import heapify, heapreplace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.column_ipc import read_columns, write_columns
+from flinkcore.replay.element_pass import ElementPass, PlacedTimes, read_placed_times, with_emissions
+from flinkcore.replay.emissions import Emissions
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.timeline import TimePlane
+from flinkcore.spark.log_input import DataFrameInput, LogInput, partitions_gone
+from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.shipping import portable
+from flinkcore.spark.task_errors import told_plainly
+
+PART_ROWS = 1 << 20
+"""Events of a chunk go on when so many have been read, in a row for each partition."""
+
+_SHUFFLE_SCHEMA = "slot int, partition int, chunk int, part int, payload binary"
+_ARROW_SCHEMA = pa.schema(
+    [(name, pa.int32()) for name in ("slot", "partition", "chunk", "part")] + [("payload", pa.binary())]
+)
+_EMISSIONS_SCHEMA = "partition int, payload binary"
+
+
+@dataclass(frozen=True)
+class DealTask:
+    """Reads the times of chunks, and deals them out by split; picklable.
+
+    Attributes
+    ----------
+    plan
+        The job.
+    time_plane
+        Of the columnar pass.
+    log
+        Where the task's chunks come from.
+    partition_of
+        Shape (n_splits,): the partition of each split.
+    slots
+        What stands for each partition in the shuffle.
+    part_rows
+        Events that go on at once, at least.
+    """
+
+    plan: ReplayPlan
+    time_plane: TimePlane
+    log: LogInput
+    partition_of: npt.NDArray[np.int32]
+    slots: tuple[int, ...]
+    part_rows: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of the shuffle for the chunks of the task."""
+        for chunk in self.log.chunks(batches):
+            part, rows, held = 0, 0, list[PlacedTimes]()
+            for times in read_placed_times(self.plan, self.time_plane, chunk):
+                held.append(times)
+                rows += len(times.split)
+                if rows >= self.part_rows:
+                    yield self._dealt(chunk.index, part, held)
+                    part, rows, held = part + 1, 0, []
+            yield self._dealt(chunk.index, part, held)
+
+    def _dealt(self, chunk: int, part: int, held: list[PlacedTimes]) -> pa.RecordBatch:
+        times = PlacedTimes.concatenate(held)
+        partitions = self.partition_of[times.split]
+        payloads = [
+            _packed(times.take(np.flatnonzero(partitions == partition)))
+            for partition in range(len(self.slots))
+        ]
+        n = len(self.slots)
+        columns = [list(self.slots), list(range(n)), [chunk] * n, [part] * n, payloads]
+        return pa.record_batch(
+            [pa.array(column, field.type) for column, field in zip(columns, _ARROW_SCHEMA, strict=True)],
+            schema=_ARROW_SCHEMA,
+        )
+
+
+def _packed(times: PlacedTimes) -> bytes:
+    columns = {column.name: getattr(times, column.name) for column in fields(times)}
+    return write_columns("PlacedTimes", {}, columns)
+
+
+def _unpacked(payload: bytes) -> PlacedTimes:
+    _, columns = read_columns("PlacedTimes", payload)
+    return PlacedTimes(**{name: column.to_numpy() for name, column in columns.items()})
+
+
+@dataclass(frozen=True)
+class ElementTask:
+    """Calls the generators of the splits of a partition; picklable.
+
+    Attributes
+    ----------
+    plan
+        The job.
+    time_plane
+        Of the columnar pass.
+    partition_of
+        Shape (n_splits,): the partition of each split.
+    recomputable
+        Whether Spark computes the log anew in each pass.
+    """
+
+    plan: ReplayPlan
+    time_plane: TimePlane
+    partition_of: npt.NDArray[np.int32]
+    recomputable: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A row with the emissions of each partition."""
+        for partition, rows in groupby(_rows(batches), key=lambda row: row[0]):
+            payload = self._emissions(partition, rows).to_ipc()
+            yield pa.record_batch(
+                {
+                    "partition": pa.array([partition], pa.int32()),
+                    "payload": pa.array([payload], pa.binary()),
+                }
+            )
+
+    def _emissions(self, partition: int, rows: Iterator[tuple[int, int, bytes]]) -> Emissions:
+        splits = np.flatnonzero(self.partition_of == partition)
+        element_pass = ElementPass(
+            self.plan.strategy, self.plan.auto_watermark_interval_ms, self.time_plane, splits.tolist()
+        )
+        events, chunks = 0, set()
+        for _, chunk, payload in rows:
+            times = _unpacked(payload)
+            element_pass.add(times)
+            events += len(times.split)
+            chunks.add(chunk)
+        expected = int(self.time_plane.splits.events[splits].sum())
+        all_chunks = len(self.time_plane.starts.chunks)
+        if self.recomputable and len(chunks) < all_chunks:
+            raise partitions_gone(len(chunks), all_chunks)
+        if events != expected or len(chunks) != all_chunks:
+            raise FlinkcoreError(
+                f"the times of {events:,} of {expected:,} events, from {len(chunks)} of {all_chunks} chunks, came "
+                f"to partition {partition}; this is a defect of flinkcore, the result must not be used"
+            )
+        return element_pass.finish()
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
+    for batch in batches:
+        for row in range(batch.num_rows):
+            partition, chunk = (batch.column(name)[row].as_py() for name in ("partition", "chunk"))
+            yield partition, chunk, batch.column("payload")[row].as_py()
+
+
+def deal_out(events: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int32]:
+    """A partition for each split, so that all have about as many events.
+
+    Parameters
+    ----------
+    events
+        int64 (n_splits,), events of each split.
+    partitions
+        Number of partitions.
+
+    Returns
+    -------
+    numpy.ndarray of int32, shape (n_splits,)
+        The largest split first, each to the partition that has the fewest events so far.
+    """
+    loads = [(0, partition) for partition in range(partitions)]
+    heapify(loads)
+    partition_of = np.zeros(len(events), np.int32)
+    for split in np.argsort(-events, kind="stable").tolist():
+        load, partition = loads[0]
+        heapreplace(loads, (load + int(events[split]), partition))
+        partition_of[split] = partition
+    return partition_of
+
+
+def run_element_pass(
+    spark: Any, plan: ReplayPlan, time_plane: TimePlane, log: LogInput, dataframe: Any, partitions: int
+) -> TimePlane:
+    """Run the element pass; see `flinkcore.replay.element_pass.run_element_pass`.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    plan
+        The job; its strategy has a generator of its own.
+    time_plane
+        Of the columnar pass.
+    log
+        Chunks of each task, with the fingerprints of the columnar pass.
+    dataframe
+        A row per task, or the rows themselves; see `LogInput`.
+    partitions
+        Most tasks that call generators.
+
+    Returns
+    -------
+    TimePlane
+        With the timeline of the generators.
+    """
+    if time_plane.events == 0:
+        return time_plane
+    recomputable = isinstance(log, DataFrameInput)
+    partitions = min(partitions, len(time_plane.split_values))
+    partition_of = deal_out(time_plane.splits.events, partitions)
+    slots = tuple(partition_slots(partitions, chooses_partitions(dataframe)))
+    deal = DealTask(plan, time_plane, log, partition_of, slots, PART_ROWS)
+    dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _SHUFFLE_SCHEMA), partitions, "slot")
+    ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
+    with told_plainly():
+        task = ElementTask(plan, time_plane, partition_of, recomputable)
+        rows = ordered.mapInArrow(portable(spark, task), _EMISSIONS_SCHEMA).collect()
+    if recomputable and not rows:
+        raise partitions_gone(0, len(time_plane.starts.chunks))
+    if sorted(row.partition for row in rows) != list(range(partitions)):
+        raise FlinkcoreError(
+            f"{len(rows)} of {partitions} partitions of the element pass came back from Spark; this is a defect "
+            "of flinkcore, the result must not be used"
+        )
+    return with_emissions(
+        time_plane, Emissions.concatenate(Emissions.from_ipc(bytes(row.payload)) for row in rows)
+    )
