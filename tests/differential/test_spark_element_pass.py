@@ -16,9 +16,11 @@ pytest.importorskip("pyspark")
 from flinkcore.common import Duration, OutputTag, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import SourceError, UserCodeError
+from flinkcore.replay.timeline import Timeline
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.element_pass import deal_out
+from flinkcore.spark.packed_timeline import PackedTimeline
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -141,6 +143,26 @@ def test_percentile_generator_of_one_split_runs_on_spark(spark: Any, log: Path) 
     assert result.report.late > 0
 
 
+def test_dataframe_that_changes_before_the_element_pass_is_refused(spark: Any, tmp_path: Path) -> None:
+    marker = str(tmp_path / "evaluated")
+
+    def fewer_rows_each_time(batches: Any) -> Any:
+        import os
+
+        for batch in batches:
+            evaluated = os.path.exists(marker)
+            open(marker, "w").close()
+            yield batch.slice(1) if evaluated else batch
+
+    log = spark.range(0, 1000, 1, 1).mapInArrow(fewer_rows_each_time, "id long")
+    log = log.selectExpr("id AS ts", "id AS at", "'u' AS user", "id AS row")
+    stream = job(
+        SparkExecutionEnvironment(spark).from_dataframe(log, timestamp="ts", arrival="at"), even_timestamps()
+    )
+    with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
+        stream.to_arrow()
+
+
 def test_failing_generator_is_named_with_split_position_and_timestamp(spark: Any) -> None:
     failing = int(table()["ts"][77 + 1000].as_py())
     streams = [
@@ -156,6 +178,20 @@ def test_failing_generator_is_named_with_split_position_and_timestamp(spark: Any
             stream.to_arrow()
         told.append(str(caught.value))
     assert told[0] == told[1]
+
+
+def test_punctuated_timelines_travel_whole() -> None:
+    maximum = 2**63 - 1
+    columns = (
+        [1, 1, 5, 900, maximum],
+        [7, 8, 9, 10, maximum],
+        [0, 3, 2**31 - 1, 2, 2**31 - 1],
+        [9, 2**40, 0, 7, 0],
+    )
+    timeline = Timeline(*(np.array(column, np.int64) for column in columns))
+    unpacked = PackedTimeline.of(timeline).unpacked()
+    found = unpacked.clock_ms, unpacked.watermark_ms, unpacked.split, unpacked.position
+    assert [column.tolist() for column in found] == [list(column) for column in columns]
 
 
 def test_splits_are_dealt_out_by_size() -> None:
