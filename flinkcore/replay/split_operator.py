@@ -13,7 +13,7 @@ from flinkcore.common.watermarks_with_idleness import WatermarksWithIdleness
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.emissions import Cause, SplitEmissions
 from flinkcore.replay.tick_clock import TickClock
-from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
+from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter, copied_strategy
 
 
 class SplitOperator:
@@ -37,7 +37,7 @@ class SplitOperator:
     ConfigurationError
         If the strategy's supplier gives no generator.
     UserCodeError
-        If it raises.
+        If it raises, or the strategy cannot be copied.
 
     Notes
     -----
@@ -50,9 +50,8 @@ class SplitOperator:
         self._clock = clock
         self._output = WatermarkEmitter(self.emissions)
         name = None if split is None else str(split)
-        generator: WatermarkGenerator[Any] = replace(strategy, idleness_ms=None).create_watermark_generator(
-            self._since_opening, name
-        )
+        own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
+        generator: WatermarkGenerator[Any] = own.create_watermark_generator(self._since_opening, name)
         self._calls_every_tick = not generator.changes_at_events_only
         self._idleness_ms = strategy.idleness_ms
         if strategy.idleness_ms is not None:

@@ -21,6 +21,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect
+from flinkcore.datastream.timestamps import AssignerWithPunctuatedWatermarks, as_watermark_strategy
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.examples.flights import LOG as FLIGHTS
 
@@ -214,6 +215,25 @@ def test_each_split_has_a_generator_of_its_own_made_once() -> None:
         split: [(None, event.timestamp_ms) for event in log if event.split == split] for split in "abc"
     }
     assert [seen[generator] for generator in made] == list(expected.values())
+
+
+def test_splits_share_no_state_of_an_assigner_of_before() -> None:
+    class EveryThird(AssignerWithPunctuatedWatermarks):
+        def __init__(self) -> None:
+            self.seen = 0
+
+        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+            raise AssertionError("event time is a column")
+
+        def check_and_get_next_watermark(
+            self, last_element: Any, extracted_timestamp: int
+        ) -> Watermark | None:
+            self.seen += 1
+            return Watermark(extracted_timestamp) if self.seen == 3 else None
+
+    log = [Event(split, at, at) for at in range(3) for split in "ab"]
+    strategy = as_watermark_strategy(EveryThird()).with_timestamp_assigner("ts")
+    assert job(table_of(log), strategy, WINDOWS[0][0]).execute().report.split_watermarks == {"a": 2, "b": 2}
 
 
 def test_a_declared_generator_is_not_called_over_a_gap_of_a_thousand_years() -> None:

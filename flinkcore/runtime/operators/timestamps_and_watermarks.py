@@ -91,7 +91,7 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         UserCodeError
             If its generator cannot be made, or the strategy not be copied.
         """
-        strategy = self._copied_strategy()
+        strategy = copied_strategy(self._watermark_strategy)
         self._timestamp_assigner = strategy.create_timestamp_assigner(self._split)
         if self._emit_progressive_watermarks:
             self._watermark_generator = strategy.create_watermark_generator(
@@ -134,15 +134,6 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             self._tick.cancel()
             self._tick = None
 
-    def _copied_strategy(self) -> WatermarkStrategy:
-        try:
-            return copy.deepcopy(self._watermark_strategy)
-        except Exception as failure:
-            raise UserCodeError(
-                f"the strategy cannot be copied, as it must be so that no two operators share the state of its "
-                f"assigner: {self._watermark_strategy}. Give what cannot be copied a __deepcopy__"
-            ) from failure
-
     def _schedule_tick(self) -> None:
         now = self._processing_time_service.current_processing_time()
         self._tick = self._processing_time_service.register_timer(
@@ -152,6 +143,23 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
     def _on_processing_time(self, timestamp_ms: int) -> None:
         self._watermark_generator.on_periodic_emit(self._watermark_output)
         self._schedule_tick()
+
+
+def copied_strategy(strategy: WatermarkStrategy) -> WatermarkStrategy:
+    """Return a strategy that shares no state with this one, for one operator.
+
+    Raises
+    ------
+    UserCodeError
+        If it cannot be copied.
+    """
+    try:
+        return copy.deepcopy(strategy)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the strategy cannot be copied, as it must be so that no two operators share the state of its "
+            f"assigner or supplier: {strategy}. Give what cannot be copied a __deepcopy__"
+        ) from failure
 
 
 class WatermarkEmitter:
