@@ -30,6 +30,7 @@ _SPLIT_COLUMNS = (
     "last_arrival_ms",
     "min_timestamp_ms",
     "max_timestamp_ms",
+    "n_records",
 )
 
 
@@ -372,20 +373,27 @@ cdef class TimeSummary:
 
         Returns
         -------
-        tuple of dict of str to numpy.ndarray
+        tuple of dict of str to numpy.ndarray, and numpy.ndarray
             Per split, int64: `events`, `regressions` (how often the recorded arrival went back from one event to the
             next), `first_arrival_ms`, `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
-            `min_timestamp_ms`, `max_timestamp_ms`; without meaning where there are no events. Per record, in order
-            within each split: `split`, `kind` (int32), `first`, `second` (int64).
+            `min_timestamp_ms`, `max_timestamp_ms`, `n_records`; the times without meaning where there are no events.
+            Then the records by split, and in order within each, int64 of shape (2 * n_records,): each is twice its tick
+            and the maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.
         """
         cdef int32_t split
-        cdef int64_t i, n
+        cdef int64_t i, n, place = 0
         cdef Record* records
+        cdef PackedRecord* packed
         cdef SplitTimes* times
         for split in range(self.n_splits):
             if self.splits[split].events:
                 _record_step(self, &self.splits[split], split)
-        cdef int64_t[:, ::1] columns = np.empty((7, self.n_splits), np.int64)
+        cdef int64_t[:, ::1] columns = np.zeros((8, self.n_splits), np.int64)
+        n = self.records.size // <int64_t> sizeof(Record)
+        records = <Record*> self.records.data
+        for i in range(n):
+            columns[7, records[i].split] += 1
+        cdef int64_t[::1] places = np.empty(self.n_splits, np.int64), packed_records = np.empty(2 * n, np.int64)
         for split in range(self.n_splits):
             times = &self.splits[split]
             columns[0, split] = times.events
@@ -395,19 +403,12 @@ cdef class TimeSummary:
             columns[4, split] = times.arrival
             columns[5, split] = times.min_timestamp
             columns[6, split] = times.max_timestamp
-        n = self.records.size // <int64_t> sizeof(Record)
-        records = <Record*> self.records.data
-        cdef int32_t[::1] record_split = np.empty(n, np.int32), record_kind = np.empty(n, np.int32)
-        cdef int64_t[::1] record_first = np.empty(n, np.int64), record_second = np.empty(n, np.int64)
+            places[split] = place
+            place += columns[7, split]
         for i in range(n):
-            record_split[i] = records[i].split
-            record_kind[i] = records[i].kind
-            record_first[i] = records[i].first
-            record_second[i] = records[i].second
+            packed = <PackedRecord*> &packed_records[2 * places[records[i].split]]
+            packed.place = 2 * records[i].first + records[i].kind
+            packed.value = records[i].second
+            places[records[i].split] += 1
         buffer_free(&self.records)
-        return dict(zip(_SPLIT_COLUMNS, columns.base)), {
-            "split": record_split.base,
-            "kind": record_kind.base,
-            "first": record_first.base,
-            "second": record_second.base,
-        }
+        return dict(zip(_SPLIT_COLUMNS, columns.base)), packed_records.base

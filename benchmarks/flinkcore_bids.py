@@ -56,14 +56,21 @@ def open_streamed(bids: Bids, threads: int) -> Engine:
     return run
 
 
-def _spark(threads: int) -> Any:
+def spark_session(threads: int) -> Any:
+    """A session on this machine, with Spark's settings of the peers' and flinkcore's own."""
     from benchmarks.peers.spark_bids import session_builder
-    from flinkcore.spark import SparkExecutionEnvironment, configure_spark
+    from flinkcore.spark import configure_spark
 
     # Spark's Python workers import the same flinkcore as this process, be it installed or a source tree.
     paths = [str(Path(flinkcore.__file__).parents[1]), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    return SparkExecutionEnvironment(configure_spark(session_builder(threads)).getOrCreate())
+    return configure_spark(session_builder(threads)).getOrCreate()
+
+
+def _spark(threads: int) -> Any:
+    from flinkcore.spark import SparkExecutionEnvironment
+
+    return SparkExecutionEnvironment(spark_session(threads))
 
 
 def open_spark_counted(bids: Bids, threads: int) -> Engine:

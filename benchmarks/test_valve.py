@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flinkcore._native.timeline import order_events
+from flinkcore._native.event_clock import order_events
 from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore._native.watermarks import TimeSummary
-from flinkcore.replay.timeline import ChunkTimes, GeneratorSpec, combine
+from flinkcore.replay.chunk_times import ChunkTimes, GeneratorSpec
+from flinkcore.replay.combine_times import combine
 
 WATERMARKS = 1_000_000
 EVENTS = 4_000_000
@@ -199,6 +200,6 @@ def test_combine(benchmark: Any, splits: int) -> None:
         made = summary(splits)
         made.update(codes[part], numbers, arrivals[part], timestamps[part])
         floors = {"rows": np.array([len(part)]), "arrival_ms": arrivals[part[:1]]}
-        chunks.append(ChunkTimes(index, list(range(splits)), rows, rows, *made.finish(), floors))
-    steps = sum(len(chunk.records["split"]) for chunk in chunks)
+        chunks.append(ChunkTimes(index, list(range(splits)), rows, rows, *made.finish(), floors, len(part)))
+    steps = sum(len(chunk.records) // 2 for chunk in chunks)
     measure(benchmark, steps, "step", lambda _: combine(chunks, GeneratorSpec(4_000, 5_000), 200))

@@ -75,6 +75,12 @@ cdef struct Record:
     int32_t kind
 
 
+cdef struct PackedRecord:
+    # As it leaves the chunk, ordered by split. Ticks lie within 2**62, which leaves a bit for the kind.
+    int64_t place  # twice `first`, and the kind
+    int64_t value  # `second`
+
+
 cdef class TimeSummary:
     cdef int64_t interval
     cdef uint64_t idle_wait

@@ -1,4 +1,4 @@
-from typing import Any, Final, Literal, final
+from typing import Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,4 +25,4 @@ class TimeSummary:
     def update(
         self, codes: _Int32s, splits: _Int32s, arrivals_ms: _Int64s, timestamps_ms: _Int64s
     ) -> int | None: ...
-    def finish(self) -> tuple[dict[str, _Int64s], dict[str, npt.NDArray[Any]]]: ...
+    def finish(self) -> tuple[dict[str, _Int64s], _Int64s]: ...

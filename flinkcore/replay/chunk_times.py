@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.timeline import arrivals_by_rate
+from flinkcore._native.event_clock import arrivals_by_rate
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.column_ipc import read_columns, write_columns
@@ -185,8 +185,9 @@ class ChunkTimes:
         The chunk's splits, in order of appearance, also those of which no event passed the filters.
     rows, bases : numpy.ndarray of int64, shape (n_splits,)
         Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
-    times, records : dict of str to numpy.ndarray
-        As of `TimeSummary.finish`: columns per split, and per record.
+    times : dict of str to numpy.ndarray of int64, shape (n_splits,)
+    records : numpy.ndarray of int64, shape (2 * n_records,)
+        As of `TimeSummary.finish`.
     rows_read : int
         All rows of the chunk, rejected and filtered ones too.
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
@@ -199,7 +200,7 @@ class ChunkTimes:
     rows: Int64s
     bases: Int64s
     times: dict[str, Int64s]
-    records: dict[str, npt.NDArray[Any]]
+    records: Int64s
     floors: dict[str, Int64s]
     rows_read: int
 
@@ -276,8 +277,13 @@ class ChunkTimes:
 
     def to_ipc(self) -> bytes:
         """The summary as an Arrow IPC stream."""
-        columns = {"split_values": self.split_values, "rows": self.rows, "bases": self.bases}
-        for part in ("times", "records", "floors"):
+        columns = {
+            "split_values": self.split_values,
+            "rows": self.rows,
+            "bases": self.bases,
+            "records": self.records,
+        }
+        for part in ("times", "floors"):
             columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
         return write_columns("ChunkTimes", {"index": self.index, "rows_read": self.rows_read}, columns)
 
@@ -286,9 +292,11 @@ class ChunkTimes:
         """The summary that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkTimes", data)
         values = columns.pop("split_values").to_pylist()
-        rows, bases = columns.pop("rows").to_numpy(), columns.pop("bases").to_numpy()
-        parts: dict[str, dict[str, npt.NDArray[Any]]] = {"times": {}, "records": {}, "floors": {}}
+        rows, bases, records = (columns.pop(name).to_numpy() for name in ("rows", "bases", "records"))
+        parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
             parts[part][member] = column.to_numpy()
-        return cls(header["index"], values, rows, bases, **parts, rows_read=header["rows_read"])
+        return cls(
+            header["index"], values, rows, bases, records=records, rows_read=header["rows_read"], **parts
+        )

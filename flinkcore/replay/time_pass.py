@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
 from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.combine_times import combine
 from flinkcore.replay.element_pass import run_element_pass
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.timeline import TimePlane, combine
+from flinkcore.replay.timeline import TimePlane
 
 Summary = TypeVar("Summary")
 
@@ -72,8 +73,8 @@ class TimePass:
             bases=bases[chunk.index] if bases is not None else None,
         )
 
-    def combine(self, times: Sequence[ChunkTimes]) -> TimePlane:
-        """The time plane of all chunks."""
+    def combine(self, times: Iterable[ChunkTimes]) -> TimePlane:
+        """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`."""
         return combine(times, self.generator, self.plan.auto_watermark_interval_ms, rate=self.rate)
 
 
@@ -91,11 +92,12 @@ def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> Ti
     """
     time_pass = TimePass(plan)
 
-    def on_all(task: Callable[[Chunk], Summary]) -> list[Summary]:
+    def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
-            return [task(chunk) for chunk in chunks]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(task, chunks))
+            yield from map(task, chunks)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                yield from pool.map(task, chunks)
 
     bases = None
     if time_pass.rate is not None:

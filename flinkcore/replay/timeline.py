@@ -1,46 +1,23 @@
 """The time plane of a replay: watermarks per split, merged into one timeline.
 
 A task summarises the times of a chunk of the log (`ChunkTimes`), independently of the chunks before it;
-`combine` makes the summaries, in log order, into the `TimePlane`, from which every task of the data plane
-gets the clock of its chunk (`ChunkClock`) and the watermark in force at each arrival. However the log is cut,
-the timeline is the same.
+`combine_times.combine` makes the summaries, in log order, into the `TimePlane`, from which every task of the
+data plane gets the clock of its chunk (`ChunkClock`) and the watermark in force at each arrival. However the
+log is cut, the timeline is the same.
 """
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.timeline import SplitMerge, order_events
-from flinkcore._native.valve import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.errors import DataError, SchemaError, SourceError
-from flinkcore.replay.chunk_times import (
-    ArrivalRate,
-    ChunkCounts,
-    ChunkTimes,
-    GeneratorSpec,
-    TimedEvents,
-    arrivals_of,
-    position_bases,
-)
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.errors import DataError, SourceError
+from flinkcore.replay.chunk_clock import ChunkClock
+from flinkcore.replay.chunk_times import ArrivalRate
 from flinkcore.replay.column_ipc import read_columns, write_columns
 from flinkcore.replay.step_order import steps_before
-
-__all__ = [
-    "ArrivalRate",
-    "ChunkClock",
-    "ChunkCounts",
-    "ChunkTimes",
-    "GeneratorSpec",
-    "TimePlane",
-    "Timeline",
-    "combine",
-    "position_bases",
-]
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -254,7 +231,7 @@ class TimePlane:
                 "changed during the replay; run it again"
             )
 
-    def enter(self, chunk_index: int) -> "ChunkClock":
+    def enter(self, chunk_index: int) -> ChunkClock:
         """The clock of a chunk's events, from its first batch on.
 
         Parameters
@@ -315,264 +292,3 @@ _PARTS: dict[str, type[Any]] = {
     "starts": ChunkStarts,
     "floors": ArrivalFloors,
 }
-
-
-class ChunkClock:
-    """The place of a chunk's events in the total order of the replay; batches come in log order, each once.
-
-    Parameters
-    ----------
-    chunk_index : int
-        For error messages.
-    split_values : list
-        All splits of the log.
-    splits : numpy.ndarray of int32, shape (n_chunk_splits,)
-        Numbers of the chunk's splits.
-    bases, arrivals_ms : numpy.ndarray of int64, shape (n_chunk_splits,)
-        As of ChunkStarts.
-    rate : ArrivalRate or None
-    """
-
-    def __init__(
-        self,
-        chunk_index: int,
-        split_values: list[Any],
-        splits: Int32s,
-        bases: Int64s,
-        arrivals_ms: Int64s,
-        rate: ArrivalRate | None,
-    ) -> None:
-        self._chunk_index = chunk_index
-        self._places = {split_values[split]: place for place, split in enumerate(splits.tolist())}
-        self._splits = splits
-        self._bases = bases
-        self._running_arrivals_ms = arrivals_ms.copy()
-        self._rate = rate
-
-    def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
-        """Place the events of the next batch.
-
-        Parameters
-        ----------
-        timed : TimedEvents
-
-        Returns
-        -------
-        tuple of numpy.ndarray, each of shape (n_rows,)
-            `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the
-            split, the split its number in split order, the position that in the whole split.
-
-        Raises
-        ------
-        SourceError
-            If the batch has a split that the first pass did not see in this chunk.
-        ConfigurationError
-            If the batch has no recorded arrivals, and the time plane no rate.
-        """
-        try:
-            places = np.array([self._places[value] for value in timed.split_values], np.int32)
-        except KeyError as error:
-            raise SourceError(
-                f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
-                "computed; the log has changed during the replay"
-            ) from None
-        return order_events(
-            arrivals_of(timed, self._bases[places], self._rate),
-            timed.positions,
-            timed.split_codes,
-            places,
-            self._splits,
-            self._bases,
-            self._running_arrivals_ms,
-        )
-
-
-# ---- combining chunks --------------------------------------------------------------------------------------
-
-
-def _in_split_order(values: Iterable[Any]) -> list[Any]:
-    # Python orders strings as their UTF-8 bytes.
-    try:
-        return sorted(values, key=lambda value: (value is not None, value))
-    except TypeError as error:
-        raise SchemaError(f"the split column has values of different types: {error}") from error
-
-
-def _in_log_order(chunks: Iterable[ChunkTimes]) -> list[ChunkTimes]:
-    ordered = sorted(chunks, key=lambda chunk: chunk.index)
-    for before, chunk in pairwise(ordered):
-        if before.index == chunk.index:
-            raise DataError(f"chunk {chunk.index} comes twice; combine the times of each chunk once")
-    return ordered
-
-
-class _LogTimes:
-    """The columns of SplitTimes, as they are after the chunks so far."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self.numbers = {value: number for number, value in enumerate(values)}
-        self.rows, self.events, self.regressions, self.recorded_arrival_ms = np.zeros(
-            (4, len(values)), np.int64
-        )
-        self.first_arrival_ms = np.full(len(values), MAX_TIMESTAMP)
-        self.last_arrival_ms = np.full(len(values), MIN_TIMESTAMP)
-        self.min_timestamp_ms = np.full(len(values), MAX_TIMESTAMP)
-        self.max_timestamp_ms = np.full(len(values), MIN_TIMESTAMP)
-
-    def add(self, chunk: ChunkTimes, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
-        """Add a chunk; the numbers of its splits, and their rows and last arrivals before it."""
-        splits = np.array([self.numbers[value] for value in chunk.split_values], np.int32)
-        bases, arrivals_before = self.rows[splits], self.last_arrival_ms[splits]
-        if check_bases and not np.array_equal(bases, chunk.bases):
-            raise DataError(
-                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
-                "times with the bases that position_bases gives"
-            )
-        self.rows[splits] += chunk.rows
-        live = chunk.times["events"] > 0
-        of_chunk = {name: column[live] for name, column in chunk.times.items()}
-        at = splits[live]
-        again = self.events[at] > 0
-        went_back = again & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
-        self.regressions[at] += of_chunk["regressions"] + went_back
-        self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
-        self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
-        self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
-        self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])
-        self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
-        self.events[at] += of_chunk["events"]
-        return splits, bases, arrivals_before
-
-
-def _merge(
-    chunks: list[ChunkTimes],
-    splits: list[Int32s],
-    log: _LogTimes,
-    generator: GeneratorSpec,
-    interval_ms: int,
-) -> tuple[Timeline, Int64s, list[Int64s]]:
-    # The timeline, the final watermarks, and the idle spans as columns; there is at least one event.
-    live = log.events > 0
-    last_arrival_ms = int(log.last_arrival_ms[live].max())
-    merge = SplitMerge(
-        splits=len(log.numbers),
-        out_of_orderness_ms=generator.out_of_orderness_ms,
-        idleness_ms=generator.idleness_ms,
-        interval_ms=interval_ms,
-        first_arrival_ms=int(log.first_arrival_ms[live].min()),
-    )
-    for chunk, numbers in zip(chunks, splits, strict=True):
-        merge.add_chunk(
-            numbers,
-            chunk.times["events"],
-            chunk.times["first_arrival_ms"],
-            chunk.times["last_arrival_ms"],
-            chunk.times["max_timestamp_ms"],
-            chunk.records["split"],
-            chunk.records["kind"],
-            chunk.records["first"],
-            chunk.records["second"],
-        )
-    clocks, channels, kinds, timestamps = merge.finish(last_arrival_ms)
-    valve = StatusWatermarkValve(len(log.numbers))
-    causes, outputs, watermarks = valve.input_batch(channels, kinds, timestamps)
-    steps = outputs == WATERMARK_KIND
-    timeline = Timeline(
-        np.append(clocks[causes[steps]], MAX_TIMESTAMP), np.append(watermarks[steps], MAX_TIMESTAMP)
-    )
-    return timeline, merge.final_watermarks(), _idle_spans(clocks, channels, kinds, last_arrival_ms)
-
-
-def _idle_spans(clocks: Int64s, channels: Int32s, kinds: npt.NDArray[np.int8], end_ms: int) -> list[Int64s]:
-    statuses = np.flatnonzero(kinds != WATERMARK_KIND)
-    statuses = statuses[np.argsort(channels[statuses], kind="stable")]
-    begins = np.flatnonzero(kinds[statuses] == IDLE_KIND)
-    # A split is idle until its next status, which is active; after that of the last split nothing follows.
-    splits = np.append(channels[statuses], -1).astype(np.int64)
-    until = np.append(clocks[statuses], end_ms)
-    until = np.where(splits[begins + 1] == splits[begins], until[begins + 1], end_ms)
-    return [splits[begins], clocks[statuses[begins]], until]
-
-
-def combine(
-    chunks: Iterable[ChunkTimes],
-    generator: GeneratorSpec,
-    interval_ms: int,
-    *,
-    rate: ArrivalRate | None = None,
-) -> TimePlane:
-    """The time plane of a log.
-
-    Every split has a generator and an operator of its own, on its channel of one valve. All operators are
-    opened one interval before the first tick that sees an event of the log, so that a split without events
-    holds the watermark back from then on, unless it is idle. After the last arrival, each split emits what is
-    pending, in split order, and then comes the end of time.
-
-    Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3; ticks lie on the multiples
-    of the interval, where Flink counts on from the opening.
-
-    Parameters
-    ----------
-    chunks : iterable of ChunkTimes
-        Of all chunks of the log, in any order, built with the same generator, interval and rate.
-    generator : GeneratorSpec
-    interval_ms : int
-        The auto-watermark interval, from 0 to 2**60.
-    rate : ArrivalRate or None
-        Where the log records no arrivals.
-
-    Raises
-    ------
-    DataError
-        If a chunk comes twice, or was not given the position bases that its arrivals by rate need.
-    SchemaError
-        If the values of the splits cannot be ordered.
-    """
-    ordered = _in_log_order(chunks)
-    values = _in_split_order({value for chunk in ordered for value in chunk.split_values})
-    log = _LogTimes(values)
-    starts = [log.add(chunk, check_bases=rate is not None) for chunk in ordered]
-    timeline = Timeline(np.array([MAX_TIMESTAMP]), np.array([MAX_TIMESTAMP]))
-    final_watermarks = np.full(len(values), MIN_TIMESTAMP)
-    spans = [np.empty(0, np.int64) for _ in range(3)]
-    if log.events.any():
-        splits = [splits for splits, _, _ in starts]
-        timeline, final_watermarks, spans = _merge(ordered, splits, log, generator, interval_ms)
-    return TimePlane(
-        timeline=timeline,
-        splits=SplitTimes(
-            values=values,
-            rows=log.rows,
-            events=log.events,
-            regressions=log.regressions,
-            first_arrival_ms=log.first_arrival_ms,
-            last_arrival_ms=log.last_arrival_ms,
-            min_timestamp_ms=log.min_timestamp_ms,
-            max_timestamp_ms=log.max_timestamp_ms,
-            final_watermark_ms=final_watermarks,
-            idle_split=spans[0],
-            idle_from_ms=spans[1],
-            idle_to_ms=spans[2],
-        ),
-        starts=ChunkStarts(
-            chunks=np.array([chunk.index for chunk in ordered], np.int64),
-            rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
-            offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
-            split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
-            base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
-            arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
-        ),
-        floors=_floors(ordered),
-        rate=rate,
-    )
-
-
-def _floors(chunks: list[ChunkTimes]) -> ArrivalFloors:
-    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
-    return ArrivalFloors(
-        chunk=np.repeat(
-            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
-        ).astype(np.int64),
-        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
-        arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
-    )

@@ -177,9 +177,14 @@ class SparkReplay:
 
 
 def _without_timeline(time_plane: TimePlane) -> TimePlane:
-    # Map tasks place events in the total order; the timeline may be the larger part by far.
+    # Map tasks place events in the total order; timeline and idle spans may be the larger part by far.
     none = np.empty(0, np.int64)
-    return replace(time_plane, timeline=Timeline(none, none), floors=ArrivalFloors(none, none, none))
+    return replace(
+        time_plane,
+        timeline=Timeline(none, none),
+        splits=replace(time_plane.splits, idle_split=none, idle_from_ms=none, idle_to_ms=none),
+        floors=ArrivalFloors(none, none, none),
+    )
 
 
 def _arrival_span_ms(time_plane: TimePlane) -> float:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
 
 from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes, position_bases
 from flinkcore.replay.time_pass import TimePass
@@ -16,7 +18,13 @@ from flinkcore.spark.log_input import DataFrameChunk, Fingerprint, LogInput
 from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
-_SUMMARY_SCHEMA = "payload binary, fingerprint string"
+SMALL_SUMMARY_BYTES = 32 << 10
+"""Summaries of this size come with the job that makes them."""
+
+COLLECTED_BYTES = 64 << 20
+"""Of the others so much comes at once."""
+
+_SUMMARY_SCHEMA = "chunk long, payload binary, fingerprint string"
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class CountTask:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
             counts = self.time_pass.known_counts(chunk) or self.time_pass.count(chunk)
-            yield _summary(counts.to_ipc(), None)
+            yield _summary(chunk.index, counts.to_ipc(), None)
 
 
 @dataclass(frozen=True)
@@ -46,12 +54,17 @@ class SummariseTask:
         for chunk in self.log.chunks(batches):
             times = self.time_pass.summarise(chunk, self.bases)
             fingerprint = chunk.fingerprint if isinstance(chunk, DataFrameChunk) else None
-            yield _summary(times.to_ipc(), json.dumps(asdict(fingerprint)) if fingerprint else None)
+            told = json.dumps(asdict(fingerprint)) if fingerprint else None
+            yield _summary(chunk.index, times.to_ipc(), told)
 
 
-def _summary(payload: bytes, fingerprint: str | None) -> pa.RecordBatch:
+def _summary(chunk: int, payload: bytes, fingerprint: str | None) -> pa.RecordBatch:
     return pa.record_batch(
-        {"payload": pa.array([payload], pa.binary()), "fingerprint": pa.array([fingerprint], pa.string())}
+        {
+            "chunk": pa.array([chunk], pa.int64()),
+            "payload": pa.array([payload], pa.binary()),
+            "fingerprint": pa.array([fingerprint], pa.string()),
+        }
     )
 
 
@@ -77,20 +90,57 @@ def run_time_pass(
         The time plane, and the fingerprint of each chunk that has one.
     """
 
-    def run(task: Any) -> list[Any]:
-        with told_plainly():
-            rows: list[Any] = dataframe.mapInArrow(portable(spark, task), _SUMMARY_SCHEMA).collect()
-        return rows
+    def run(task: Any) -> Any:
+        return dataframe.mapInArrow(portable(spark, task), _SUMMARY_SCHEMA)
 
     bases = None
     if time_pass.rate is not None:
-        counted = [ChunkCounts.from_ipc(bytes(row.payload)) for row in run(CountTask(time_pass, log))]
-        bases = position_bases(counted)
-    rows = run(SummariseTask(time_pass, log, bases))
-    times = [ChunkTimes.from_ipc(bytes(row.payload)) for row in rows]
-    fingerprints = {
-        summary.index: Fingerprint(**json.loads(row.fingerprint))
-        for summary, row in zip(times, rows, strict=True)
-        if row.fingerprint is not None
-    }
-    return time_pass.combine(times), fingerprints
+        with told_plainly():
+            counted = run(CountTask(time_pass, log)).collect()
+        bases = position_bases(ChunkCounts.from_ipc(bytes(row.payload)) for row in counted)
+    fingerprints: dict[int, Fingerprint] = {}
+
+    def summaries() -> Iterator[ChunkTimes]:
+        for row in _rows(run(SummariseTask(time_pass, log, bases))):
+            if row.fingerprint is not None:
+                fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
+            yield ChunkTimes.from_ipc(bytes(row.payload))
+
+    return time_pass.combine(summaries()), fingerprints
+
+
+def _rows(summaries: Any) -> Iterator[Any]:
+    """The rows of a DataFrame of summaries, never all of them in memory here.
+
+    One job computes them, and brings the small ones along. The others wait in the executors' storage, from which they
+    come some at a time.
+    """
+    kept = summaries.persist(StorageLevel.DISK_ONLY)
+    size = F.length("payload")
+    try:
+        with told_plainly():
+            small = F.when(size <= SMALL_SUMMARY_BYTES, F.col("payload")).alias("payload")
+            rows = kept.select("chunk", "fingerprint", small, size.alias("size")).collect()
+        yield from (row for row in rows if row.payload is not None)
+        waiting = [(row.chunk, row.size) for row in rows if row.payload is None]
+        del rows
+        for chunks in _of_bounded_size(waiting):
+            with told_plainly():
+                rows = kept.where(F.col("chunk").isin(chunks)).collect()
+            yield from rows
+    finally:
+        kept.unpersist()
+
+
+def _of_bounded_size(sized: list[tuple[int, int]]) -> Iterator[list[int]]:
+    # Runs of chunks whose summaries together have at most COLLECTED_BYTES, or that are one chunk.
+    run: list[int] = []
+    held = 0
+    for chunk, size in sized:
+        if run and held + size > COLLECTED_BYTES:
+            yield run
+            run, held = [], 0
+        run.append(chunk)
+        held += size
+    if run:
+        yield run

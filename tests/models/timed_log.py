@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 from models.watermarks import Event
 
-from flinkcore.replay.timeline import (
-    ArrivalRate,
-    ChunkCounts,
-    ChunkTimes,
-    GeneratorSpec,
-    TimePlane,
-    combine,
-    position_bases,
-)
+from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
+from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits, combine
+from flinkcore.replay.timeline import TimePlane
 
 
 @dataclass
@@ -68,7 +62,11 @@ class Log:
             )
 
     def time_plane(
-        self, generator: GeneratorSpec, interval_ms: int, rate: ArrivalRate | None = None
+        self,
+        generator: GeneratorSpec,
+        interval_ms: int,
+        rate: ArrivalRate | None = None,
+        limits: MergeLimits = DEFAULT_LIMITS,
     ) -> TimePlane:
         """Through all parts of the time plane, each sent as bytes."""
         chunks = self.chunks()
@@ -80,9 +78,8 @@ class Log:
             ).to_ipc()
             for index, batches in enumerate(chunks)
         ]
-        plane = combine(
-            (ChunkTimes.from_ipc(data) for data in reversed(times)), generator, interval_ms, rate=rate
-        )
+        summaries = (ChunkTimes.from_ipc(data) for data in reversed(times))
+        plane = combine(summaries, generator, interval_ms, rate=rate, limits=limits)
         return TimePlane.from_ipc(plane.to_ipc())
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from models.timed_log import Log, steps
 from models.watermarks import Event, Operator, ReplayModel, generator_of
 
-from flinkcore.replay.timeline import ArrivalRate, GeneratorSpec
+from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -40,11 +41,21 @@ GENERATORS = st.builds(
     st.sampled_from([None, 0, 0, 5, 100, 2**63 - 1]),
     st.sampled_from([None, 1, 3, 50, 250, 2**70]),
 )
+# In one window or many, from memory or by way of a file.
+LIMITS = st.sampled_from(
+    [DEFAULT_LIMITS, MergeLimits(0, 0, 1), MergeLimits(0, 300, 20), MergeLimits(200, 0, 7)]
+)
 INTERVALS = st.sampled_from([0, 1, 7, 7, 50, 200, 10_000])
 CUTS = st.sets(st.integers(1, 59), max_size=6)
 
 
-def check(log: Log, generator: GeneratorSpec, interval_ms: int, rate: ArrivalRate | None = None) -> None:
+def check(
+    log: Log,
+    generator: GeneratorSpec,
+    interval_ms: int,
+    limits: MergeLimits,
+    rate: ArrivalRate | None = None,
+) -> None:
     model = ReplayModel(
         list(log.rows),
         generator.out_of_orderness_ms,
@@ -53,7 +64,7 @@ def check(log: Log, generator: GeneratorSpec, interval_ms: int, rate: ArrivalRat
         rate=rate.rate if rate else 1000.0,
         arrival_start_ms=rate.start_ms if rate else 0,
     )
-    plane = log.time_plane(generator, interval_ms, rate)
+    plane = log.time_plane(generator, interval_ms, rate, limits)
     assert steps(plane) == model.steps
     assert plane.split_values == model.splits
     assert plane.splits.final_watermark_ms.tolist() == list(model.final_watermarks.values())
@@ -123,11 +134,23 @@ def check_floors(log: Log, plane: Any, arrivals: list[int]) -> None:
 
 
 @settings(max_examples=400, deadline=None)
-@given(rows=logs(), generator=GENERATORS, interval_ms=INTERVALS, chunk_cuts=CUTS, batch_cuts=CUTS)
+@given(
+    rows=logs(),
+    generator=GENERATORS,
+    interval_ms=INTERVALS,
+    chunk_cuts=CUTS,
+    batch_cuts=CUTS,
+    limits=LIMITS,
+)
 def test_recorded_arrivals_give_the_timeline_of_the_model(
-    rows: list[Event], generator: GeneratorSpec, interval_ms: int, chunk_cuts: set[int], batch_cuts: set[int]
+    rows: list[Event],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    chunk_cuts: set[int],
+    batch_cuts: set[int],
+    limits: MergeLimits,
 ) -> None:
-    check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms)
+    check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, limits)
 
 
 @settings(max_examples=150, deadline=None)
@@ -137,6 +160,7 @@ def test_recorded_arrivals_give_the_timeline_of_the_model(
     interval_ms=INTERVALS,
     chunk_cuts=CUTS,
     batch_cuts=CUTS,
+    limits=LIMITS,
     rate=st.builds(ArrivalRate, st.sampled_from([1000.0, 3.0, 70.0, 1e6]), st.sampled_from([0, -333, 10**6])),
 )
 def test_arrivals_by_rate_give_the_timeline_of_the_model(
@@ -145,9 +169,10 @@ def test_arrivals_by_rate_give_the_timeline_of_the_model(
     interval_ms: int,
     chunk_cuts: set[int],
     batch_cuts: set[int],
+    limits: MergeLimits,
     rate: ArrivalRate,
 ) -> None:
-    check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, rate)
+    check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, limits, rate)
 
 
 @settings(max_examples=60, deadline=None)
@@ -157,9 +182,10 @@ def test_arrivals_by_rate_give_the_timeline_of_the_model(
     interval_ms=st.sampled_from([7, 50, 200]),
     cut=st.integers(1, 1999),
     batch=st.integers(1, 1999),
+    limits=LIMITS,
 )
 def test_long_logs_give_the_timeline_of_the_model(
-    seed: int, generator: GeneratorSpec, interval_ms: int, cut: int, batch: int
+    seed: int, generator: GeneratorSpec, interval_ms: int, cut: int, batch: int, limits: MergeLimits
 ) -> None:
     random = np.random.default_rng(seed)
     n, n_splits = 2_000, int(random.integers(1, 12))
@@ -169,7 +195,7 @@ def test_long_logs_give_the_timeline_of_the_model(
     arrival = np.arange(n) * 2 + random.integers(-20, 20, n)
     timestamp = arrival - random.integers(0, 150, n)
     rows = [Event(*row) for row in zip(split.tolist(), arrival.tolist(), timestamp.tolist(), strict=True)]
-    check(Log(rows, {cut, cut // 3}, {batch}), generator, interval_ms)
+    check(Log(rows, {cut, cut // 3}, {batch}), generator, interval_ms, limits)
 
 
 def test_the_model_emits_what_flinks_operator_does() -> None:

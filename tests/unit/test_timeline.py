@@ -10,16 +10,10 @@ from models.timed_log import Log, steps
 from models.watermarks import Event
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
+from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
 from flinkcore.replay.column_ipc import write_columns
-from flinkcore.replay.timeline import (
-    ArrivalRate,
-    ChunkCounts,
-    ChunkTimes,
-    GeneratorSpec,
-    TimePlane,
-    combine,
-    position_bases,
-)
+from flinkcore.replay.combine_times import combine
+from flinkcore.replay.timeline import TimePlane
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1

@@ -22,8 +22,11 @@ def summary(
     arrivals, timestamps = np.array(events, np.int64).reshape(-1, 2).T.copy()
     summary.update(np.zeros(len(events), np.int32), np.zeros(1, np.int32), arrivals, timestamps)
     times, records = summary.finish()
-    columns = (records[name].tolist() for name in ("kind", "first", "second"))
-    return {name: int(column[0]) for name, column in times.items()}, list(zip(*columns, strict=True))
+    return {name: int(column[0]) for name, column in times.items()}, unpacked(records)
+
+
+def unpacked(records: np.ndarray) -> list[tuple[int, int, int]]:
+    return [(place & 1, place >> 1, value) for place, value in records.reshape(-1, 2).tolist()]
 
 
 def test_the_watermark_trails_the_maximum_timestamp_by_the_delay_and_one_more() -> None:
@@ -137,11 +140,8 @@ def test_interleaved_splits_are_summarised_apart() -> None:
     )
     times, records = summary.finish()
     assert times["events"].tolist() == [0, 0, 3, 0, 2]
-    of_split = {split: records["split"] == split for split in (2, 4)}
-    assert records["first"][of_split[4]].tolist() == [10, 20]
-    assert records["second"][of_split[4]].tolist() == [1, 3]
-    assert records["first"][of_split[2]].tolist() == [10, 30]
-    assert records["second"][of_split[2]].tolist() == [2, 9]
+    assert times["n_records"].tolist() == [0, 0, 2, 0, 2]
+    assert unpacked(records) == [(STEP, 10, 2), (STEP, 30, 9), (STEP, 10, 1), (STEP, 20, 3)]
 
 
 @pytest.mark.parametrize("arrival", [MAX_ARRIVAL_MS + 1, -MAX_ARRIVAL_MS - 1, MIN_TIMESTAMP, MAX_TIMESTAMP])

@@ -1,0 +1,133 @@
+"""The clock of events: arrivals by rate, and the place of events in the total order of a replay."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from flinkcore._native.watermarks cimport check_codes
+
+from flinkcore.errors import ConfigurationError, DataError
+
+cdef enum:
+    BEYOND_ALL_ARRIVALS = 0x4000000000000000
+
+
+cdef inline int64_t _arrival_by_rate(int64_t position, int64_t start, double rate) noexcept nogil:
+    # The conversion truncates, which is the floor of what is never negative.
+    cdef double elapsed = <double> position * 1000.0 / rate
+    if elapsed >= <double> BEYOND_ALL_ARRIVALS:
+        return BEYOND_ALL_ARRIVALS
+    return start + <int64_t> elapsed
+
+
+def arrivals_by_rate(
+    const int64_t[::1] positions not None,
+    const int32_t[::1] codes not None,
+    const int64_t[::1] bases not None,
+    object arrival_start_ms,
+    double rate,
+):
+    """Arrivals of events that have none recorded: arrival_start_ms + floor(position in the split · 1000 / rate).
+
+    Parameters
+    ----------
+    positions : numpy.ndarray of int64, shape (n_rows,)
+        Position of each row in its split within the chunk.
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        Index into `bases`.
+    bases : numpy.ndarray of int64, shape (n_codes,)
+        Rows of the code's split in the chunks before.
+    arrival_start_ms : int
+        Within ±2**61.
+    rate : float
+        Records per second of each split, greater than 0.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows,)
+        Arrivals beyond 64 bits are 2**62, beyond all that are accepted.
+
+    Raises
+    ------
+    ConfigurationError
+        If the rate or the start is out of its range.
+    DataError
+        If a code does not exist.
+    """
+    cdef int64_t i, n = positions.shape[0], start
+    if not (rate > 0 and rate * 0 == 0):
+        raise ConfigurationError(f"the rate must be a number of records per second greater than zero, not {rate}")
+    if not -(2**61) <= arrival_start_ms <= 2**61:
+        raise ConfigurationError(
+            f"the arrival of the first record must be within 2**61 ms of the epoch, not {arrival_start_ms}"
+        )
+    start = arrival_start_ms
+    if codes.shape[0] != n:
+        raise DataError(f"{n} positions and {codes.shape[0]} split codes: not one each")
+    check_codes(codes, bases.shape[0])
+    cdef int64_t[::1] arrivals = np.empty(n, np.int64)
+    with nogil:
+        for i in range(n):
+            arrivals[i] = _arrival_by_rate(bases[codes[i]] + positions[i], start, rate)
+    return arrivals.base
+
+
+def order_events(
+    const int64_t[::1] arrivals_ms not None,
+    const int64_t[::1] positions not None,
+    const int32_t[::1] codes not None,
+    const int32_t[::1] places not None,
+    const int32_t[::1] splits not None,
+    const int64_t[::1] bases not None,
+    int64_t[::1] running_arrivals_ms not None,
+):
+    """Place of events in the total order of a replay.
+
+    Parameters
+    ----------
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        As recorded.
+    positions : numpy.ndarray of int64, shape (n_rows,)
+        Position of each row in its split within the chunk.
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        Index into `places`.
+    places : numpy.ndarray of int32, shape (n_codes,)
+        Index into the following.
+    splits : numpy.ndarray of int32, shape (n_splits,)
+        Numbers of the chunk's splits.
+    bases : numpy.ndarray of int64, shape (n_splits,)
+        Rows of each split in the chunks before.
+    running_arrivals_ms : numpy.ndarray of int64, shape (n_splits,)
+        Maximum arrival of each split so far; it is carried on.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, each of shape (n_rows,)
+        `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the
+        number of the split, and the position in the whole split.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    cdef int64_t i, n = arrivals_ms.shape[0], n_splits = splits.shape[0]
+    cdef int32_t place
+    if positions.shape[0] != n or codes.shape[0] != n:
+        raise DataError(f"{n} arrivals, {positions.shape[0]} positions and {codes.shape[0]} split codes: not one each")
+    if bases.shape[0] != n_splits or running_arrivals_ms.shape[0] != n_splits:
+        raise DataError(
+            f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each"
+        )
+    check_codes(codes, places.shape[0])
+    check_codes(places, n_splits)
+    cdef int64_t[::1] arrival_of = np.empty(n, np.int64), position_of = np.empty(n, np.int64)
+    cdef int32_t[::1] split_of = np.empty(n, np.int32)
+    with nogil:
+        for i in range(n):
+            place = places[codes[i]]
+            running_arrivals_ms[place] = max(running_arrivals_ms[place], arrivals_ms[i])
+            arrival_of[i] = running_arrivals_ms[place]
+            split_of[i] = splits[place]
+            position_of[i] = bases[place] + positions[i]
+    return arrival_of.base, split_of.base, position_of.base

@@ -1,0 +1,143 @@
+"""The first pass of a replay on Spark: time columns to timeline, against reading these columns and nothing else.
+
+Both read the same Parquet files with the same settings of pyarrow in the same warm session, a task per file.
+What the pass takes more is what watermarks cost; reading is the bound. CPU time is that of Spark's Python
+workers, its JVM, and the driver. `FLINKCORE_BENCH_TIMES` sets the number of events (100 M),
+`FLINKCORE_BENCH_SPLITS` that of the splits (64), `FLINKCORE_BENCH_ROUNDS` the measured runs (3).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.timed_log import SCHEMA, TimedLog
+
+EVENTS = int(os.environ.get("FLINKCORE_BENCH_TIMES", 100_000_000))
+SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", 64))
+ROUNDS = int(os.environ.get("FLINKCORE_BENCH_ROUNDS", 3))
+THREADS = 2
+BATCH_ROWS = 1 << 17
+TICKS = os.sysconf("SC_CLK_TCK")
+
+pytestmark = [
+    pytest.mark.benchmark(group=f"time columns to timeline, Spark local[{THREADS}]"),
+    pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed"),
+]
+
+_best: dict[str, float] = {}
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of all below it, the ended ones too."""
+    times, parents = {}, {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            parents[int(process.name)] = int(fields[1])
+            times[int(process.name)] = sum(map(int, fields[11:15]))
+    family = {os.getpid()}
+    while below := {process for process, parent in parents.items() if parent in family} - family:
+        family |= below
+    return sum(times[process] for process in family) / TICKS
+
+
+def measure(benchmark: Any, name: str, run: Callable[[], int]) -> None:
+    cpu: list[float] = []
+
+    def timed() -> None:
+        begin = cpu_seconds()
+        assert run() == EVENTS
+        cpu.append(cpu_seconds() - begin)
+
+    benchmark.pedantic(timed, rounds=ROUNDS, warmup_rounds=2)
+    benchmark.extra_info |= {"events": EVENTS, "cpu_ns_per_event": min(cpu) / EVENTS * 1e9}
+    if benchmark.stats:  # not with --benchmark-disable
+        seconds = _best[name] = benchmark.stats.stats.min
+        benchmark.extra_info |= {
+            "ns_per_event": seconds / EVENTS * 1e9,
+            "events_per_second": EVENTS / seconds,
+        }
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from benchmarks.flinkcore_bids import spark_session
+
+    session = spark_session(THREADS)
+    yield session
+    session.stop()
+
+
+def rows_of(paths: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # A nested function travels by value: workers need not import this module.
+    options = {"batch_size": BATCH_ROWS, "columns": SCHEMA.names, "use_threads": False}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with pq.ParquetFile(paths[number], pre_buffer=False) as opened:
+                    rows = sum(part.num_rows for part in opened.iter_batches(**options))
+                yield pa.record_batch({"rows": [rows]})
+
+    return read
+
+
+def test_reading_the_columns(benchmark: Any, spark: Any) -> None:
+    paths = [str(path) for path in sorted(TimedLog(EVENTS, SPLITS).parquet().iterdir())]
+
+    def run() -> int:
+        tasks = spark.range(0, len(paths), 1, len(paths))
+        return sum(row.rows for row in tasks.mapInArrow(rows_of(paths), "rows long").collect())
+
+    measure(benchmark, "reading", run)
+
+
+def plan_of(log: TimedLog) -> Any:
+    from flinkcore.common import Duration, Time, WatermarkStrategy
+    from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+    from flinkcore.datastream.aggregates import count
+    from flinkcore.datastream.transformations import StreamGraph
+    from flinkcore.replay.plan import make_plan
+
+    out_of_orderness = Duration.of_millis(log.disorder_ms)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    job = (
+        env.from_event_log(log.parquet(), timestamp="timestamp", arrival="arrival", split="split")
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(out_of_orderness).with_idleness(
+                Duration.of_seconds(5)
+            )
+        )
+        .key_by("split")
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .aggregate(n=count())
+    )
+    return make_plan(StreamGraph(job._transformation), env.get_config())
+
+
+def test_timeline(benchmark: Any, spark: Any) -> None:
+    from flinkcore.replay.time_pass import TimePass
+    from flinkcore.spark.log_input import FileInput
+    from flinkcore.spark.time_pass import run_time_pass
+
+    plan = plan_of(TimedLog(EVENTS, SPLITS))
+
+    def run() -> int:
+        files = FileInput.of(plan.log, THREADS)
+        time_plane, _ = run_time_pass(spark, TimePass(plan), files, files.dataframe(spark))
+        return time_plane.events
+
+    measure(benchmark, "timeline", run)
+    if "reading" in _best and "timeline" in _best:
+        benchmark.extra_info["times_faster_than_reading"] = _best["reading"] / _best["timeline"]

@@ -1,0 +1,18 @@
+import numpy as np
+import numpy.typing as npt
+
+_Int32s = npt.NDArray[np.int32]
+_Int64s = npt.NDArray[np.int64]
+
+def arrivals_by_rate(
+    positions: _Int64s, codes: _Int32s, bases: _Int64s, arrival_start_ms: int, rate: float
+) -> _Int64s: ...
+def order_events(
+    arrivals_ms: _Int64s,
+    positions: _Int64s,
+    codes: _Int32s,
+    places: _Int32s,
+    splits: _Int32s,
+    bases: _Int64s,
+    running_arrivals_ms: _Int64s,
+) -> tuple[_Int64s, _Int32s, _Int64s]: ...

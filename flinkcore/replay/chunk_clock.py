@@ -1,0 +1,83 @@
+"""The place of a chunk's events in the total order of the replay."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.event_clock import order_events
+from flinkcore.errors import SourceError
+from flinkcore.replay.chunk_times import ArrivalRate, TimedEvents, arrivals_of
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+class ChunkClock:
+    """The place of a chunk's events in the total order of the replay; batches come in log order, each once.
+
+    Parameters
+    ----------
+    chunk_index : int
+        For error messages.
+    split_values : list
+        All splits of the log.
+    splits : numpy.ndarray of int32, shape (n_chunk_splits,)
+        Numbers of the chunk's splits.
+    bases, arrivals_ms : numpy.ndarray of int64, shape (n_chunk_splits,)
+        As of ChunkStarts.
+    rate : ArrivalRate or None
+    """
+
+    def __init__(
+        self,
+        chunk_index: int,
+        split_values: list[Any],
+        splits: Int32s,
+        bases: Int64s,
+        arrivals_ms: Int64s,
+        rate: ArrivalRate | None,
+    ) -> None:
+        self._chunk_index = chunk_index
+        self._places = {split_values[split]: place for place, split in enumerate(splits.tolist())}
+        self._splits = splits
+        self._bases = bases
+        self._running_arrivals_ms = arrivals_ms.copy()
+        self._rate = rate
+
+    def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
+        """Place the events of the next batch.
+
+        Parameters
+        ----------
+        timed : TimedEvents
+
+        Returns
+        -------
+        tuple of numpy.ndarray, each of shape (n_rows,)
+            `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the
+            split, the split its number in split order, the position that in the whole split.
+
+        Raises
+        ------
+        SourceError
+            If the batch has a split that the first pass did not see in this chunk.
+        ConfigurationError
+            If the batch has no recorded arrivals, and the time plane no rate.
+        """
+        try:
+            places = np.array([self._places[value] for value in timed.split_values], np.int32)
+        except KeyError as error:
+            raise SourceError(
+                f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
+                "computed; the log has changed during the replay"
+            ) from None
+        return order_events(
+            arrivals_of(timed, self._bases[places], self._rate),
+            timed.positions,
+            timed.split_codes,
+            places,
+            self._splits,
+            self._bases,
+            self._running_arrivals_ms,
+        )

@@ -1,0 +1,272 @@
+"""The summaries of all chunks of a log, combined into its time plane."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.split_records import SplitRecords
+from flinkcore._native.timeline import SplitMerge
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
+from flinkcore.replay.record_store import RecordStore
+from flinkcore.replay.timeline import ArrivalFloors, ChunkStarts, SplitTimes, Timeline, TimePlane
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class MergeLimits:
+    """What a merge holds in memory besides its results; they do not depend on it.
+
+    Parameters
+    ----------
+    record_bytes : int
+        Records of the chunks' summaries; more than that go to a temporary file.
+    buffer_bytes : int
+        Stretches of that file, one of each split.
+    window_emissions : int
+        Watermarks and statuses between the operators and the valve.
+    """
+
+    record_bytes: int = 256 << 20
+    buffer_bytes: int = 64 << 20
+    window_emissions: int = 1 << 18
+
+
+DEFAULT_LIMITS = MergeLimits()
+
+
+def combine(
+    chunks: Iterable[ChunkTimes],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    *,
+    rate: ArrivalRate | None = None,
+    limits: MergeLimits = DEFAULT_LIMITS,
+) -> TimePlane:
+    """The time plane of a log.
+
+    Every split has a generator and an operator of its own, on its channel of one valve. All operators are
+    opened one interval before the first tick that sees an event of the log, so that a split without events
+    holds the watermark back from then on, unless it is idle. After the last arrival, each split emits what is
+    pending, in split order, and then comes the end of time.
+
+    Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3; ticks lie on the multiples
+    of the interval, where Flink counts on from the opening.
+
+    Parameters
+    ----------
+    chunks : iterable of ChunkTimes
+        Of all chunks of the log, in any order, built with the same generator, interval and rate. Memory is
+        bounded by the timeline, the idle spans, and the splits of all chunks, if they are made one by one.
+    generator : GeneratorSpec
+    interval_ms : int
+        The auto-watermark interval, from 0 to 2**60.
+    rate : ArrivalRate or None
+        Where the log records no arrivals.
+    limits : MergeLimits
+
+    Raises
+    ------
+    DataError
+        If a chunk comes twice, or was not given the position bases that its arrivals by rate need.
+    SchemaError
+        If the values of the splits cannot be ordered.
+    SourceError
+        If the temporary file cannot be written.
+    """
+    with RecordStore(limits.record_bytes) as store:
+        numbers: dict[Any, int] = {}
+        ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
+        values = _in_split_order(numbers)
+        places = np.empty(len(values), np.int32)
+        places[[numbers[value] for value in values]] = np.arange(len(values))
+        log = _LogTimes(len(values))
+        starts = [log.add(chunk, places[chunk.splits], check_bases=rate is not None) for chunk in ordered]
+        merge = None
+        if log.events.any():
+            merge = _merge(
+                ordered, [splits for splits, _, _ in starts], store, log, generator, interval_ms, limits
+            )
+    return TimePlane(
+        timeline=_timeline(merge),
+        splits=_split_times(values, log, merge),
+        starts=ChunkStarts(
+            chunks=np.array([chunk.index for chunk in ordered], np.int64),
+            rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
+            offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
+            split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
+            base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
+            arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
+        ),
+        floors=_floors(ordered),
+        rate=rate,
+    )
+
+
+# ---- taking chunks in --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Summary:
+    """What stays in memory of a ChunkTimes: its columns as there, splits by number, records by their place."""
+
+    index: int
+    splits: Int32s
+    rows: Int64s
+    bases: Int64s
+    times: dict[str, Int64s]
+    floors: dict[str, Int64s]
+    rows_read: int
+    records: int
+
+
+def _taken_in(chunk: ChunkTimes, numbers: dict[Any, int], store: RecordStore) -> _Summary:
+    # Copies: the columns may be views of the bytes that hold the records too, which need not stay.
+    return _Summary(
+        chunk.index,
+        np.array([numbers.setdefault(value, len(numbers)) for value in chunk.split_values], np.int32),
+        chunk.rows.copy(),
+        chunk.bases.copy(),
+        {name: column.copy() for name, column in chunk.times.items()},
+        {name: column.copy() for name, column in chunk.floors.items()},
+        chunk.rows_read,
+        store.add(chunk.records),
+    )
+
+
+def _in_log_order(chunks: Iterable[_Summary]) -> list[_Summary]:
+    ordered = sorted(chunks, key=lambda chunk: chunk.index)
+    for before, chunk in pairwise(ordered):
+        if before.index == chunk.index:
+            raise DataError(f"chunk {chunk.index} comes twice; combine the times of each chunk once")
+    return ordered
+
+
+def _in_split_order(values: Iterable[Any]) -> list[Any]:
+    # Python orders strings as their UTF-8 bytes.
+    try:
+        return sorted(values, key=lambda value: (value is not None, value))
+    except TypeError as error:
+        raise SchemaError(f"the split column has values of different types: {error}") from error
+
+
+class _LogTimes:
+    """The columns of SplitTimes, as they are after the chunks so far."""
+
+    def __init__(self, splits: int) -> None:
+        self.rows, self.events, self.regressions, self.recorded_arrival_ms = np.zeros((4, splits), np.int64)
+        self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
+        self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
+        self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
+        self.max_timestamp_ms = np.full(splits, MIN_TIMESTAMP)
+
+    def add(self, chunk: _Summary, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
+        """Add a chunk with these splits; they, and their rows and last arrivals before it."""
+        bases, arrivals_before = self.rows[splits], self.last_arrival_ms[splits]
+        if check_bases and not np.array_equal(bases, chunk.bases):
+            raise DataError(
+                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
+                "times with the bases that position_bases gives"
+            )
+        self.rows[splits] += chunk.rows
+        live = chunk.times["events"] > 0
+        of_chunk = {name: column[live] for name, column in chunk.times.items()}
+        at = splits[live]
+        again = self.events[at] > 0
+        went_back = again & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
+        self.regressions[at] += of_chunk["regressions"] + went_back
+        self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
+        self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
+        self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
+        self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])
+        self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
+        self.events[at] += of_chunk["events"]
+        return splits, bases, arrivals_before
+
+
+# ---- merging splits ----------------------------------------------------------------------------------------
+
+
+def _merge(
+    chunks: list[_Summary],
+    splits: list[Int32s],
+    store: RecordStore,
+    log: _LogTimes,
+    generator: GeneratorSpec,
+    interval_ms: int,
+    limits: MergeLimits,
+) -> SplitMerge:
+    # There is at least one event.
+    records = SplitRecords(
+        splits=len(log.events), interval_ms=interval_ms, file=store.file, buffer_bytes=limits.buffer_bytes
+    )
+    for chunk, numbers in zip(chunks, splits, strict=True):
+        records.add_chunk(
+            numbers,
+            chunk.times["events"],
+            chunk.times["first_arrival_ms"],
+            chunk.times["last_arrival_ms"],
+            chunk.times["max_timestamp_ms"],
+            chunk.times["n_records"],
+            store.place(chunk.records),
+        )
+    live = log.events > 0
+    merge = SplitMerge(
+        records,
+        out_of_orderness_ms=generator.out_of_orderness_ms,
+        idleness_ms=generator.idleness_ms,
+        first_arrival_ms=int(log.first_arrival_ms[live].min()),
+        last_arrival_ms=int(log.last_arrival_ms[live].max()),
+        window_emissions=limits.window_emissions,
+    )
+    merge.run()
+    return merge
+
+
+def _timeline(merge: SplitMerge | None) -> Timeline:
+    if merge is None:
+        return Timeline(np.array([MAX_TIMESTAMP]), np.array([MAX_TIMESTAMP]))
+    clocks, watermarks = merge.steps()
+    return Timeline(np.append(clocks, MAX_TIMESTAMP), np.append(watermarks, MAX_TIMESTAMP))
+
+
+def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:
+    final_watermarks = np.full(len(values), MIN_TIMESTAMP)
+    spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
+    if merge is not None:
+        final_watermarks = merge.final_watermarks()
+        spans = merge.idle_spans()
+        by_split = np.argsort(spans[0], kind="stable")
+        spans = tuple(column[by_split] for column in spans)
+    return SplitTimes(
+        values=values,
+        rows=log.rows,
+        events=log.events,
+        regressions=log.regressions,
+        first_arrival_ms=log.first_arrival_ms,
+        last_arrival_ms=log.last_arrival_ms,
+        min_timestamp_ms=log.min_timestamp_ms,
+        max_timestamp_ms=log.max_timestamp_ms,
+        final_watermark_ms=final_watermarks,
+        idle_split=spans[0],
+        idle_from_ms=spans[1],
+        idle_to_ms=spans[2],
+    )
+
+
+def _floors(chunks: list[_Summary]) -> ArrivalFloors:
+    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
+    return ArrivalFloors(
+        chunk=np.repeat(
+            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
+        ).astype(np.int64),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
+        arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
+    )
