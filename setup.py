@@ -18,6 +18,7 @@ MODULES = (
     "event_clock",
     "exchange",
     "firings",
+    "integer_codes",
     "java_hash_codes",
     "key_dictionary",
     "key_groups",

@@ -7,8 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._native.integer_codes import integer_codes
 from flinkcore._native.split_positions import split_positions
 from flinkcore.errors import SchemaError
+
+MOST_INTEGER_RANGE = 1 << 16
+"""Splits whose numbers lie no further apart are told apart by a table, which fits into the caches."""
 
 
 def check_split_type(arrow_type: pa.DataType, column: str) -> None:
@@ -110,6 +114,12 @@ class SplitCounter:
 
 
 def _encoded(column: pa.Array) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        values = column.to_numpy()
+        close = integer_codes(values, MOST_INTEGER_RANGE)
+        if close is not None:
+            codes, first_rows = close
+            return codes, values[first_rows].tolist()
     if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column):
         column = column.dictionary_decode()
     if not pa.types.is_dictionary(column.type):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -100,16 +101,17 @@ def run_time_pass(
         bases = position_bases(ChunkCounts.from_ipc(bytes(row.payload)) for row in counted)
     fingerprints: dict[int, Fingerprint] = {}
 
-    def summaries() -> Iterator[ChunkTimes]:
-        for row in _rows(run(SummariseTask(time_pass, log, bases))):
+    def summaries(rows: Iterator[Any]) -> Iterator[ChunkTimes]:
+        for row in rows:
             if row.fingerprint is not None:
                 fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
             yield ChunkTimes.from_ipc(bytes(row.payload))
 
-    return time_pass.combine(summaries()), fingerprints
+    with closing(_rows(run(SummariseTask(time_pass, log, bases)))) as rows:
+        return time_pass.combine(summaries(rows)), fingerprints
 
 
-def _rows(summaries: Any) -> Iterator[Any]:
+def _rows(summaries: Any) -> Generator[Any, None, None]:
     """The rows of a DataFrame of summaries, never all of them in memory here.
 
     One job computes them, and brings the small ones along. The others wait in the executors' storage, from which they

@@ -28,7 +28,7 @@ from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plan import ReplayPlan, make_plan
 from flinkcore.replay.progress import Progress
-from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark import SparkExecutionEnvironment, time_pass
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
@@ -79,6 +79,19 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
     files = FileInput(tuple(plan.log.chunks(chunks)))
     replay = SparkReplay(spark, plan, files, files.dataframe(spark), 3, block_rows=block_rows)
     assert rows(SparkResult(replay).to_arrow()) == rows(embedded.to_arrow())
+
+
+@pytest.mark.parametrize("collected_bytes", [1, 50_000, 1 << 30])
+def test_summaries_of_chunks_may_come_some_at_a_time(
+    spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, collected_bytes: int
+) -> None:
+    monkeypatch.setattr(time_pass, "SMALL_SUMMARY_BYTES", 0)
+    monkeypatch.setattr(time_pass, "COLLECTED_BYTES", collected_bytes)
+    plan = flights_plan()
+    files = FileInput(tuple(plan.log.chunks(5)))
+    replay = SparkReplay(spark, plan, files, files.dataframe(spark), 2)
+    assert SparkResult(replay).report == embedded.report
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
 def test_rows_of_one_partition_are_in_the_order_of_an_embedded_replay(spark: Any, embedded: Any) -> None:

@@ -1,0 +1,49 @@
+"""The merge of many splits into one timeline: time per step of a split, and peak memory against their number.
+
+The summaries of the chunks are more than may stay in memory, and so go through a temporary file. Four times the
+steps may take no more memory but for what the summaries of single chunks take while they are made.
+`FLINKCORE_BENCH_MERGE_SPLITS` (10,000) and `FLINKCORE_BENCH_MERGE_STEPS` (500,2000) set the sizes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from benchmarks.merge_process import Merge, merge_in_process
+
+SPLITS = int(os.environ.get("FLINKCORE_BENCH_MERGE_SPLITS", 10_000))
+STEPS = [int(steps) for steps in os.environ.get("FLINKCORE_BENCH_MERGE_STEPS", "500,2000").split(",")]
+RECORD_BYTES = 32 << 20
+
+_seconds = 0.0
+
+
+def merge_clock() -> float:
+    """Seconds that merges took so far: pytest-benchmark's timer here."""
+    return _seconds
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.benchmark(group=f"merge of {SPLITS:,} splits", timer=merge_clock)
+def test_merge(benchmark: Any, steps: int) -> None:
+    merges: list[Merge] = []
+
+    def run() -> None:
+        global _seconds
+        merges.append(merge_in_process(SPLITS, steps, RECORD_BYTES))
+        _seconds += merges[-1].seconds
+
+    benchmark.pedantic(run, rounds=2)
+    fastest = min(merges)
+    benchmark.extra_info |= {
+        "splits": SPLITS,
+        "steps": steps,
+        "timeline_steps": fastest.timeline_steps,
+        "ns_per_step": fastest.seconds / (SPLITS * steps) * 1e9,
+        "cpu_ns_per_step": min(merge.cpu_seconds for merge in merges) / (SPLITS * steps) * 1e9,
+        "peak_mib": max(merge.peak_bytes for merge in merges) / 2**20,
+        "mib_before": max(merge.bytes_before for merge in merges) / 2**20,
+    }
