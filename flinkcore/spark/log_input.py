@@ -31,6 +31,10 @@ _SCHEMA_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).p
 class LogInput(Protocol):
     """Gives each task its chunks; picklable."""
 
+    @property
+    def size_bytes(self) -> int | None:
+        """About how much the tasks read; None if that is not known."""
+
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
         """Chunks of the task that has this input."""
 
@@ -47,6 +51,12 @@ class FileInput:
         chunks = log.chunks(cores * CHUNKS_PER_CORE)
         wanted = sum(chunk.size_bytes or 0 for chunk in chunks) // CHUNK_BYTES
         return cls(tuple(log.chunks(wanted) if wanted > len(chunks) else chunks))
+
+    @property
+    def size_bytes(self) -> int | None:
+        """About how much the tasks read; None if that is not known."""
+        sizes = [chunk.size_bytes for chunk in self.all_chunks if chunk.size_bytes is not None]
+        return sum(sizes) if len(sizes) == len(self.all_chunks) else None
 
     def dataframe(self, spark: Any) -> Any:
         """One row, and one task, per chunk."""
@@ -82,6 +92,11 @@ class DataFrameInput:
     schema: pa.Schema
     checked: tuple[str, ...]
     fingerprints: dict[int, Fingerprint] | None = None
+
+    @property
+    def size_bytes(self) -> int | None:
+        """None: rows of a DataFrame are not counted ahead."""
+        return None
 
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[DataFrameChunk]:
         """The task's partition as a chunk."""

@@ -19,11 +19,14 @@ from flinkcore.spark.log_input import DataFrameChunk, Fingerprint, LogInput
 from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
+ONE_JOB_BYTES = 512 << 20
+"""Up to this size of the log all summaries come with the job that makes them, which saves the driver a second one."""
+
 SMALL_SUMMARY_BYTES = 32 << 10
-"""Summaries of this size come with the job that makes them."""
+"""Of a larger log, or of one of unknown size, only summaries of up to this size do."""
 
 COLLECTED_BYTES = 64 << 20
-"""Of the others so much comes at once."""
+"""Of its other summaries so much comes at once."""
 
 _SUMMARY_SCHEMA = "chunk long, payload binary, fingerprint string"
 
@@ -107,11 +110,19 @@ def run_time_pass(
                 fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
             yield ChunkTimes.from_ipc(bytes(row.payload))
 
-    with closing(_rows(run(SummariseTask(time_pass, log, bases)))) as rows:
+    summarised = run(SummariseTask(time_pass, log, bases))
+    is_small = log.size_bytes is not None and log.size_bytes <= ONE_JOB_BYTES
+    with closing(_rows_of_one_job(summarised) if is_small else _rows_by_and_by(summarised)) as rows:
         return time_pass.combine(summaries(rows)), fingerprints
 
 
-def _rows(summaries: Any) -> Generator[Any, None, None]:
+def _rows_of_one_job(summaries: Any) -> Generator[Any, None, None]:
+    with told_plainly():
+        rows = summaries.collect()
+    yield from rows
+
+
+def _rows_by_and_by(summaries: Any) -> Generator[Any, None, None]:
     """The rows of a DataFrame of summaries, never all of them in memory here.
 
     One job computes them, and brings the small ones along. The others wait in the executors' storage, from which they

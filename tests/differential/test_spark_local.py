@@ -81,11 +81,12 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
     assert rows(SparkResult(replay).to_arrow()) == rows(embedded.to_arrow())
 
 
-@pytest.mark.parametrize("collected_bytes", [1, 50_000, 1 << 30])
+@pytest.mark.parametrize(("small_bytes", "collected_bytes"), [(0, 1), (0, 1 << 30), (1 << 30, 1)])
 def test_summaries_of_chunks_may_come_some_at_a_time(
-    spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, collected_bytes: int
+    spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, small_bytes: int, collected_bytes: int
 ) -> None:
-    monkeypatch.setattr(time_pass, "SMALL_SUMMARY_BYTES", 0)
+    monkeypatch.setattr(time_pass, "ONE_JOB_BYTES", 0)
+    monkeypatch.setattr(time_pass, "SMALL_SUMMARY_BYTES", small_bytes)
     monkeypatch.setattr(time_pass, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
     files = FileInput(tuple(plan.log.chunks(5)))
