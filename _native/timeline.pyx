@@ -115,11 +115,14 @@ cdef inline int _after_call(SplitMerge merge, int32_t split) except -1 nogil:
 
 cdef int _run_operators(SplitMerge merge, int64_t until) except -1 nogil:
     # All calls up to a clock; the emissions come by split, and within a split by clock.
+    cdef int64_t start = _NEVER
     cdef int32_t split
     for split in range(merge.n_splits):
         while merge.next_clocks[split] <= until:
             _periodic_emit(merge, split, merge.next_clocks[split])
             _after_call(merge, split)
+        start = min(start, merge.next_clocks[split])
+    merge.start = start
     return 0
 
 
@@ -187,13 +190,9 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
 
 cdef bint _run_window(SplitMerge merge) except -1 nogil:
     # False: no split has a call before the end of the log any more.
-    cdef int64_t start = _NEVER, until
-    cdef int32_t split
-    for split in range(merge.n_splits):
-        start = min(start, merge.next_clocks[split])
+    cdef int64_t start = merge.start, until = merge.last_arrival
     if start == _NEVER:
         return False
-    until = merge.last_arrival
     if merge.interval and (until - start) // merge.interval >= merge.window_ticks:
         until = start + (merge.window_ticks - 1) * merge.interval
     _run_operators(merge, until)
@@ -297,6 +296,7 @@ cdef class SplitMerge:
         with nogil:
             for split in range(self.n_splits):
                 _look_ahead(self, split)
+            self.start = self.opened
         while runs:
             with nogil:
                 runs = _run_window(self)

@@ -55,6 +55,7 @@ cdef class SplitMerge:
     cdef StatusWatermarkValve valve
     cdef SplitOperator* splits
     cdef int64_t* next_clocks  # (n_splits,): when each split's next call is due; 2**63 - 1: no more
+    cdef int64_t start         # when the first of these is due
     cdef int64_t window_ticks
     cdef int64_t* places       # (window_ticks,)
     cdef Buffer emissions      # of one window
