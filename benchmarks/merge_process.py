@@ -1,17 +1,18 @@
 """Merges the timelines of many splits in a process of its own, whose peak memory is then the merge's.
 
-The summaries of chunks are made one at a time, as tasks would send them: every split has a step at every tick,
-its watermark a random part of the interval behind the clock.
+The summaries of chunks are made one at a time, as tasks would send them, each of a stretch of some splits. Every
+split has a step at every tick, its watermark a random part of the interval behind the clock.
 """
 
 from __future__ import annotations
 
 import json
-import resource
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 START = "import sys; sys.path.append(sys.argv[1]); from benchmarks.merge_process import main; main()"
 
 INTERVAL_MS = 200
-CHUNKS = 20
+SPLITS_OF_CHUNK = 100
+STEPS_OF_CHUNK = 500
 
 
 class Merge(NamedTuple):
@@ -44,6 +46,13 @@ def merge_in_process(splits: int, steps: int, record_bytes: int) -> Merge:
     return Merge(*json.loads(done.stdout))
 
 
+def peak_bytes() -> int:
+    """Peak memory of this program; `getrusage` would count that of the process from which it was started."""
+    found = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
 def main() -> None:
     from flinkcore.replay.chunk_times import ChunkTimes, GeneratorSpec
     from flinkcore.replay.combine_times import MergeLimits, combine
@@ -53,18 +62,23 @@ def main() -> None:
     made = [0.0, 0.0]  # wall and CPU seconds
 
     def summaries() -> Iterator[ChunkTimes]:
-        for index in range(CHUNKS):
+        stretches = product(range(0, splits, SPLITS_OF_CHUNK), range(0, steps, STEPS_OF_CHUNK))
+        for index, (split, step) in enumerate(stretches):
             begin = time.perf_counter(), time.process_time()
-            chunk = summary(index, *(steps * at // CHUNKS for at in (index, index + 1)))
+            chunk = summary(
+                index,
+                list(range(split, min(split + SPLITS_OF_CHUNK, splits))),
+                np.arange(step + 1, min(step + STEPS_OF_CHUNK, steps) + 1) * INTERVAL_MS,
+            )
             made[0] += time.perf_counter() - begin[0]
             made[1] += time.process_time() - begin[1]
             yield chunk
 
-    def summary(index: int, first: int, stop: int) -> ChunkTimes:
-        ticks = np.arange(first + 1, stop + 1) * INTERVAL_MS
-        records = np.empty((splits, len(ticks), 2), np.int64)
+    def summary(index: int, values: list[int], ticks: np.ndarray) -> ChunkTimes:
+        shape = len(values), len(ticks)
+        records = np.empty((*shape, 2), np.int64)
         records[:, :, 0] = 2 * ticks
-        records[:, :, 1] = ticks - random.integers(0, INTERVAL_MS, (splits, len(ticks)), np.int32)
+        records[:, :, 1] = ticks - random.integers(0, INTERVAL_MS, shape)
         same = {
             "events": len(ticks) * 10,
             "regressions": 0,
@@ -73,18 +87,17 @@ def main() -> None:
             "last_arrival_ms": ticks[-1],
             "n_records": len(ticks),
         }
-        times = {name: np.full(splits, value) for name, value in same.items()}
+        times = {name: np.full(len(values), value) for name, value in same.items()}
         times |= {"min_timestamp_ms": records[:, 0, 1].copy(), "max_timestamp_ms": records[:, -1, 1].copy()}
         rows = times["events"]
-        floors = {"rows": np.array([rows.sum()]), "arrival_ms": times["first_arrival_ms"][:1]}
+        floors = {"rows": rows[:1], "arrival_ms": times["first_arrival_ms"][:1]}
         return ChunkTimes(
-            index, list(range(splits)), rows, rows, times, records.reshape(-1), floors, int(rows.sum())
+            index, values, rows, rows, times, records.reshape(-1), floors, rows_read=int(rows.sum())
         )
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    before = peak_bytes()
     wall, cpu = time.perf_counter(), time.process_time()
     limits = MergeLimits(record_bytes=record_bytes)
     plane = combine(summaries(), GeneratorSpec(0, 60_000), INTERVAL_MS, limits=limits)
     wall, cpu = time.perf_counter() - wall - made[0], time.process_time() - cpu - made[1]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps([wall, cpu, peak, before, len(plane.timeline.clock_ms)]))
+    print(json.dumps([wall, cpu, peak_bytes(), before, len(plane.timeline.clock_ms)]))

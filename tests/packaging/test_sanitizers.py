@@ -12,8 +12,10 @@ ROOT = Path(__file__).parents[2]
 KERNEL_TESTS = (
     "aggregates",
     "exchange",
+    "integer_codes",
     "key_groups",
     "keys",
+    "record_store",
     "timeline",
     "timers",
     "valve",
