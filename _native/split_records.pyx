@@ -26,13 +26,15 @@ cdef enum:
 
 cdef int _read(int file, char* buffer, int64_t size, int64_t offset) except -1 nogil:
     cdef ssize_t n
+    cdef int error
     while size:
         n = pread(file, buffer, size, offset)
-        if n < 0 and errno == EINTR:
+        error = errno
+        if n < 0 and error == EINTR:
             continue
         if n <= 0:
             with gil:
-                reason = os.strerror(errno) if n < 0 else "it has been cut short"
+                reason = os.strerror(error) if n < 0 else "it has been cut short"
                 raise SourceError(f"the temporary file of watermark steps cannot be read: {reason}")
         buffer += n
         size -= n
