@@ -47,5 +47,9 @@ class TimerError(FlinkcoreError, RuntimeError):
         )
 
 
+class UnsupportedOperationError(FlinkcoreError, NotImplementedError):
+    """An optional part of an interface that a class does not implement; who calls it may do without."""
+
+
 class UserCodeError(FlinkcoreError, RuntimeError):
     """A class or function of the user that raised, which is the cause, or gave what it must not give."""

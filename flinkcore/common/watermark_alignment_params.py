@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from flinkcore.errors import ConfigurationError
+
 
 @dataclass(frozen=True)
 class WatermarkAlignmentParams:
@@ -16,6 +18,11 @@ class WatermarkAlignmentParams:
     update_interval_ms : int
         How often the group's smallest watermark is computed; at least 1.
 
+    Raises
+    ------
+    ConfigurationError
+        If the drift is negative, or the interval not above zero.
+
     Notes
     -----
     Flink's ``org.apache.flink.api.common.eventtime.WatermarkAlignmentParams``.
@@ -24,6 +31,17 @@ class WatermarkAlignmentParams:
     watermark_group: str
     max_allowed_watermark_drift_ms: int
     update_interval_ms: int
+
+    def __post_init__(self) -> None:
+        if self.max_allowed_watermark_drift_ms < 0:
+            raise ConfigurationError(
+                "the maximum allowed watermark drift cannot be negative, it is "
+                f"{self.max_allowed_watermark_drift_ms} ms"
+            )
+        if self.update_interval_ms < 1:
+            raise ConfigurationError(
+                f"the update interval of watermark alignment must be at least 1 ms, it is {self.update_interval_ms} ms"
+            )
 
     def __str__(self) -> str:
         return (

@@ -1,6 +1,7 @@
-"""Watermarks as metrics: what a split, an input or a task has reached."""
+"""Watermarks as metrics: what a split, an input or a task has reached, and for how long it was held."""
 
 from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.watermarks_with_idleness import RelativeClock
 from flinkcore.errors import ConfigurationError
 
 
@@ -52,3 +53,44 @@ class MinWatermarkGauge:
     def value(self) -> int:
         """The least watermark in ms since the epoch; -2**63 if a gauge had none."""
         return min(gauge.value for gauge in self._gauges)
+
+
+class TimerGauge:
+    """How long something was the case, in all.
+
+    Parameters
+    ----------
+    clock : callable
+        Gives the time in ms.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.metrics.TimerGauge``, without the time per second.
+    """
+
+    def __init__(self, clock: RelativeClock) -> None:
+        self._clock = clock
+        self._accumulated_ms = 0
+        self._started_ms: int | None = None
+
+    def mark_start(self) -> None:
+        """From now it is the case; no effect if it was."""
+        if self._started_ms is None:
+            self._started_ms = self._clock()
+
+    def mark_end(self) -> None:
+        """It is no longer the case; no effect if it was not."""
+        self._accumulated_ms = self.accumulated_time_ms
+        self._started_ms = None
+
+    @property
+    def is_measuring(self) -> bool:
+        """Whether it is the case now."""
+        return self._started_ms is not None
+
+    @property
+    def accumulated_time_ms(self) -> int:
+        """How long it was the case, until now."""
+        if self._started_ms is None:
+            return self._accumulated_ms
+        return self._accumulated_ms + self._clock() - self._started_ms

@@ -1,6 +1,5 @@
 """The operator that gives records their event time and makes the watermarks of a stream."""
 
-import copy
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -9,7 +8,8 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_generators import NoWatermarksGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.copied_strategy import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator

@@ -1,0 +1,165 @@
+"""An output of a source that gives records their event time and shows them to a watermark generator."""
+
+from typing import Any, NoReturn
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner, as_timestamp
+from flinkcore.common.watermark import Watermark
+from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.errors import DataError, LifecycleError
+from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.output import Output
+
+
+class SourceOutputWithWatermarks:
+    """Emits records, each before the watermark that it causes.
+
+    Parameters
+    ----------
+    record_output : Output
+    on_event_output : WatermarkOutput
+        Gets what the generator emits at an event, and what the source emits itself.
+    periodic_output : WatermarkOutput
+        Gets what the generator emits periodically.
+    timestamp_assigner : TimestampAssigner
+        Is passed the source's timestamp; -2**63 where there is none.
+    watermark_generator : WatermarkGenerator
+    split_id : str or None
+        Named in error messages; None: the main output.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.source.SourceOutputWithWatermarks``.
+    """
+
+    def __init__(
+        self,
+        record_output: Output,
+        on_event_output: WatermarkOutput,
+        periodic_output: WatermarkOutput,
+        timestamp_assigner: TimestampAssigner,
+        watermark_generator: WatermarkGenerator[Any],
+        split_id: str | None = None,
+    ) -> None:
+        self._record_output = record_output
+        self._on_event_output = on_event_output
+        self._periodic_output = periodic_output
+        self._timestamp_assigner = timestamp_assigner
+        self._watermark_generator = watermark_generator
+        self._split_id = split_id
+
+    def collect(self, record: Any, timestamp_ms: int | None = None) -> None:
+        """Give a record its timestamp and emit it, then show it to the generator.
+
+        Parameters
+        ----------
+        record : object
+        timestamp_ms : int or None
+            The source's timestamp in ms since the epoch; None: none.
+
+        Raises
+        ------
+        DataError
+            If the source or the assigner gives what is no timestamp.
+        UserCodeError
+            If the assigner or the generator raises.
+        LifecycleError
+            If the output was released, or the source has ended.
+        """
+        timestamp = self._timestamp_assigner.extract_timestamp(
+            record, source_timestamp(timestamp_ms, record, self._split_id)
+        )
+        self._record_output.collect(StreamRecord(record, timestamp))
+        self._watermark_generator.on_event(record, timestamp, self._on_event_output)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Emit a watermark of the source's own."""
+        self._on_event_output.emit_watermark(watermark)
+
+    def mark_idle(self) -> None:
+        """State that nothing will come for a while."""
+        self._on_event_output.mark_idle()
+
+    def mark_active(self) -> None:
+        """State that watermarks are to be waited for again."""
+        self._on_event_output.mark_active()
+
+    def emit_periodic_watermark(self) -> None:
+        """Let the generator emit."""
+        self._watermark_generator.on_periodic_emit(self._periodic_output)
+
+    def release(self) -> None:
+        """Refuse everything from now on: the split has ended."""
+        ended = EndedOutput(f"the output of the split {self._split_id!r} was released")
+        self._record_output = self._on_event_output = self._periodic_output = ended
+
+
+def source_timestamp(timestamp_ms: object, record: object, split_id: str | None) -> int:
+    """Return the timestamp that a source gave as an int; -2**63 for None.
+
+    Raises
+    ------
+    DataError
+        If it is neither None nor an integer of 64 bits.
+    """
+    if timestamp_ms is None:
+        return NO_TIMESTAMP
+    if type(timestamp_ms) is int and MIN_TIMESTAMP <= timestamp_ms <= MAX_TIMESTAMP:
+        return timestamp_ms
+    timestamp = as_timestamp(timestamp_ms)
+    if timestamp is None:
+        where = "the source" if split_id is None else f"the split {split_id!r}"
+        raise DataError(
+            f"{where} gave the timestamp {timestamp_ms!r} for the element {record!r}: an event time is an int of 64 "
+            "bits, in milliseconds since the epoch, or None"
+        )
+    return timestamp
+
+
+class EndedOutput:
+    """Refuses everything; an Output and a WatermarkOutput.
+
+    Parameters
+    ----------
+    reason : str
+        Begins the message.
+
+    Notes
+    -----
+    Stands where Flink has ``FinishedDataOutput``, which logs a warning.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Raise a LifecycleError."""
+        self._refuse(f"the record {record.value!r}")
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Raise a LifecycleError."""
+        self._refuse(f"the record {record.value!r}")
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Raise a LifecycleError."""
+        self._refuse(f"the watermark {watermark.timestamp}")
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Raise a LifecycleError."""
+        self._refuse(f"the status {status.value}")
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Raise a LifecycleError."""
+        self._refuse("a latency marker")
+
+    def mark_idle(self) -> None:
+        """Raise a LifecycleError."""
+        self._refuse("its idleness")
+
+    def mark_active(self) -> None:
+        """Raise a LifecycleError."""
+        self._refuse("its activity")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise LifecycleError(f"{self._reason}: the source cannot emit {what} any more")
