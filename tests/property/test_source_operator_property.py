@@ -1,0 +1,90 @@
+"""A source of several splits under SourceOperator emits what a plain model of its outputs emits."""
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from models.golden_generators import golden_strategy
+from models.scripted_reader import OperatorUnderTest, Split
+from models.source_outputs import SourceModel
+from models.watermarks import generator_of
+
+from flinkcore.common import Watermark
+from flinkcore.runtime.sources.source_output import ReaderOutput, SourceOutput
+
+GENERATORS = [
+    {"type": "bounded", "delay": 3},
+    {"type": "ascending"},
+    {"type": "punctuated"},
+    {"type": "none"},
+]
+PARAMETERS = st.sampled_from(GENERATORS) | st.builds(
+    lambda of, timeout: {"type": "idleness", "of": of, "timeout": timeout},
+    st.sampled_from(GENERATORS),
+    st.integers(1, 25),
+)
+SPLITS = ["a", "b", "c", "d"]
+OUTPUTS = st.sampled_from([None, *SPLITS])
+TIMESTAMPS = st.integers(-5, 40) | st.none() | st.integers(-(2**63), 2**63 - 1)
+
+
+class SourceMachine(RuleBasedStateMachine):
+    @initialize(parameters=PARAMETERS, splits=st.lists(st.sampled_from(SPLITS), unique=True))
+    def build(self, parameters: dict[str, Any], splits: list[str]) -> None:
+        self.tested = OperatorUnderTest(golden_strategy(parameters, assigner=False), splits)
+        self.model = SourceModel(lambda: generator_of(parameters), splits, 1000, 10)
+        self.now_ms = 1000
+
+    @rule(output=OUTPUTS, timestamp=TIMESTAMPS)
+    def collect(self, output: str | None, timestamp: int | None) -> None:
+        if output is None or output in self.model.splits:
+            self.tested.collect(output, timestamp)
+            self.model.collect(output, timestamp)
+
+    @rule(output=OUTPUTS, watermark=st.integers(-5, 40))
+    def emit_watermark(self, output: str | None, watermark: int) -> None:
+        if output is None or output in self.model.splits:
+            self.tested.poll(lambda out: self._of(out, output).emit_watermark(Watermark(watermark)))
+            self.model.put(output, ("watermark", watermark))
+
+    @rule(output=OUTPUTS, idle=st.booleans())
+    def mark(self, output: str | None, idle: bool) -> None:
+        if output is None or output in self.model.splits:
+            self.tested.poll(
+                lambda out: self._of(out, output).mark_idle() if idle else self._of(out, output).mark_active()
+            )
+            self.model.put(output, ("status", "idle" if idle else "active"))
+
+    @rule(split=st.sampled_from(SPLITS))
+    def add_or_release(self, split: str) -> None:
+        if split in self.model.splits:
+            self.tested.poll(lambda out: out.release_output_for_split(split))
+            self.model.release(split)
+        else:
+            self.tested.operator.add_splits([Split(split)])
+            self.model.add(split)
+
+    @rule(ms=st.integers(0, 35))
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+        self.tested.clock.advance_to(self.now_ms)
+        self.model.advance_to(self.now_ms)
+
+    @precondition(lambda self: hasattr(self, "model"))
+    @invariant()
+    def agree(self) -> None:
+        assert self.tested.taken() == self.model.out
+        self.model.out.clear()
+        metrics = self.tested.operator.split_metrics
+        for split, model in self.model.splits.items():
+            assert (metrics[split].current_watermark, metrics[split].is_idle) == (model.watermark, model.idle)
+        assert self.tested.operator.watermark_gauge.value == self.model.emitted
+
+    @staticmethod
+    def _of(output: ReaderOutput[Any], split: str | None) -> SourceOutput[Any]:
+        return output if split is None else output.create_output_for_split(split)
+
+
+TestSourceOperator = SourceMachine.TestCase
+TestSourceOperator.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
