@@ -30,8 +30,10 @@ class SourceModel:
         self.all_splits_idle = False
         self.splits_vacant = self.main_vacant = True
         self.idle = False
-        self.interval_ms = interval_ms
-        self.next_tick_ms = start_ms + interval_ms
+        self.clock_ms = start_ms
+        self.timers: list[tuple[int, int, int, Callable[[], None]]] = []
+        self.registrations = 0
+        self.every(interval_ms, self.tick)
         self.out: list[tuple[Any, ...]] = []
 
     def add(self, split: str) -> None:
@@ -51,28 +53,57 @@ class SourceModel:
         """A watermark or status that counts at once."""
         if split is None:
             self._put_main(output)
-        elif self._record(self.splits[split], output):
+        elif self._record(split, output):
             self._combine()
+
+    def every(self, interval_ms: int, callback: Callable[[], None]) -> None:
+        self.registrations += 1
+        self.timers.append((self.clock_ms + interval_ms, self.registrations, interval_ms, callback))
 
     def advance_to(self, clock_ms: int) -> None:
-        while self.next_tick_ms <= clock_ms:
-            for split in self.splits.values():
-                for output in split.generator.on_periodic_emit(clock_ms):
-                    self._record(split, output)
-            self._combine()
-            for output in self.main.on_periodic_emit(clock_ms):
-                self._put_main(output)
-            self.next_tick_ms = clock_ms + self.interval_ms
+        self.clock_ms = clock_ms
+        while min(self.timers)[0] <= clock_ms:
+            timer = min(self.timers)
+            self.timers.remove(timer)
+            timer[3]()
+            self.every(*timer[2:])
 
-    def _record(self, split: SplitModel, output: Output) -> bool:
+    def tick(self) -> None:
+        for name, split in self.splits.items():
+            for output in split.generator.on_periodic_emit(self.split_clock_ms(name)):
+                self._record(name, output)
+        self._combine()
+        for output in self.main.on_periodic_emit(self.main_clock_ms()):
+            self._put_main(output)
+
+    # ---- what alignment has to know
+
+    def split_clock_ms(self, split: str) -> int:
+        return self.clock_ms
+
+    def main_clock_ms(self) -> int:
+        return self.clock_ms
+
+    def on_split_idle(self, split: str) -> None: ...
+    def on_split_watermark(self, split: str) -> None: ...
+    def on_watermark(self) -> None: ...
+
+    # ----
+
+    def _record(self, split: str, output: Output) -> bool:
         kind, value = output
-        split.idle = output == ("status", "idle")
+        model = self.splits[split]
+        was_idle, model.idle = model.idle, output == ("status", "idle")
+        if was_idle != model.idle:
+            self.on_split_idle(split)
         if kind == "status":
             return True
         assert isinstance(value, int)
-        advanced = value > split.watermark
-        split.watermark = max(split.watermark, value)
-        return advanced and value > self.combined
+        if value <= model.watermark:
+            return False
+        model.watermark = value
+        self.on_split_watermark(split)
+        return value > self.combined
 
     def _combine(self) -> None:
         if self.splits:
@@ -103,6 +134,7 @@ class SourceModel:
     def _emit(self, watermark: int) -> None:
         if watermark > self.emitted:
             self.emitted = watermark
+            self.on_watermark()
             self._mark_active()
             self.out.append(("watermark", watermark))
 

@@ -1,4 +1,4 @@
-"""A source of several splits under SourceOperator emits what a plain model of its outputs emits."""
+"""A source of several splits under SourceOperator emits, and is paused, as plain models say."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from models.golden_generators import golden_strategy
 from models.scripted_reader import OperatorUnderTest, Split
+from models.source_alignment import AlignedSourceModel
 from models.source_outputs import SourceModel
 from models.watermarks import generator_of
 
-from flinkcore.common import Watermark
+from flinkcore.common import Duration, Watermark
 from flinkcore.runtime.sources.source_output import ReaderOutput, SourceOutput
 
 GENERATORS = [
@@ -38,19 +39,19 @@ class SourceMachine(RuleBasedStateMachine):
 
     @rule(output=OUTPUTS, timestamp=TIMESTAMPS)
     def collect(self, output: str | None, timestamp: int | None) -> None:
-        if output is None or output in self.model.splits:
+        if not self.waits() and (output is None or output in self.model.splits):
             self.tested.collect(output, timestamp)
             self.model.collect(output, timestamp)
 
     @rule(output=OUTPUTS, watermark=st.integers(-5, 40))
     def emit_watermark(self, output: str | None, watermark: int) -> None:
-        if output is None or output in self.model.splits:
+        if not self.waits() and (output is None or output in self.model.splits):
             self.tested.poll(lambda out: self._of(out, output).emit_watermark(Watermark(watermark)))
             self.model.put(output, ("watermark", watermark))
 
     @rule(output=OUTPUTS, idle=st.booleans())
     def mark(self, output: str | None, idle: bool) -> None:
-        if output is None or output in self.model.splits:
+        if not self.waits() and (output is None or output in self.model.splits):
             self.tested.poll(
                 lambda out: self._of(out, output).mark_idle() if idle else self._of(out, output).mark_active()
             )
@@ -59,6 +60,8 @@ class SourceMachine(RuleBasedStateMachine):
     @rule(split=st.sampled_from(SPLITS))
     def add_or_release(self, split: str) -> None:
         if split in self.model.splits:
+            if self.waits():
+                return
             self.tested.poll(lambda out: out.release_output_for_split(split))
             self.model.release(split)
         else:
@@ -70,6 +73,9 @@ class SourceMachine(RuleBasedStateMachine):
         self.now_ms += ms
         self.tested.clock.advance_to(self.now_ms)
         self.model.advance_to(self.now_ms)
+
+    def waits(self) -> bool:
+        return False
 
     @precondition(lambda self: hasattr(self, "model"))
     @invariant()
@@ -86,5 +92,45 @@ class SourceMachine(RuleBasedStateMachine):
         return output if split is None else output.create_output_for_split(split)
 
 
+class AlignedSourceMachine(SourceMachine):
+    """The same on a source that is told how far to read; whole sources that wait are not polled."""
+
+    model: AlignedSourceModel
+
+    @initialize(
+        parameters=PARAMETERS,
+        splits=st.lists(st.sampled_from(SPLITS), unique=True),
+        buffer_size=st.integers(0, 3),
+    )
+    def build(  # type: ignore[override]
+        self, parameters: dict[str, Any], splits: list[str], buffer_size: int
+    ) -> None:
+        strategy = golden_strategy(parameters, assigner=False).with_watermark_alignment(
+            "group", Duration.of_millis(0), Duration.of_millis(30)
+        )
+        self.tested = OperatorUnderTest(strategy, splits, watermark_buffer_size=buffer_size)
+        self.model = AlignedSourceModel(lambda: generator_of(parameters), splits, 1000, 10, 30, buffer_size)
+        self.now_ms = 1000
+
+    @rule(max_watermark=st.integers(-5, 40))
+    def announce(self, max_watermark: int) -> None:
+        self.tested.operator.update_max_desired_watermark(max_watermark)
+        self.model.announce(max_watermark)
+
+    def waits(self) -> bool:
+        return self.model.waiting_since_ms is not None
+
+    @precondition(lambda self: hasattr(self, "model"))
+    @invariant()
+    def agree_on_alignment(self) -> None:
+        operator = self.tested.operator
+        assert operator.is_waiting_for_alignment == self.waits()
+        assert self.tested.reader.pauses() == self.model.pauses
+        assert self.tested.reported == self.model.reported
+        self.model.pauses.clear()
+
+
 TestSourceOperator = SourceMachine.TestCase
-TestSourceOperator.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestSourceOperator.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestAlignedSourceOperator = AlignedSourceMachine.TestCase
+TestAlignedSourceOperator.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)

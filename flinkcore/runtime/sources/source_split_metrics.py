@@ -1,5 +1,6 @@
 """What there is to tell about a split while it is read."""
 
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermarks_with_idleness import RelativeClock
 from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
 
@@ -33,7 +34,7 @@ class SourceSplitMetrics:
     def mark_split_start(self) -> None:
         """The split is given to the reader, maybe again; its watermark is none, then."""
         self._lifetime.mark_start()
-        self.watermark_gauge = WatermarkGauge()
+        self.watermark_gauge.set_current_watermark(MIN_TIMESTAMP)
 
     def mark_paused(self) -> None:
         """The split is read no more; it is not idle, then."""

@@ -32,11 +32,6 @@ class SplitAlignment:
     max_desired_watermark : int
         In ms since the epoch; 2**63 - 1 until one is announced.
 
-    Raises
-    ------
-    ConfigurationError
-        If the buffer size is negative.
-
     Notes
     -----
     What Flink's ``SourceOperator`` does in ``checkSplitWatermarkAlignment``, ``maybePauseSplit`` and the methods of
@@ -47,7 +42,6 @@ class SplitAlignment:
     def __init__(
         self, clock: RelativeClock, watermark_buffer_size: int, pause_or_resume: PauseOrResume
     ) -> None:
-        WatermarkSampler(watermark_buffer_size)
         self.max_desired_watermark = MAX_TIMESTAMP
         self._clock = clock
         self._buffer_size = watermark_buffer_size
