@@ -26,7 +26,7 @@ PARAMETERS = st.sampled_from(GENERATORS) | st.builds(
     st.integers(1, 25),
 )
 SPLITS = ["a", "b", "c", "d"]
-OUTPUTS = st.sampled_from([None, *SPLITS])
+OUTPUTS = st.integers(0, 7)
 TIMESTAMPS = st.integers(-5, 40) | st.none() | st.integers(-(2**63), 2**63 - 1)
 
 
@@ -37,21 +37,24 @@ class SourceMachine(RuleBasedStateMachine):
         self.model = SourceModel(lambda: generator_of(parameters), splits, 1000, 10)
         self.now_ms = 1000
 
-    @rule(output=OUTPUTS, timestamp=TIMESTAMPS)
-    def collect(self, output: str | None, timestamp: int | None) -> None:
-        if not self.waits() and (output is None or output in self.model.splits):
+    @rule(number=OUTPUTS, timestamp=TIMESTAMPS)
+    def collect(self, number: int, timestamp: int | None) -> None:
+        if not self.waits():
+            output = self.output(number)
             self.tested.collect(output, timestamp)
             self.model.collect(output, timestamp)
 
-    @rule(output=OUTPUTS, watermark=st.integers(-5, 40))
-    def emit_watermark(self, output: str | None, watermark: int) -> None:
-        if not self.waits() and (output is None or output in self.model.splits):
+    @rule(number=OUTPUTS, watermark=st.integers(-5, 40))
+    def emit_watermark(self, number: int, watermark: int) -> None:
+        if not self.waits():
+            output = self.output(number)
             self.tested.poll(lambda out: self._of(out, output).emit_watermark(Watermark(watermark)))
             self.model.put(output, ("watermark", watermark))
 
-    @rule(output=OUTPUTS, idle=st.booleans())
-    def mark(self, output: str | None, idle: bool) -> None:
-        if not self.waits() and (output is None or output in self.model.splits):
+    @rule(number=OUTPUTS, idle=st.booleans())
+    def mark(self, number: int, idle: bool) -> None:
+        if not self.waits():
+            output = self.output(number)
             self.tested.poll(
                 lambda out: self._of(out, output).mark_idle() if idle else self._of(out, output).mark_active()
             )
@@ -73,6 +76,11 @@ class SourceMachine(RuleBasedStateMachine):
         self.now_ms += ms
         self.tested.clock.advance_to(self.now_ms)
         self.model.advance_to(self.now_ms)
+
+    def output(self, number: int) -> str | None:
+        """The main output for 0, else that of a split, if there is any."""
+        splits = list(self.model.splits)
+        return splits[number % len(splits)] if number and splits else None
 
     def waits(self) -> bool:
         return False
@@ -99,8 +107,8 @@ class AlignedSourceMachine(SourceMachine):
 
     @initialize(
         parameters=PARAMETERS,
-        splits=st.lists(st.sampled_from(SPLITS), unique=True),
-        buffer_size=st.integers(0, 3),
+        splits=st.lists(st.sampled_from(SPLITS), unique=True, min_size=2),
+        buffer_size=st.sampled_from([0, 0, 1, 2, 3]),
     )
     def build(  # type: ignore[override]
         self, parameters: dict[str, Any], splits: list[str], buffer_size: int

@@ -47,6 +47,7 @@ class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT
         self._splits: dict[str, _SplitContext[SplitStateT]] = {}
         self._no_more_splits = False
         self._fetch: RecordsBySplits[E] | None = None
+        self._fetch_was_empty = True
         self._split_ids: Iterator[str] = iter(())
         self._elements: Iterator[E] = iter(())
         self._current: _SplitContext[SplitStateT]
@@ -77,18 +78,20 @@ class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT
         """
         while True:
             for element in self._elements:
+                self._fetch_was_empty = False
                 self._record_emitter.emit_record(element, self._current_output, self._current.state)
                 return InputStatus.MORE_AVAILABLE
             if self._move_to_next_split(output):
                 continue
             if self._fetch is not None:
+                gave_nothing = self._fetch_was_empty and not self._fetch.finished_splits
                 self._finish_fetch(self._fetch, output)
-            fetch = self._split_reader.fetch()
-            if not fetch.records and not fetch.finished_splits:
-                ended = self._no_more_splits and not self._splits
-                return InputStatus.END_OF_INPUT if ended else InputStatus.NOTHING_AVAILABLE
-            self._fetch = fetch
-            self._split_ids = iter(fetch.records)
+                if gave_nothing:
+                    ended = self._no_more_splits and not self._splits
+                    return InputStatus.END_OF_INPUT if ended else InputStatus.NOTHING_AVAILABLE
+            self._fetch = self._split_reader.fetch()
+            self._fetch_was_empty = True
+            self._split_ids = iter(self._fetch.records)
 
     def snapshot_state(self, checkpoint_id: int) -> list[SplitT]:
         """Return the splits that have not ended, as far as they were emitted."""
