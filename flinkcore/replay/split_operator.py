@@ -13,7 +13,8 @@ from flinkcore.common.watermarks_with_idleness import WatermarksWithIdleness
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.emissions import Cause, SplitEmissions
 from flinkcore.replay.tick_clock import TickClock
-from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter, copied_strategy
+from flinkcore.runtime.copied_strategy import copied_strategy
+from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
 
 
 class SplitOperator:

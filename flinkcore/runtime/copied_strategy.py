@@ -7,7 +7,7 @@ from flinkcore.errors import UserCodeError
 
 
 def copied_strategy(watermark_strategy: WatermarkStrategy) -> WatermarkStrategy:
-    """Return a copy, so that operators that share a strategy share no state of its timestamp assigner.
+    """Return a copy, so that operators that share a strategy share no state of its timestamp assigner or supplier.
 
     Raises
     ------
@@ -23,5 +23,5 @@ def copied_strategy(watermark_strategy: WatermarkStrategy) -> WatermarkStrategy:
     except Exception as failure:
         raise UserCodeError(
             f"the strategy cannot be copied, as it must be so that no two operators share the state of its "
-            f"assigner: {watermark_strategy}. Give what cannot be copied a __deepcopy__"
+            f"assigner or supplier: {watermark_strategy}. Give what cannot be copied a __deepcopy__"
         ) from failure

@@ -145,23 +145,6 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._schedule_tick()
 
 
-def copied_strategy(strategy: WatermarkStrategy) -> WatermarkStrategy:
-    """Return a strategy that shares no state with this one, for one operator.
-
-    Raises
-    ------
-    UserCodeError
-        If it cannot be copied.
-    """
-    try:
-        return copy.deepcopy(strategy)
-    except Exception as failure:
-        raise UserCodeError(
-            f"the strategy cannot be copied, as it must be so that no two operators share the state of its "
-            f"assigner or supplier: {strategy}. Give what cannot be copied a __deepcopy__"
-        ) from failure
-
-
 class WatermarkEmitter:
     """Passes on the watermarks and statuses that are news.
 
