@@ -1,0 +1,103 @@
+"""Small numbers for objects, so that native structures can hold them, and given back when nothing holds them."""
+
+from collections.abc import Callable, Hashable, Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HeldIds = Callable[[], npt.ArrayLike]
+"""Returns the ids that a holder uses now, in any order and with repetitions."""
+
+FIRST_SWEEP = 1 << 16
+
+
+class DenseIds:
+    """Ids of hashable objects, from 0 on without gaps.
+
+    An object that no holder has any more may be forgotten when a new one comes, and its id given to another.
+    That takes a sweep over all that is held, so it happens only when as many objects have come since the last
+    sweep as were held then: memory follows what is held, and the cost of an object stays O(1).
+
+    Parameters
+    ----------
+    first_sweep : int
+        No object is forgotten before there are so many.
+
+    Notes
+    -----
+    Flink needs no such thing: its timers and state tables hold the objects themselves.
+    """
+
+    def __init__(self, first_sweep: int = FIRST_SWEEP) -> None:
+        self._ids: dict[Hashable, int] = {}
+        self._objects: list[Any] = []
+        self._free: list[int] = []
+        self._holders: list[HeldIds] = []
+        self._first_sweep = first_sweep
+        self._next_sweep = first_sweep
+
+    @property
+    def ids(self) -> dict[Hashable, int]:
+        """The id of every known object, for look-ups; the same dictionary always."""
+        return self._ids
+
+    @property
+    def objects(self) -> list[Any]:
+        """The objects by id, for look-ups; the same list always, None where an id is free."""
+        return self._objects
+
+    def add_holder(self, held_ids: HeldIds) -> None:
+        """Keep, from now on, the objects whose ids this function returns."""
+        self._holders.append(held_ids)
+
+    def id_of(self, item: Hashable) -> int:
+        """Return the id of an object, a new one if it is unknown; O(1) on average.
+
+        It is the object's as long as a holder has it, and until the next new object comes.
+        """
+        known = self._ids.get(item)
+        if known is not None:
+            return known
+        if len(self._ids) >= self._next_sweep:
+            self._sweep()
+        return self._admit(item)
+
+    def ids_of(self, items: Iterable[Hashable]) -> npt.NDArray[np.int64]:
+        """Return the ids of objects, none of which is forgotten in favour of another one of them."""
+        if len(self._ids) >= self._next_sweep:
+            self._sweep()
+        known = self._ids.get
+        ids = [self._admit(item) if (id_ := known(item)) is None else id_ for item in items]
+        return np.array(ids, np.int64)
+
+    def _admit(self, item: Hashable) -> int:
+        if self._free:
+            new = self._free.pop()
+            self._objects[new] = item
+        else:
+            new = len(self._objects)
+            self._objects.append(item)
+        self._ids[item] = new
+        return new
+
+    def _sweep(self) -> None:
+        held = [np.asarray(holder(), np.int64) for holder in self._holders]
+        used = np.zeros(len(self._objects), np.bool_)
+        for ids in held:
+            used[ids[ids >= 0]] = True
+        unused = [item for item, id_ in self._ids.items() if not used[id_]]
+        for item in unused:
+            id_ = self._ids.pop(item)
+            self._objects[id_] = None
+            self._free.append(id_)
+        swept = max(len(self._ids), sum(map(len, held)), self._first_sweep)
+        self._next_sweep = len(self._ids) + swept
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        assert len(set(self._ids.values())) == len(self._ids)
+        assert sorted(chain(self._ids.values(), self._free)) == list(range(len(self._objects)))
+        assert all(self._objects[id_] is None for id_ in self._free)
+        assert all(self._objects[id_] == item for item, id_ in self._ids.items())

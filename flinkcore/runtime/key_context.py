@@ -1,0 +1,174 @@
+"""The key that an operator works on: what its timers and its keyed state belong to."""
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from flinkcore._native.timers import MAX_KEY_GROUPS
+from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
+from flinkcore.runtime.java_keys import JavaKeys
+
+NO_KEY = -1
+
+
+class KeyContext:
+    """The current key of an operator, its dense id and its key group, for all timers and all state of it.
+
+    The id is what timers and state are held by: one hash look-up per element finds it, and none is needed when
+    a timer fires. **Who holds ids must say so** with :meth:`add_holder`: an id that nobody holds may be given to
+    another key. The current key's id is always held.
+
+    Parameters
+    ----------
+    max_parallelism : int
+        Number of key groups, 1 to 32,768.
+    key_group_range : (int, int), optional
+        First and last key group of this operator, inclusive; by default all.
+    key_group_of : callable, optional
+        From a key to its key group; by default Flink's of the Java object that stands for the key.
+    first_sweep : int
+        No key is forgotten before there are so many.
+
+    Attributes
+    ----------
+    current_key : object
+        None where there is no current key.
+    current_key_id : int
+        From 0 on; NO_KEY where there is no current key.
+    current_key_group : int
+        Within the range; NO_KEY where there is no current key.
+
+    Raises
+    ------
+    ConfigurationError
+        If max_parallelism or the range is not possible.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.KeyContext`` with the ``InternalKeyContext`` of its state
+    backends. Every NaN is one key, as for Java's Double.
+    """
+
+    __slots__ = (
+        "_dense_ids",
+        "_ids",
+        "_key_group_of",
+        "_key_groups",
+        "_keys",
+        "current_key",
+        "current_key_group",
+        "current_key_id",
+        "key_group_range",
+        "max_parallelism",
+    )
+
+    def __init__(
+        self,
+        max_parallelism: int = 128,
+        key_group_range: tuple[int, int] | None = None,
+        key_group_of: Callable[[Any], int] | None = None,
+        first_sweep: int = FIRST_SWEEP,
+    ) -> None:
+        if not 1 <= max_parallelism <= MAX_KEY_GROUPS:
+            raise ConfigurationError(
+                f"max_parallelism is {max_parallelism}; it must be from 1 to {MAX_KEY_GROUPS}"
+            )
+        first, last = (0, max_parallelism - 1) if key_group_range is None else key_group_range
+        if not 0 <= first <= last < max_parallelism:
+            raise ConfigurationError(
+                f"key_group_range is ({first}, {last}); it must lie within 0 and {max_parallelism - 1} "
+                "(max_parallelism - 1), both ends included"
+            )
+        self.max_parallelism = max_parallelism
+        self.key_group_range = (first, last)
+        self._key_group_of = JavaKeys(max_parallelism) if key_group_of is None else key_group_of
+        self._dense_ids = DenseIds(first_sweep)
+        self._dense_ids.add_holder(lambda: [self.current_key_id])
+        self._ids = self._dense_ids.ids
+        self._keys = self._dense_ids.objects
+        self._key_groups: list[int] = []
+        self.clear_current_key()
+
+    def set_current_key(self, key: Hashable) -> None:
+        """Make a key the current one.
+
+        Raises
+        ------
+        DataError
+            If it is not hashable, has no key group, or one outside of the range. Then there is no current key.
+        """
+        try:
+            key_id = self._ids.get(key)
+        except TypeError as failure:
+            self.clear_current_key()
+            raise DataError(
+                f"the key {key!r} of type {type(key).__qualname__} is not hashable; key by a value such as a tuple"
+            ) from failure
+        if key_id is None:
+            self.clear_current_key()
+            key_id = self.key_id_of(key)
+        self.current_key = key
+        self.current_key_id = key_id
+        self.current_key_group = self._key_groups[key_id]
+
+    def set_current_key_id(self, key_id: int) -> None:
+        """Make the key of a held id the current one, without a look-up by hash."""
+        self.current_key = self._keys[key_id]
+        self.current_key_id = key_id
+        self.current_key_group = self._key_groups[key_id]
+
+    def clear_current_key(self) -> None:
+        """Let there be no current key: timers and state are then out of reach."""
+        self.current_key = None
+        self.current_key_id = NO_KEY
+        self.current_key_group = NO_KEY
+
+    def key_id_of(self, key: Hashable) -> int:
+        """Return the id of a key, which need not be the current one; it is to be held before another key comes.
+
+        Raises
+        ------
+        DataError
+            If the key has no key group, or one outside of the range.
+        """
+        if isinstance(key, float) and key != key:
+            key = math.nan
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        key_group = self._key_group_of(key)
+        first, last = self.key_group_range
+        if not first <= key_group <= last:
+            raise DataError(
+                f"the key {key!r} is in key group {key_group}, outside of this operator's key groups {first} to {last}"
+            )
+        key_id = self._dense_ids.id_of(key)
+        if key_id < len(self._key_groups):
+            self._key_groups[key_id] = key_group
+        else:
+            self._key_groups.append(key_group)
+        return key_id
+
+    def key_of(self, key_id: int) -> Any:
+        """Return the key of a held id."""
+        return self._keys[key_id]
+
+    def key_group_of_id(self, key_id: int) -> int:
+        """Return the key group of a held id."""
+        return self._key_groups[key_id]
+
+    def add_holder(self, held_key_ids: HeldIds) -> None:
+        """Keep the ids that this function returns, from now on, for their keys.
+
+        Parameters
+        ----------
+        held_key_ids : callable
+            Returns an array or list of int, in any order and with repetitions: the ids of all keys that have
+            timers, or state. It is called now and then when new keys come.
+        """
+        self._dense_ids.add_holder(held_key_ids)
+
+    def __len__(self) -> int:
+        """Return how many keys are known; those that nothing holds count until they are forgotten."""
+        return len(self._ids)
