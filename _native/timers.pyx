@@ -197,6 +197,27 @@ cdef class TimerHeap:
             return None
         return Timer(timer.timestamp_ms, timer.key, timer.key_group, timer.namespace_id)
 
+    def poll_due(self, int64_t time_ms):
+        """Remove the next timer to fire and return it as a Timer if it is due at a time, else None; O(log n).
+
+        Parameters
+        ----------
+        time_ms : int
+            The timer is due if its timestamp <= time_ms.
+
+        Returns
+        -------
+        Timer or None
+        """
+        cdef const CTimer* head
+        cdef CTimer timer
+        self._enter()
+        head = timer_queue_peek(&self.queue)
+        if head == NULL or head.timestamp_ms > time_ms:
+            return None
+        timer_queue_poll(&self.queue, &timer)
+        return Timer(timer.timestamp_ms, timer.key, timer.key_group, timer.namespace_id)
+
     def __len__(self):
         return self.queue.size
 

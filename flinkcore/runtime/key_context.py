@@ -1,8 +1,11 @@
 """The key that an operator works on: what its timers and its keyed state belong to."""
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
@@ -144,11 +147,36 @@ class KeyContext:
                 f"the key {key!r} is in key group {key_group}, outside of this operator's key groups {first} to {last}"
             )
         key_id = self._dense_ids.id_of(key)
-        if key_id < len(self._key_groups):
-            self._key_groups[key_id] = key_group
-        else:
-            self._key_groups.append(key_group)
+        self._note_key_groups([key_id], [key_group])
         return key_id
+
+    def restored_key_ids(self, keys: Iterable[Hashable], key_groups: Iterable[int]) -> npt.NDArray[np.int64]:
+        """Return the ids of keys of a snapshot, to be held before another key comes.
+
+        Parameters
+        ----------
+        keys : iterable of object
+            Each once.
+        key_groups : iterable of int
+            Their key groups, all within the range, as this context, too, would find them.
+
+        Returns
+        -------
+        int64 array (n_keys,)
+        """
+        key_ids = self._dense_ids.ids_of(keys)
+        self._note_key_groups(key_ids.tolist(), key_groups)
+        return key_ids
+
+    def _note_key_groups(self, key_ids: list[int], key_groups: Iterable[int]) -> None:
+        self._key_groups += [NO_KEY] * (len(self._keys) - len(self._key_groups))
+        for key_id, key_group in zip(key_ids, key_groups, strict=True):
+            self._key_groups[key_id] = key_group
+
+    @property
+    def keys_by_id(self) -> list[Any]:
+        """The keys by id, for look-ups; the same list always, None where an id is free."""
+        return self._keys
 
     def key_of(self, key_id: int) -> Any:
         """Return the key of a held id."""

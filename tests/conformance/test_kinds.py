@@ -14,7 +14,3 @@ def skip(scenario: dict[str, Any]) -> None:
 
 def test_keyed_process_is_not_run_yet(keyed_process_scenario: dict[str, Any]) -> None:
     skip(keyed_process_scenario)
-
-
-def test_timer_service_is_not_run_yet(timer_service_scenario: dict[str, Any]) -> None:
-    skip(timer_service_scenario)

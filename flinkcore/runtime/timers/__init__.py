@@ -1,0 +1,14 @@
+"""Timers of keyed operators: services by name, each with an event-time and a processing-time queue."""
+
+from flinkcore.runtime.timers.internal_time_service_manager import InternalTimeServiceManager
+from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
+from flinkcore.runtime.timers.internal_timer_service import InternalTimerService
+from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+
+__all__ = [
+    "InternalTimeServiceManager",
+    "InternalTimer",
+    "InternalTimerService",
+    "InternalTimersSnapshot",
+    "Triggerable",
+]

@@ -1,0 +1,383 @@
+"""The timers of an operator under one name: two queues, and the watermark and clock that fire them."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.timers import TimerColumns, TimerHeap
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.timestamp_assigner import as_timestamp
+from flinkcore.errors import DataError, LifecycleError
+from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds
+from flinkcore.runtime.key_context import NO_KEY, KeyContext
+from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
+from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+
+
+class InternalTimerService:
+    """Event-time and processing-time timers by key and namespace.
+
+    A timer fires with its key as the current key: event-time timers at :meth:`advance_watermark`, in order of
+    their timestamps, equal ones in order of registration; processing-time timers likewise when the clock has
+    reached them. A timer that a callback registers and that is already due fires in the same advance, even if
+    it is earlier than the one that fires now, or identical to it. A timer registered at or below the watermark
+    outside of a callback waits for the next advance, which the same watermark suffices for.
+
+    There is at most one timer at the clock, for the earliest processing-time timer. Deleting that one leaves
+    it: it comes, finds nothing, and is set anew; an earlier registration replaces it.
+
+    Parameters
+    ----------
+    name : str
+    key_context : KeyContext
+        Whose current key timers are registered for.
+    processing_time_service : ProcessingTimeService
+    first_namespace_sweep : int
+        No namespace is forgotten before there are so many.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.InternalTimerServiceImpl``. Timestamps are any integers of
+    64 bits, negative ones too, which fire like others. A processing-time timer at 2**63 - 1 does not set the
+    clock's timer, as in Flink: alone, it never fires. Flink leaves the order of equal timestamps open.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        key_context: KeyContext,
+        processing_time_service: ProcessingTimeService,
+        first_namespace_sweep: int = FIRST_SWEEP,
+    ) -> None:
+        self._name = name
+        self._key_context = key_context
+        self._processing_time_service = processing_time_service
+        self._current_watermark = MIN_TIMESTAMP
+        self._event_time_timers = TimerHeap(key_context.max_parallelism, key_context.key_group_range)
+        self._processing_time_timers = TimerHeap(key_context.max_parallelism, key_context.key_group_range)
+        self._namespaces = DenseIds(first_namespace_sweep)
+        self._namespace_ids = self._namespaces.ids
+        self._triggerable: Triggerable | None = None
+        self._next_timer: ScheduledTimer | None = None
+        for timers in (self._event_time_timers, self._processing_time_timers):
+            key_context.add_holder(_ids_in(timers, "keys"))
+            self._namespaces.add_holder(_ids_in(timers, "namespaces"))
+
+    @property
+    def name(self) -> str:
+        """The name that tells the services of an operator apart."""
+        return self._name
+
+    def start(self, triggerable: Triggerable) -> None:
+        """Let timers call an operator, and set the clock's timer for those that were restored.
+
+        Does nothing if the service was started before: the first operator stays.
+
+        Parameters
+        ----------
+        triggerable : Triggerable
+
+        Notes
+        -----
+        Flink's ``startTimerService``.
+        """
+        if self._triggerable is not None:
+            return
+        self._triggerable = triggerable
+        self._set_clock_for_head()
+
+    def current_processing_time(self) -> int:
+        """Return what the clock shows, in ms since the epoch."""
+        return self._processing_time_service.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """Return the watermark of the last advance; at first, and after a restore, -2**63."""
+        return self._current_watermark
+
+    # ---- timers of the current key ----
+
+    def register_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
+        """Register a timer of the current key; nothing happens if there is an equal one.
+
+        Parameters
+        ----------
+        namespace : object
+            Hashable; None is the void namespace.
+        timestamp_ms : int
+
+        Raises
+        ------
+        LifecycleError
+            If there is no current key.
+        DataError
+            If the timestamp is not an integer of 64 bits.
+        """
+        context = self._key_context
+        if type(timestamp_ms) is not int or context.current_key_id < 0:
+            timestamp_ms = self._checked(timestamp_ms)
+        namespace_id = self._namespace_ids.get(namespace)
+        if namespace_id is None:
+            namespace_id = self._namespaces.id_of(namespace)
+        try:
+            self._event_time_timers.add(
+                timestamp_ms, context.current_key_id, context.current_key_group, namespace_id
+            )
+        except OverflowError:
+            raise self._beyond_64_bits(timestamp_ms) from None
+
+    def register_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
+        """Register a timer of the current key; nothing happens if there is an equal one.
+
+        One at a time that has passed fires when the clock next runs its timers.
+
+        Parameters, errors
+            As of :meth:`register_event_time_timer`.
+        """
+        context = self._key_context
+        if type(timestamp_ms) is not int or context.current_key_id < 0:
+            timestamp_ms = self._checked(timestamp_ms)
+        namespace_id = self._namespace_ids.get(namespace)
+        if namespace_id is None:
+            namespace_id = self._namespaces.id_of(namespace)
+        try:
+            is_head = self._processing_time_timers.add(
+                timestamp_ms, context.current_key_id, context.current_key_group, namespace_id
+            )
+        except OverflowError:
+            raise self._beyond_64_bits(timestamp_ms) from None
+        if is_head and timestamp_ms < MAX_TIMESTAMP:
+            if self._next_timer is not None:
+                self._next_timer.cancel()
+            self._next_timer = self._processing_time_service.register_timer(
+                timestamp_ms, self._on_processing_time
+            )
+
+    def delete_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
+        """Delete a timer of the current key; nothing happens if there is none.
+
+        Parameters, errors
+            As of :meth:`register_event_time_timer`.
+        """
+        self._delete(self._event_time_timers, namespace, timestamp_ms)
+
+    def delete_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
+        """Delete a timer of the current key; nothing happens if there is none.
+
+        Parameters, errors
+            As of :meth:`register_event_time_timer`.
+        """
+        self._delete(self._processing_time_timers, namespace, timestamp_ms)
+
+    def _delete(self, timers: TimerHeap, namespace: Hashable, timestamp_ms: int) -> None:
+        context = self._key_context
+        if type(timestamp_ms) is not int or context.current_key_id < 0:
+            timestamp_ms = self._checked(timestamp_ms)
+        namespace_id = self._namespace_ids.get(namespace)
+        if namespace_id is None:
+            return
+        try:
+            timers.remove(timestamp_ms, context.current_key_id, context.current_key_group, namespace_id)
+        except OverflowError:
+            raise self._beyond_64_bits(timestamp_ms) from None
+
+    def _checked(self, timestamp_ms: Any) -> int:
+        if self._key_context.current_key_id == NO_KEY:
+            raise LifecycleError(
+                f"the timer at {timestamp_ms!r} has no key: register and delete timers of a keyed stream only, while "
+                "an element or a timer is being processed"
+            )
+        timestamp = as_timestamp(timestamp_ms)
+        if timestamp is None:
+            raise self._beyond_64_bits(timestamp_ms)
+        return timestamp
+
+    def _beyond_64_bits(self, timestamp_ms: Any) -> DataError:
+        return DataError(
+            f"the timer at {timestamp_ms!r} of the key {self._key_context.current_key!r}: its time is an int of "
+            "64 bits, in milliseconds since the epoch"
+        )
+
+    # ---- firing ----
+
+    def advance_watermark(self, watermark_ms: int) -> None:
+        """Set the watermark, and fire all event-time timers at or below it.
+
+        The watermark may go back; then nothing fires.
+
+        Parameters
+        ----------
+        watermark_ms : int
+
+        Raises
+        ------
+        LifecycleError
+            If a timer is due before the service was started.
+        """
+        self._current_watermark = watermark_ms
+        poll_due = self._event_time_timers.poll_due
+        timer = poll_due(watermark_ms)
+        if timer is None:
+            return
+        fire = self._started().on_event_time
+        set_current_key_id = self._key_context.set_current_key_id
+        namespaces = self._namespaces.objects
+        while timer is not None:
+            timestamp_ms, key_id, _, namespace_id = timer
+            set_current_key_id(key_id)
+            fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
+            timer = poll_due(watermark_ms)
+
+    def _on_processing_time(self, time_ms: int) -> None:
+        # A callback may set the clock's timer; what has come is no longer to be cancelled.
+        self._next_timer = None
+        fire = self._started().on_processing_time
+        namespaces = self._namespaces.objects
+        while (timer := self._processing_time_timers.poll_due(time_ms)) is not None:
+            timestamp_ms, key_id, _, namespace_id = timer
+            self._key_context.set_current_key_id(key_id)
+            fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
+        if self._next_timer is None:
+            self._set_clock_for_head()
+
+    def _started(self) -> Triggerable:
+        if self._triggerable is None:
+            raise LifecycleError(
+                f"timers named {self._name!r} are due that no operator has asked for: they were restored from a "
+                "snapshot of another operator, or the service was not started"
+            )
+        return self._triggerable
+
+    def _set_clock_for_head(self) -> None:
+        head = self._processing_time_timers.peek()
+        if head is not None:
+            self._next_timer = self._processing_time_service.register_timer(
+                head.timestamp_ms, self._on_processing_time
+            )
+
+    # ---- all timers ----
+
+    def num_event_time_timers(self, namespace: Hashable = ...) -> int:
+        """Return how many event-time timers there are, of one namespace if it is given; that takes O(n)."""
+        return self._count(self._event_time_timers, namespace)
+
+    def num_processing_time_timers(self, namespace: Hashable = ...) -> int:
+        """Return how many processing-time timers there are, of one namespace if it is given; that takes O(n)."""
+        return self._count(self._processing_time_timers, namespace)
+
+    def _count(self, timers: TimerHeap, namespace: Hashable) -> int:
+        if namespace is ...:
+            return len(timers)
+        namespace_id = self._namespace_ids.get(namespace)
+        return 0 if namespace_id is None else int((timers.timers().namespaces == namespace_id).sum())
+
+    def for_each_event_time_timer(self, consumer: Callable[[Any, int], None]) -> None:
+        """Call a function with namespace and timestamp of every event-time timer, its key being the current one.
+
+        The timers are those there are when this is called, in order of registration; the function may register
+        and delete timers.
+        """
+        self._for_each(self._event_time_timers, consumer)
+
+    def for_each_processing_time_timer(self, consumer: Callable[[Any, int], None]) -> None:
+        """Do for processing-time timers what :meth:`for_each_event_time_timer` does for the others."""
+        self._for_each(self._processing_time_timers, consumer)
+
+    def _for_each(self, timers: TimerHeap, consumer: Callable[[Any, int], None]) -> None:
+        namespaces, keys = self._namespaces.objects, self._key_context
+        found = [
+            (timer.timestamp_ms, keys.key_of(timer.key), namespaces[timer.namespace]) for timer in timers
+        ]
+        for timestamp_ms, key, namespace in found:
+            keys.set_current_key(key)
+            consumer(namespace, timestamp_ms)
+
+    # ---- snapshots ----
+
+    def snapshot(self, key_group_range: tuple[int, int] | None = None) -> InternalTimersSnapshot:
+        """Return the timers of a range of key groups; the service stays as it is.
+
+        Parameters
+        ----------
+        key_group_range : (int, int), optional
+            First and last key group, inclusive, within the operator's; by default all.
+
+        Raises
+        ------
+        ConfigurationError
+            If the range is not within the operator's.
+
+        Notes
+        -----
+        Flink's ``snapshotTimersForKeyGroup``.
+        """
+        return InternalTimersSnapshot(
+            self._key_context.keys_by_id,
+            self._namespaces.objects,
+            self._event_time_timers.timers(key_group_range),
+            self._processing_time_timers.timers(key_group_range),
+        ).with_used_names()
+
+    def restore(self, snapshot: InternalTimersSnapshot) -> None:
+        """Register the timers of a snapshot that belong to this operator's key groups; before `start`.
+
+        Parameters
+        ----------
+        snapshot : InternalTimersSnapshot
+            May be that of another parallelism, but of the same max_parallelism; several can be restored.
+
+        Raises
+        ------
+        LifecycleError
+            If the service was started.
+        DataError
+            If a key group is not below max_parallelism. Nothing is restored.
+
+        Notes
+        -----
+        Flink's ``restoreTimersForKeyGroup``.
+        """
+        if self._triggerable is not None:
+            raise LifecycleError(
+                f"timers named {self._name!r} are restored before the service is started, not after"
+            )
+        self._refuse_impossible_key_groups(snapshot)
+        own = snapshot.of_key_groups(*self._key_context.key_group_range)
+        key_groups = np.empty(len(own.keys), np.int32)
+        for timers in (own.event_time_timers, own.processing_time_timers):
+            key_groups[timers.keys] = timers.key_groups
+        key_ids = self._key_context.restored_key_ids(own.keys, key_groups.tolist())
+        namespace_ids = self._namespaces.ids_of(own.namespaces)
+        for heap, timers in (
+            (self._event_time_timers, own.event_time_timers),
+            (self._processing_time_timers, own.processing_time_timers),
+        ):
+            heap.register(
+                timers.timestamps_ms,
+                key_ids[timers.keys],
+                timers.key_groups,
+                namespace_ids[timers.namespaces],
+            )
+
+    def _refuse_impossible_key_groups(self, snapshot: InternalTimersSnapshot) -> None:
+        max_parallelism = self._key_context.max_parallelism
+        for timers in (snapshot.event_time_timers, snapshot.processing_time_timers):
+            groups = timers.key_groups
+            if len(groups) and not 0 <= groups.min() <= groups.max() < max_parallelism:
+                row = int(np.argmax((groups < 0) | (groups >= max_parallelism)))
+                raise DataError(
+                    f"a timer of the snapshot, of the key {snapshot.keys[timers.keys[row]]!r}, is in key group "
+                    f"{groups[row]}, but max_parallelism is {max_parallelism}; restore with the max_parallelism that "
+                    "the snapshot was taken with"
+                )
+
+
+def _ids_in(timers: TimerHeap, column: str) -> Callable[[], npt.ArrayLike]:
+    def held_ids() -> npt.ArrayLike:
+        columns: TimerColumns = timers.timers()
+        held: npt.ArrayLike = getattr(columns, column)
+        return held
+
+    return held_ids
