@@ -64,4 +64,6 @@ class InternalTimersSnapshot:
 
 def _of_key_groups(timers: TimerColumns, first: int, last: int) -> TimerColumns:
     wanted = (timers.key_groups >= first) & (timers.key_groups <= last)
-    return TimerColumns(*(column[wanted] for column in timers))
+    return TimerColumns(
+        timers.timestamps_ms[wanted], timers.keys[wanted], timers.key_groups[wanted], timers.namespaces[wanted]
+    )

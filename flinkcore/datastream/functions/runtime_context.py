@@ -1,0 +1,40 @@
+"""What a function can ask about where it runs."""
+
+from abc import ABC, abstractmethod
+
+
+class RuntimeContext(ABC):
+    """The task that a function runs in.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.RuntimeContext``.
+    """
+
+    @abstractmethod
+    def get_task_name(self) -> str:
+        """Return the name of the task, as the plan gives it."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return the parallelism of the task."""
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the maximum parallelism of the task: the number of key groups."""
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int:
+        """Return the number of this subtask, from 0 on."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """Return how often this subtask was tried before."""
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the name of the task with subtask and parallelism, such as ``"visits (3/6)"``."""
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return a parameter of the job, or the default where it has none of this name."""

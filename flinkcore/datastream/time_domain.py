@@ -1,0 +1,15 @@
+"""Which clock a timer follows."""
+
+from enum import Enum
+
+
+class TimeDomain(Enum):
+    """Event time, which watermarks advance, or processing time, which the clock shows.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.TimeDomain``.
+    """
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
