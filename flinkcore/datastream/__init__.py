@@ -3,11 +3,22 @@
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.functions import (
+    CoProcessFunction,
+    Function,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+)
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
+from flinkcore.datastream.time_domain import TimeDomain
+from flinkcore.datastream.timerservice import TimerService
 from flinkcore.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -19,15 +30,25 @@ from flinkcore.datastream.windowed_stream import WindowedStream
 __all__ = [
     "FILE",
     "Aggregate",
+    "CoProcessFunction",
+    "CoalescingTimerService",
     "DataStream",
     "EventTimeSessionWindows",
+    "Function",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
     "KeyedStream",
     "OutputTag",
+    "ProcessFunction",
+    "RuntimeContext",
     "SideOutputStream",
     "SlidingEventTimeWindows",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
+    "TimeDomain",
+    "TimerService",
     "TumblingEventTimeWindows",
     "WindowAssigner",
     "WindowedStream",
+    "coalesced_timestamp",
 ]

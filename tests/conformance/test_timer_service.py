@@ -4,8 +4,9 @@ from collections import defaultdict, deque
 from typing import Any
 
 from models.canonical import canonical
-from models.recording import Recorder, RecordingProcessingTimeService
+from models.recorders import Recorder
 from models.timers import string_key_group
+from models.traced_processing_time import TracedProcessingTimeService
 
 from flinkcore.errors import DataError
 from flinkcore.runtime.key_context import KeyContext
@@ -38,7 +39,7 @@ class Part:
         self.scenario = scenario
         self.recorder = PartRecorder(scenario.recorder, part)
         self.key_context = KeyContext(scenario.max_parallelism, key_groups)
-        self.clock = RecordingProcessingTimeService(self.recorder, now)
+        self.clock = TracedProcessingTimeService(now, self.recorder)
         self.manager = InternalTimeServiceManager(self.key_context, self.clock)
         self.service: InternalTimerService
 

@@ -1,6 +1,10 @@
 """Operators that handle a stream element by element."""
 
+from flinkcore.runtime.operators.co_process_operator import CoProcessOperator
 from flinkcore.runtime.operators.input import Input, TwoInputs
+from flinkcore.runtime.operators.keyed_co_process_operator import KeyedCoProcessOperator
+from flinkcore.runtime.operators.keyed_process_operator import KeyedProcessOperator
+from flinkcore.runtime.operators.process_operator import ProcessOperator
 from flinkcore.runtime.operators.stream_operator import (
     AbstractStreamOperator,
     OneInputStreamOperator,
@@ -10,8 +14,12 @@ from flinkcore.runtime.operators.timestamps_and_watermarks import TimestampsAndW
 
 __all__ = [
     "AbstractStreamOperator",
+    "CoProcessOperator",
     "Input",
+    "KeyedCoProcessOperator",
+    "KeyedProcessOperator",
     "OneInputStreamOperator",
+    "ProcessOperator",
     "TimestampsAndWatermarksOperator",
     "TwoInputStreamOperator",
     "TwoInputs",

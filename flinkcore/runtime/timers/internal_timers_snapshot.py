@@ -65,5 +65,8 @@ class InternalTimersSnapshot:
 def _of_key_groups(timers: TimerColumns, first: int, last: int) -> TimerColumns:
     wanted = (timers.key_groups >= first) & (timers.key_groups <= last)
     return TimerColumns(
-        timers.timestamps_ms[wanted], timers.keys[wanted], timers.key_groups[wanted], timers.namespaces[wanted]
+        timers.timestamps_ms[wanted],
+        timers.keys[wanted],
+        timers.key_groups[wanted],
+        timers.namespaces[wanted],
     )

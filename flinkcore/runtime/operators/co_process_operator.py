@@ -1,0 +1,81 @@
+"""The operator that runs a CoProcessFunction."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkcore.common.watermark import Watermark
+from flinkcore.datastream.functions import CoProcessFunction, Results, RuntimeContext
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.function_results import FunctionResults
+from flinkcore.runtime.operators.process_contexts import ElementContext
+from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
+from flinkcore.runtime.operators.unkeyed_timer_service import UnkeyedTimerService
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import ProcessingTimeService
+
+
+class CoProcessOperator(TwoInputStreamOperator):
+    """Calls a function for every element of two streams; its results carry the element's timestamp.
+
+    Parameters
+    ----------
+    function : CoProcessFunction
+    output : Output
+    processing_time_service : ProcessingTimeService
+    latency_stats : LatencyStats, optional
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.co.CoProcessOperator``.
+    """
+
+    def __init__(
+        self,
+        function: CoProcessFunction,
+        output: Output,
+        processing_time_service: ProcessingTimeService,
+        latency_stats: LatencyStats | None = None,
+    ) -> None:
+        super().__init__(output, latency_stats)
+        self._function = function
+        self._results = FunctionResults(function, output)
+        self._timer_service = UnkeyedTimerService(processing_time_service)
+        self._context = ElementContext(self._timer_service)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the function; before anything is processed."""
+        self._function.open(runtime_context)
+
+    def process_element1(self, record: StreamRecord[Any]) -> None:
+        """Call the function for the first input.
+
+        Raises
+        ------
+        UserCodeError
+            If it raises, or gives what is no iterable.
+        """
+        self._process(self._function.process_element1, record)
+
+    def process_element2(self, record: StreamRecord[Any]) -> None:
+        """Call the function for the second input; errors as of `process_element1`."""
+        self._process(self._function.process_element2, record)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        """Remember the combined watermark for the function, and pass it on."""
+        self._timer_service.watermark = watermark.timestamp
+        super().process_watermark(watermark)
+
+    def close(self) -> None:
+        """Close the function."""
+        self._function.close()
+
+    def _process(self, method: Callable[[Any, Any], Results], record: StreamRecord[Any]) -> None:
+        context = self._context
+        context.element_timestamp = record.timestamp
+        try:
+            given = method(record.value, context)
+        except Exception as failure:
+            raise self._results.failed(method.__name__, record, failure) from failure
+        if given is not None:
+            self._results.emit(given, record.timestamp, record.timestamp, method.__name__, record)

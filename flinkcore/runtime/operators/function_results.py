@@ -1,0 +1,123 @@
+"""What user functions give, on its way to the output; and what is said when they fail."""
+
+from collections.abc import Iterable
+from types import GeneratorType
+from typing import Any
+
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.functions import Function
+from flinkcore.errors import UserCodeError
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.key_context import NO_KEY, KeyContext
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.timers import InternalTimer
+
+SHOWN_CHARACTERS = 200
+
+Subject = StreamRecord[Any] | InternalTimer
+"""What a function is called for."""
+
+
+class FunctionResults:
+    """Emits the results of a function, one by one as it makes them.
+
+    Parameters
+    ----------
+    function : Function
+        Named in error messages.
+    output : Output
+    key_context : KeyContext, optional
+        That of a keyed operator, for error messages.
+
+    Notes
+    -----
+    Flink's ``TimestampedCollector`` and the ``output`` of its contexts.
+    """
+
+    __slots__ = ("_collect", "_collect_side", "_function", "_key_context")
+
+    def __init__(self, function: Function, output: Output, key_context: KeyContext | None = None) -> None:
+        self._function = type(function).__qualname__
+        self._collect = output.collect
+        self._collect_side = output.collect_side
+        self._key_context = key_context
+
+    def emit(
+        self,
+        results: Iterable[Any],
+        timestamp: int | None,
+        side_timestamp: int | None,
+        method: str,
+        subject: Subject,
+    ) -> None:
+        """Emit everything that a call of a function yielded or returned.
+
+        Parameters
+        ----------
+        results : iterable
+            A pair of an `OutputTag` and an element goes to that side output.
+        timestamp : int or None
+            Of records of the main output.
+        side_timestamp : int or None
+            Of records of side outputs; None becomes -2**63, as in Flink.
+        method, subject
+            What was called and for what, for error messages.
+
+        Raises
+        ------
+        UserCodeError
+            If the function raises, which a generator does while its results are taken; or if it gave what
+            cannot be iterated over, or a text or a dict, of which the results would be characters or keys.
+        """
+        if type(results) is not GeneratorType and type(results) is not list:
+            self._refuse_other_than_iterable(results, method, subject)
+        remaining = iter(results)
+        while True:
+            try:
+                result = next(remaining)
+            except StopIteration:
+                return
+            except Exception as failure:
+                raise self.failed(method, subject, failure) from failure
+            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                side_timestamp = MIN_TIMESTAMP if side_timestamp is None else side_timestamp
+                self._collect_side(result[0], StreamRecord(result[1], side_timestamp))
+            else:
+                self._collect(StreamRecord(result, timestamp))
+
+    def failed(self, method: str, subject: Subject, failure: Exception) -> UserCodeError:
+        """Return the error to raise from a failure of the function."""
+        return UserCodeError(
+            f"{self._function}.{method} failed at {self._described(subject)}: {type(failure).__name__}: {failure}"
+        )
+
+    def _refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:
+        if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
+            raise UserCodeError(
+                f"{self._function}.{method} gave {shown(results)} at {self._described(subject)}: yield elements, or "
+                "return a list of them, or None"
+            )
+
+    def _described(self, subject: Subject) -> str:
+        keyed = self._key_context
+        key = (
+            ""
+            if keyed is None or keyed.current_key_id == NO_KEY
+            else f" of the key {shown(keyed.current_key)}"
+        )
+        if isinstance(subject, InternalTimer):
+            return f"the timer at {subject.timestamp_ms} ms{key}"
+        time = (
+            "without a timestamp" if subject.timestamp is None else f"with the timestamp {subject.timestamp}"
+        )
+        return f"the element {shown(subject.value)}{key} {time}"
+
+
+def shown(value: object) -> str:
+    """Return a value's text for messages, cut off where it is long."""
+    try:
+        text = repr(value)
+    except Exception as failure:
+        return f"<{type(value).__qualname__} whose repr raises {type(failure).__name__}>"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
