@@ -200,3 +200,9 @@ class KeyContext:
     def __len__(self) -> int:
         """Return how many keys are known; those that nothing holds count until they are forgotten."""
         return len(self._ids)
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        self._dense_ids._check()
+        assert len(self._key_groups) == len(self._keys)
+        assert all(self._key_groups[key_id] == self._key_group_of(key) for key, key_id in self._ids.items())

@@ -361,6 +361,13 @@ class InternalTimerService:
                 namespace_ids[timers.namespaces],
             )
 
+    def _check(self) -> None:
+        """Assert every invariant."""
+        self._event_time_timers._check()
+        self._processing_time_timers._check()
+        self._namespaces._check()
+        self._key_context._check()
+
     def _refuse_impossible_key_groups(self, snapshot: InternalTimersSnapshot) -> None:
         max_parallelism = self._key_context.max_parallelism
         for timers in (snapshot.event_time_timers, snapshot.processing_time_timers):
