@@ -1,18 +1,25 @@
 """PyFlink's ``pyflink.datastream.functions`` names: what a user derives a function from."""
 
+from flinkcore.datastream.functions.aggregate_function import AggregateFunction
 from flinkcore.datastream.functions.co_process_function import CoProcessFunction
 from flinkcore.datastream.functions.function import Function, Results
 from flinkcore.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
 from flinkcore.datastream.functions.keyed_process_function import KeyedProcessFunction
+from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
 from flinkcore.datastream.functions.process_function import ProcessFunction
+from flinkcore.datastream.functions.reduce_function import ReduceFunction, ReduceFunctionWrapper
 from flinkcore.datastream.functions.runtime_context import RuntimeContext
 
 __all__ = [
+    "AggregateFunction",
     "CoProcessFunction",
     "Function",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateStore",
     "ProcessFunction",
+    "ReduceFunction",
+    "ReduceFunctionWrapper",
     "Results",
     "RuntimeContext",
 ]
