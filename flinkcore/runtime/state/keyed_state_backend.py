@@ -1,0 +1,281 @@
+"""All keyed states of an operator, on the heap."""
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+from flinkcore.errors import ConfigurationError, DataError, LifecycleError
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.state.incremental_cleanup import IncrementalCleanup
+from flinkcore.runtime.state.keyed_state_factory import KeyedState, heap_state, ttl_state
+from flinkcore.runtime.state.keyed_state_snapshot import KeyedStateSnapshot
+from flinkcore.runtime.state.stamped_values import map_values, unexpired_or_none
+from flinkcore.runtime.state.state_table import StateTable
+from flinkcore.runtime.state.ttl_clocks import TtlClocks
+from flinkcore.runtime.state.ttl_state import TtlLife
+
+
+class KeyedStateBackend:
+    """Keyed states by name, for the current key of a key context.
+
+    Parameters
+    ----------
+    key_context : KeyContext
+        Its keys are kept as long as they have state.
+    processing_time_service : ProcessingTimeService
+        The clock of times to live.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.HeapKeyedStateBackend``.
+    """
+
+    def __init__(self, key_context: KeyContext, processing_time_service: ProcessingTimeService) -> None:
+        self._key_context = key_context
+        self._clocks = TtlClocks(processing_time_service)
+        self._tables: dict[str, StateTable] = {}
+        self._states: dict[str, tuple[StateDescriptor, KeyedState]] = {}
+        self._cleanups_per_record: list[Callable[[], None]] = []
+        key_context.add_holder(self._held_key_ids)
+
+    @property
+    def key_context(self) -> KeyContext:
+        """The current key, its id and its key group."""
+        return self._key_context
+
+    @property
+    def state_names(self) -> list[str]:
+        """The names of all states, those included that were restored and not asked for."""
+        return list(self._tables)
+
+    def set_current_key(self, key: Hashable) -> None:
+        """Make a key the current one, and clean up what is to be cleaned up for every record.
+
+        Raises
+        ------
+        DataError
+            As :meth:`KeyContext.set_current_key`.
+        """
+        self._key_context.set_current_key(key)
+        for clean_up in self._cleanups_per_record:
+            clean_up()
+
+    def set_current_key_id(self, key_id: int) -> None:
+        """Make the key of a held id the current one, as :meth:`set_current_key` does."""
+        self._key_context.set_current_key_id(key_id)
+        for clean_up in self._cleanups_per_record:
+            clean_up()
+
+    def advance_watermark(self, watermark_ms: int) -> None:
+        """Take the operator's watermark, before its timers fire: the event time of times to live."""
+        if self._clocks.advance_watermark(watermark_ms):
+            event_time = StateTtlConfig.TtlTimeCharacteristic.EventTime
+            for table in self._tables.values():
+                if table.ttl_time is event_time:
+                    _replace_values(table, partial(_first_stamp, watermark_ms=watermark_ms))
+
+    def get_or_create_keyed_state(self, descriptor: StateDescriptor) -> Any:
+        """Return the state that a descriptor declares, which is made at the first call.
+
+        What was restored under its name is in it. Where its time to live was switched on, or counts in another
+        time than before, restored values live from now on; where it was switched off, they stay.
+
+        Parameters
+        ----------
+        descriptor : StateDescriptor
+
+        Returns
+        -------
+        State
+            The same one for the same name, of the kind of the descriptor.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name belongs to a state of another kind, type or time to live, or it is no descriptor.
+        """
+        known = self._states.get(descriptor.name) if isinstance(descriptor, StateDescriptor) else None
+        if known is None:
+            state = self._create(descriptor)
+            self._states[descriptor.name] = descriptor, state
+            return state
+        if known[0] is not descriptor and not known[0].describes_same_state(descriptor):
+            raise ConfigurationError(
+                f"the state {descriptor.name!r} was declared as {known[0]!r} before, now as {descriptor!r} with "
+                "another kind, type or time to live; give it another name"
+            )
+        return known[1]
+
+    def get_partitioned_state(self, namespace: Hashable, descriptor: StateDescriptor) -> Any:
+        """Return the state that a descriptor declares, showing a namespace; None is the void namespace.
+
+        Raises
+        ------
+        ConfigurationError
+            As :meth:`get_or_create_keyed_state`.
+        """
+        state = self.get_or_create_keyed_state(descriptor)
+        state.set_current_namespace(namespace)
+        return state
+
+    def snapshot(self, key_group_range: tuple[int, int] | None = None) -> dict[str, KeyedStateSnapshot]:
+        """Return what the states of a range of key groups hold, by their names.
+
+        Parameters
+        ----------
+        key_group_range : (int, int), optional
+            First and last key group, inclusive; by default all.
+        """
+        return {name: self._snapshot(name, table, key_group_range) for name, table in self._tables.items()}
+
+    def restore(self, snapshot: dict[str, KeyedStateSnapshot]) -> None:
+        """Take what a snapshot has for this operator's key groups.
+
+        To be called before the states are asked for, once for every snapshot: after a change of parallelism
+        there may be several. States that are never asked for stay, and are in the next snapshot.
+
+        Raises
+        ------
+        LifecycleError
+            If a state of the snapshot has been asked for already.
+        DataError
+            If a key group is not below max_parallelism, or two snapshots disagree on the kind of a state.
+        """
+        first, last = self._key_context.key_group_range
+        for name, entries in snapshot.items():
+            if name in self._states:
+                raise LifecycleError(f"the state {name!r} was in use before it was restored")
+            if len(entries) and entries.key_groups.max() >= self._key_context.max_parallelism:
+                raise DataError(
+                    f"the snapshot of the state {name!r} has the key group {entries.key_groups.max()}, but there "
+                    f"are only {self._key_context.max_parallelism} (max_parallelism)"
+                )
+            table = self._tables.setdefault(name, StateTable(entries.type, entries.ttl_time))
+            if (table.type, table.ttl_time) != (entries.type, entries.ttl_time):
+                raise DataError(
+                    f"two snapshots disagree on the kind or the time to live of the state {name!r}"
+                )
+            own = entries.of_key_groups(first, last)
+            key_ids = self._key_context.restored_key_ids(own.keys, own.key_groups.tolist()).tolist()
+            for key_id, namespace, value in zip(key_ids, own.namespaces, own.values, strict=True):
+                table.put(namespace, key_id, _copy(table.type, value))
+
+    def _create(self, descriptor: StateDescriptor) -> KeyedState:
+        if not isinstance(descriptor, StateDescriptor):
+            raise ConfigurationError(
+                f"a state is asked for by its descriptor, such as a ValueStateDescriptor, not {descriptor!r}"
+            )
+        config = descriptor.ttl_config
+        ttl_time = None if config is None else config.get_ttl_time_characteristic()
+        table = self._tables.get(descriptor.name)
+        if table is None:
+            table = StateTable(descriptor.type, ttl_time)
+        elif table.type is not descriptor.type:
+            raise ConfigurationError(
+                f"the state {descriptor.name!r} was restored as a {table.type.value} state, but is declared as "
+                f"{descriptor!r}"
+            )
+        elif table.ttl_time is not ttl_time:
+            self._change_ttl_time(table, ttl_time)
+        state: KeyedState
+        if config is None or ttl_time is None:
+            state = heap_state(descriptor, self._key_context, table)
+        else:
+            life = TtlLife(config, self._clocks.clock_of(ttl_time))
+            state = ttl_state(descriptor, self._key_context, table, life, self._cleanup(config, table, life))
+        self._tables[descriptor.name] = table
+        return state
+
+    def _change_ttl_time(
+        self, table: StateTable, ttl_time: StateTtlConfig.TtlTimeCharacteristic | None
+    ) -> None:
+        if table.ttl_time is not None:
+            _replace_values(table, _without_stamp)
+        if ttl_time is not None:
+            now_ms = self._clocks.clock_of(ttl_time)()
+            _replace_values(table, lambda value: (value, now_ms))
+        table.ttl_time = ttl_time
+
+    def _cleanup(self, config: StateTtlConfig, table: StateTable, life: TtlLife) -> Callable[[], None]:
+        strategy = config.get_cleanup_strategies().get_incremental_cleanup_strategy()
+        if strategy is None:
+            return _no_cleanup
+        cleanup = IncrementalCleanup(table, strategy.get_cleanup_size(), life.ttl_ms, life.now)
+        if strategy.run_cleanup_for_every_record():
+            self._cleanups_per_record.append(cleanup)
+        return cleanup
+
+    def _snapshot(
+        self, name: str, table: StateTable, key_group_range: tuple[int, int] | None
+    ) -> KeyedStateSnapshot:
+        first, last = self._key_context.key_group_range if key_group_range is None else key_group_range
+        oldest_ms = self._oldest_in_snapshot(name, table)
+        keys_by_id = self._key_context.keys_by_id
+        key_group_of_id = self._key_context.key_group_of_id
+        keys: list[Any] = []
+        key_groups: list[int] = []
+        namespaces: list[Any] = []
+        values: list[Any] = []
+        for namespace, key_id, held in table.entries():
+            key_group = key_group_of_id(key_id)
+            if not first <= key_group <= last:
+                continue
+            alive = held if oldest_ms is None else unexpired_or_none(table.type, held, oldest_ms)
+            if alive is None:
+                continue
+            keys.append(keys_by_id[key_id])
+            key_groups.append(key_group)
+            namespaces.append(namespace)
+            values.append(_copy(table.type, alive))
+        groups = np.array(key_groups, np.int64)
+        return KeyedStateSnapshot(table.type, table.ttl_time, keys, groups, namespaces, values)
+
+    def _oldest_in_snapshot(self, name: str, table: StateTable) -> int | None:
+        """Return the time at or before which values have expired and are left out; None keeps all."""
+        known = self._states.get(name)
+        config = None if known is None else known[0].ttl_config
+        if config is None or table.ttl_time is None or not config.get_cleanup_strategies().in_full_snapshot():
+            return None
+        return self._clocks.clock_of(table.ttl_time)() - config.ttl_ms
+
+    def _held_key_ids(self) -> npt.NDArray[np.int64]:
+        tables = [table.key_ids() for table in self._tables.values()]
+        return np.concatenate(tables) if tables else np.empty(0, np.int64)
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        for table in self._tables.values():
+            table._check()
+            for _, key_id, held in table.entries():
+                assert self._key_context.keys_by_id[key_id] is not None
+                if table.type in (StateDescriptor.Type.LIST, StateDescriptor.Type.MAP):
+                    assert held
+
+
+def _replace_values(table: StateTable, function: Callable[[Any], Any]) -> None:
+    for namespace, key_id, held in list(table.entries()):
+        table.put(namespace, key_id, map_values(table.type, held, function))
+
+
+def _first_stamp(stamped: tuple[Any, int], watermark_ms: int) -> tuple[Any, int]:
+    return (stamped[0], watermark_ms) if stamped[1] == MIN_TIMESTAMP else stamped
+
+
+def _without_stamp(stamped: tuple[Any, int]) -> Any:
+    return stamped[0]
+
+
+def _copy(type: StateDescriptor.Type, held: Any) -> Any:
+    if type is StateDescriptor.Type.LIST or type is StateDescriptor.Type.MAP:
+        return held.copy()
+    return held
+
+
+def _no_cleanup() -> None:
+    pass

@@ -1,0 +1,134 @@
+"""What one keyed state holds, for all keys and namespaces."""
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+
+VOID_NAMESPACE = None
+"""The namespace of state that belongs to a key as such, and not to a window of it."""
+
+
+class Values(Protocol):
+    """What a state holds in one namespace, by key id; None is nothing."""
+
+    def __getitem__(self, key_id: int, /) -> Any: ...
+
+    def __setitem__(self, key_id: int, value: Any, /) -> None: ...
+
+
+class NamespaceValues(dict[int, Any]):
+    """Values of the few keys that have any in a namespace."""
+
+    def __missing__(self, key_id: int) -> None:
+        return None
+
+
+class StateTable:
+    """Values of one state by namespace and key id.
+
+    In the void namespace they are a list with a place for every key id, so that no access takes a look-up by
+    hash; in any other one a dictionary, as long as there is something in it or it is the selected one.
+
+    Parameters
+    ----------
+    type : StateDescriptor.Type
+    ttl_time : StateTtlConfig.TtlTimeCharacteristic, optional
+        The time of the stamps that the values have; without it they have none.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.StateTable``, with key ids for keys.
+    """
+
+    __slots__ = ("_by_namespace", "_selected", "_void", "ttl_time", "type")
+
+    def __init__(
+        self, type: StateDescriptor.Type, ttl_time: StateTtlConfig.TtlTimeCharacteristic | None
+    ) -> None:
+        self.type = type
+        self.ttl_time = ttl_time
+        self._void: list[Any] = []
+        self._by_namespace: dict[Hashable, NamespaceValues] = {}
+        self._selected: Hashable = VOID_NAMESPACE
+
+    def select(self, namespace: Hashable) -> Values:
+        """Return the values of a namespace, to be read and set until another one is selected.
+
+        A key id beyond those of the void namespace's list raises IndexError; then :meth:`put` makes room.
+        """
+        previous, self._selected = self._selected, namespace
+        self._drop_if_empty(previous)
+        if namespace is VOID_NAMESPACE:
+            return self._void
+        return self._by_namespace.setdefault(namespace, NamespaceValues())
+
+    def get(self, namespace: Hashable, key_id: int) -> Any:
+        """Return a value; None where there is none."""
+        if namespace is VOID_NAMESPACE:
+            return self._void[key_id] if key_id < len(self._void) else None
+        values = self._by_namespace.get(namespace)
+        return None if values is None else values[key_id]
+
+    def put(self, namespace: Hashable, key_id: int, value: Any) -> None:
+        """Set a value."""
+        if namespace is not VOID_NAMESPACE:
+            self._by_namespace.setdefault(namespace, NamespaceValues())[key_id] = value
+            return
+        missing = key_id + 1 - len(self._void)
+        if missing > 0:
+            self._void += [None] * (missing + len(self._void) // 8)
+        self._void[key_id] = value
+
+    def remove(self, namespace: Hashable, key_id: int) -> Any:
+        """Remove a value and return it; None where there was none."""
+        if namespace is VOID_NAMESPACE:
+            removed = self.get(namespace, key_id)
+            if removed is not None:
+                self._void[key_id] = None
+            return removed
+        values = self._by_namespace.get(namespace)
+        if values is None:
+            return None
+        removed = values.pop(key_id, None)
+        self._drop_if_empty(namespace)
+        return removed
+
+    def entries(self) -> Iterator[tuple[Hashable, int, Any]]:
+        """Yield namespace, key id and value of all there is; nothing may change meanwhile."""
+        for key_id, value in enumerate(self._void):
+            if value is not None:
+                yield VOID_NAMESPACE, key_id, value
+        for namespace, values in self._by_namespace.items():
+            for key_id, value in values.items():
+                yield namespace, key_id, value
+
+    def places(self) -> Iterator[tuple[Hashable, int]]:
+        """Yield namespaces and key ids where something was at the start, or may be; anything may change meanwhile."""
+        key_id = 0
+        while key_id < len(self._void):
+            yield VOID_NAMESPACE, key_id
+            key_id += 1
+        for namespace, values in list(self._by_namespace.items()):
+            for key_id in list(values):
+                yield namespace, key_id
+
+    def key_ids(self) -> npt.NDArray[np.int64]:
+        """Return the ids of all keys that have a value, with repetitions."""
+        key_ids = [key_id for key_id, value in enumerate(self._void) if value is not None]
+        for values in self._by_namespace.values():
+            key_ids += values
+        return np.array(key_ids, np.int64)
+
+    def _drop_if_empty(self, namespace: Hashable) -> None:
+        if namespace != self._selected and self._by_namespace.get(namespace, True) == {}:
+            del self._by_namespace[namespace]
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        assert VOID_NAMESPACE not in self._by_namespace
+        assert all(values or space == self._selected for space, values in self._by_namespace.items())
+        assert all(value is not None for values in self._by_namespace.values() for value in values.values())
