@@ -106,12 +106,13 @@ class StateTable:
             for key_id, value in values.items():
                 yield namespace, key_id, value
 
-    def places(self) -> Iterator[tuple[Hashable, int]]:
-        """Yield namespaces and key ids where something was at the start, or may be; anything may change meanwhile."""
-        key_id = 0
-        while key_id < len(self._void):
-            yield VOID_NAMESPACE, key_id
-            key_id += 1
+    @property
+    def void_values(self) -> list[Any]:
+        """The values of the void namespace, by key id; the same list always, and only to be read."""
+        return self._void
+
+    def places_in_windows(self) -> Iterator[tuple[Hashable, int]]:
+        """Yield namespaces, other than the void one, and key ids that had values; anything may change meanwhile."""
         for namespace, values in list(self._by_namespace.items()):
             for key_id in list(values):
                 yield namespace, key_id
