@@ -1,6 +1,7 @@
 """InternalTimerService against a model, with callbacks that change timers, snapshots and other parallelisms."""
 
 from collections import deque
+from itertools import pairwise
 from typing import Any
 
 import hypothesis.strategies as st
@@ -45,6 +46,18 @@ class Part:
         else:
             act = service.register_processing_time_timer if register else service.delete_processing_time_timer
         act(namespace, timestamp)
+
+    def event_time_timers(self) -> list[TimerRow]:
+        found: list[TimerRow] = []
+        keys = self.key_context
+        self.service.for_each_event_time_timer(lambda ns, ts: found.append((ts, keys.current_key, ns)))
+        return found
+
+    def processing_time_timers(self) -> list[TimerRow]:
+        found: list[TimerRow] = []
+        keys = self.key_context
+        self.service.for_each_processing_time_timer(lambda ns, ts: found.append((ts, keys.current_key, ns)))
+        return found
 
     def on_event_time(self, timer: InternalTimer) -> None:
         self.fires("event", timer)
@@ -108,7 +121,7 @@ class TimerServices(RuleBasedStateMachine):
     def rescale(self, cuts: set[int], by_key_group: bool) -> None:
         bounds = [0, *sorted(cuts), MAX_PARALLELISM]
         old, now = self.parts, self.parts[0].model.now
-        self.parts = [Part(self, (a, b - 1), now) for a, b in zip(bounds, bounds[1:], strict=False)]
+        self.parts = [Part(self, (a, b - 1), now) for a, b in pairwise(bounds)]
         for part in old:
             first, last = part.key_groups
             ranges = [(group, group) for group in range(first, last + 1)] if by_key_group else [(first, last)]
@@ -124,13 +137,7 @@ class TimerServices(RuleBasedStateMachine):
     def services_and_models_agree(self) -> None:
         assert self.fired == self.expected
         for part in self.parts:
-            found: dict[str, list[TimerRow]] = {"event": [], "processing": []}
-            part.service.for_each_event_time_timer(
-                lambda ns, ts, part=part: found["event"].append((ts, part.key_context.current_key, ns))
-            )
-            part.service.for_each_processing_time_timer(
-                lambda ns, ts, part=part: found["processing"].append((ts, part.key_context.current_key, ns))
-            )
+            found = {"event": part.event_time_timers(), "processing": part.processing_time_timers()}
             assert found == part.model.timers
             assert part.service.num_event_time_timers() == len(found["event"])
             assert part.service.num_processing_time_timers(None) == sum(
