@@ -6,8 +6,10 @@ from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
     CoProcessFunction,
     Function,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
@@ -30,11 +32,13 @@ from flinkcore.datastream.windowed_stream import WindowedStream
 __all__ = [
     "FILE",
     "Aggregate",
+    "BroadcastProcessFunction",
     "CoProcessFunction",
     "CoalescingTimerService",
     "DataStream",
     "EventTimeSessionWindows",
     "Function",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",

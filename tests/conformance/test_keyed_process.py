@@ -1,4 +1,4 @@
-"""KeyedProcessOperator against the traces of Flink's; its function does what the records say, with state in dicts."""
+"""KeyedProcessOperator against the traces of Flink's, with a function that does what the records say."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
@@ -6,15 +6,24 @@ from typing import Any
 
 from models.canonical import canonical
 from models.recorders import OutputRecorder
-from models.runtime_context import LoneSubtask
 
 from flinkcore.common import OutputTag, Watermark
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.state import (
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
 SIDE = OutputTag("side")
 DOMAINS = {TimeDomain.EVENT_TIME: "event", TimeDomain.PROCESSING_TIME: "processing"}
@@ -28,9 +37,11 @@ class Scripted(KeyedProcessFunction):
         self.callbacks: dict[tuple[Any, ...], deque[Any]] = defaultdict(deque)
         for callback in callbacks:
             self.callbacks[callback["domain"], callback["key"], callback["ts"]].append(callback["ops"])
-        self.values: dict[str, int] = {}
-        self.lists: dict[str, list[int]] = defaultdict(list)
-        self.maps: dict[str, dict[str, int]] = defaultdict(dict)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.value: ValueState[int] = runtime_context.get_state(ValueStateDescriptor("value"))
+        self.list: ListState[int] = runtime_context.get_list_state(ListStateDescriptor("list"))
+        self.map: MapState[str, int] = runtime_context.get_map_state(MapStateDescriptor("map"))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         _, ops = value
@@ -49,7 +60,7 @@ class Scripted(KeyedProcessFunction):
     def apply(
         self, ctx: KeyedProcessFunction.Context, where: str, verb: str, *arguments: Any
     ) -> Iterator[Any]:
-        timers, key = ctx.timer_service(), ctx.get_current_key()
+        timers = ctx.timer_service()
         if verb == "emit":
             yield arguments[0]
         elif verb == "side":
@@ -57,19 +68,19 @@ class Scripted(KeyedProcessFunction):
         elif verb == "describe":
             yield self.description(ctx, where)
         elif verb == "vadd":
-            self.values[key] = self.values.get(key, 0) + arguments[0]
+            self.value.update((self.value.value() or 0) + arguments[0])
         elif verb == "vclear":
-            self.values.pop(key, None)
+            self.value.clear()
         elif verb == "ladd":
-            self.lists[key].append(arguments[0])
+            self.list.add(arguments[0])
         elif verb == "lclear":
-            self.lists[key].clear()
+            self.list.clear()
         elif verb == "mput":
-            self.maps[key][arguments[0]] = arguments[1]
+            self.map.put(*arguments)
         elif verb == "mremove":
-            self.maps[key].pop(arguments[0], None)
+            self.map.remove(arguments[0])
         elif verb == "mclear":
-            self.maps[key].clear()
+            self.map.clear()
         else:
             {
                 "ret": timers.register_event_time_timer,
@@ -79,16 +90,15 @@ class Scripted(KeyedProcessFunction):
             }[verb](arguments[0])
 
     def description(self, ctx: KeyedProcessFunction.Context, where: str) -> dict[str, Any]:
-        key = ctx.get_current_key()
         return {
             "where": where,
-            "key": key,
+            "key": ctx.get_current_key(),
             "ctx_ts": ctx.timestamp(),
             "watermark": ctx.timer_service().current_watermark(),
             "now": ctx.timer_service().current_processing_time(),
-            "value": self.values.get(key),
-            "list": list(self.lists[key]),
-            "map": dict(sorted(self.maps[key].items())),
+            "value": self.value.value(),
+            "list": list(self.list.get()),
+            "map": dict(sorted(self.map.items())),
         }
 
 
@@ -105,10 +115,11 @@ def test_every_event_puts_out_what_flinks_operator_does(keyed_process_scenario: 
     item = keyed_process_scenario["input"]
     recorder = TimedRecorder()
     clock = DrivenProcessingTimeService(item["now"])
+    backend = KeyedStateBackend(KeyContext(), clock)
     operator = KeyedProcessOperator(
-        Scripted(item["callbacks"], recorder), lambda value: value[0], recorder, KeyContext(), clock
+        Scripted(item["callbacks"], recorder), lambda value: value[0], recorder, backend, clock
     )
-    operator.open(LoneSubtask())
+    operator.open(StreamingRuntimeContext(TaskInfo("task"), DefaultKeyedStateStore(backend)))
     for recorder.at, (verb, *arguments) in enumerate(item["events"]):
         if verb == "r":
             timestamp, key, ops = arguments

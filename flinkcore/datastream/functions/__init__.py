@@ -1,6 +1,11 @@
 """PyFlink's ``pyflink.datastream.functions`` names: what a user derives a function from."""
 
 from flinkcore.datastream.functions.aggregate_function import AggregateFunction
+from flinkcore.datastream.functions.broadcast_process_function import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
 from flinkcore.datastream.functions.co_process_function import CoProcessFunction
 from flinkcore.datastream.functions.function import Function, Results
 from flinkcore.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
@@ -12,8 +17,11 @@ from flinkcore.datastream.functions.runtime_context import RuntimeContext
 
 __all__ = [
     "AggregateFunction",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
     "CoProcessFunction",
     "Function",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",

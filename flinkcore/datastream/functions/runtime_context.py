@@ -1,10 +1,12 @@
 """What a function can ask about where it runs."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+
+from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
 
 
-class RuntimeContext(ABC):
-    """The task that a function runs in.
+class RuntimeContext(KeyedStateStore):
+    """The task that a function runs in, and the keyed state of the function.
 
     Notes
     -----

@@ -1,12 +1,12 @@
 """The operator that runs a CoProcessFunction."""
 
-from collections.abc import Callable
 from typing import Any
 
 from flinkcore.common.watermark import Watermark
-from flinkcore.datastream.functions import CoProcessFunction, Results, RuntimeContext
+from flinkcore.datastream.functions import CoProcessFunction, RuntimeContext
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.element_calls import call_for_element
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.process_contexts import ElementContext
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
@@ -55,11 +55,11 @@ class CoProcessOperator(TwoInputStreamOperator):
         UserCodeError
             If it raises, or gives what is no iterable.
         """
-        self._process(self._function.process_element1, record)
+        call_for_element(self._function.process_element1, self._context, self._results, record)
 
     def process_element2(self, record: StreamRecord[Any]) -> None:
         """Call the function for the second input; errors as of `process_element1`."""
-        self._process(self._function.process_element2, record)
+        call_for_element(self._function.process_element2, self._context, self._results, record)
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Remember the combined watermark for the function, and pass it on."""
@@ -69,13 +69,3 @@ class CoProcessOperator(TwoInputStreamOperator):
     def close(self) -> None:
         """Close the function."""
         self._function.close()
-
-    def _process(self, method: Callable[[Any, Any], Results], record: StreamRecord[Any]) -> None:
-        context = self._context
-        context.element_timestamp = record.timestamp
-        try:
-            given = method(record.value, context)
-        except Exception as failure:
-            raise self._results.failed(method.__name__, record, failure) from failure
-        if given is not None:
-            self._results.emit(given, record.timestamp, record.timestamp, method.__name__, record)

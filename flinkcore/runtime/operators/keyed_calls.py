@@ -1,16 +1,17 @@
 """How operators on keyed streams call their function: for an element of a key, and for a timer."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Protocol
 
 from flinkcore.datastream.functions import Results
 from flinkcore.datastream.time_domain import TimeDomain
+from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators.element_calls import ElementContext, call_for_element
 from flinkcore.runtime.operators.function_results import FunctionResults, shown
-from flinkcore.runtime.operators.process_contexts import KeyedElementContext, KeyedTimerContext
 from flinkcore.runtime.output import Output
+from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer, InternalTimeServiceManager, SimpleTimerService
 
 KeySelector = Callable[[Any], Hashable]
@@ -19,40 +20,56 @@ KeySelector = Callable[[Any], Hashable]
 TIMER_SERVICE_NAME = "user-timers"
 
 
+class TimerContext(Protocol):
+    """What `on_timer` is called with."""
+
+    timer_timestamp: int
+    timer_domain: TimeDomain
+
+
 class KeyedCalls:
     """Calls a function with the key set, and emits what it gives; the :class:`Triggerable` of its timers.
 
     Parameters
     ----------
-    function : KeyedProcessFunction or KeyedCoProcessFunction
+    function : KeyedProcessFunction, KeyedCoProcessFunction or KeyedBroadcastProcessFunction
     output : Output
-    key_context : KeyContext
+    keyed_state_backend : KeyedStateBackend
+        Sets the key.
     time_service_manager : InternalTimeServiceManager
         The function's timers are its service "user-timers", as in Flink.
+    make_timer_context : callable
+        From the function's timer service, makes what `on_timer` is called with.
 
     Notes
     -----
-    What ``KeyedProcessOperator`` and ``KeyedCoProcessOperator`` of Flink have in common.
+    What ``KeyedProcessOperator``, ``KeyedCoProcessOperator`` and ``CoBroadcastWithKeyedOperator`` of Flink have in
+    common.
     """
 
     def __init__(
         self,
         function: Any,
         output: Output,
-        key_context: KeyContext,
+        keyed_state_backend: KeyedStateBackend,
         time_service_manager: InternalTimeServiceManager,
+        make_timer_context: Callable[[TimerService], TimerContext],
     ) -> None:
         self._function = function
-        self._key_context = key_context
-        self._results = FunctionResults(function, output, key_context)
-        timer_service = SimpleTimerService(
+        self._set_current_key = keyed_state_backend.set_current_key
+        self._results = FunctionResults(function, output, keyed_state_backend.key_context)
+        self._timer_service = SimpleTimerService(
             time_service_manager.get_internal_timer_service(TIMER_SERVICE_NAME, self)
         )
-        self._element_context = KeyedElementContext(key_context, timer_service)
-        self._timer_context = KeyedTimerContext(key_context, timer_service)
+        self._timer_context = make_timer_context(self._timer_service)
+
+    @property
+    def timer_service(self) -> TimerService:
+        """The function's timers."""
+        return self._timer_service
 
     def element_call(
-        self, method: Callable[[Any, Any], Results], key_selector: KeySelector
+        self, method: Callable[[Any, Any], Results], key_selector: KeySelector, context: ElementContext
     ) -> Callable[[StreamRecord[Any]], None]:
         """Return what processes the records of an input.
 
@@ -62,33 +79,27 @@ class KeyedCalls:
             The function's method for the input.
         key_selector : callable
             From an element of the input to its key.
+        context
+            What the method is called with, once its `element_timestamp` is set.
 
         Returns
         -------
         callable
             Raises a UserCodeError if method or key selector raise, a DataError for a key that cannot be one.
         """
-        context = self._element_context
-        set_current_key = self._key_context.set_current_key
+        set_current_key = self._set_current_key
         results = self._results
 
         def process(record: StreamRecord[Any]) -> None:
-            value, timestamp = record.value, record.timestamp
             try:
-                key = key_selector(value)
+                key = key_selector(record.value)
             except Exception as failure:
                 raise UserCodeError(
-                    f"the key selector failed at the element {shown(value)} with the timestamp {timestamp}: "
-                    f"{type(failure).__name__}: {failure}"
+                    f"the key selector failed at the element {shown(record.value)} with the timestamp "
+                    f"{record.timestamp}: {type(failure).__name__}: {failure}"
                 ) from failure
             set_current_key(key)
-            context.element_timestamp = timestamp
-            try:
-                given = method(value, context)
-            except Exception as failure:
-                raise results.failed(method.__name__, record, failure) from failure
-            if given is not None:
-                results.emit(given, timestamp, timestamp, method.__name__, record)
+            call_for_element(method, context, results, record)
 
         return process
 

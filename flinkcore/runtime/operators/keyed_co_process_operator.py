@@ -1,18 +1,20 @@
 """The operator that runs a KeyedCoProcessFunction."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import KeyedCoProcessFunction, RuntimeContext
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeySelector
 from flinkcore.runtime.operators.keyed_process_operator import refuse_before_open
+from flinkcore.runtime.operators.process_contexts import KeyedElementContext, KeyedTimerContext
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager
 
 
@@ -27,8 +29,8 @@ class KeyedCoProcessOperator(TwoInputStreamOperator):
     key_selector1, key_selector2 : callable
         From an element of either input to its key.
     output : Output
-    key_context : KeyContext
-        The operator's own, which its keyed state shares.
+    keyed_state_backend : KeyedStateBackend
+        The operator's own, with its key context.
     processing_time_service : ProcessingTimeService
     latency_stats : LatencyStats, optional
 
@@ -43,15 +45,17 @@ class KeyedCoProcessOperator(TwoInputStreamOperator):
         key_selector1: KeySelector,
         key_selector2: KeySelector,
         output: Output,
-        key_context: KeyContext,
+        keyed_state_backend: KeyedStateBackend,
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
         super().__init__(output, latency_stats)
         self._function = function
         self._key_selectors = (key_selector1, key_selector2)
-        self._key_context = key_context
-        self._time_service_manager = InternalTimeServiceManager(key_context, processing_time_service)
+        self._keyed_state_backend = keyed_state_backend
+        self._time_service_manager = InternalTimeServiceManager(
+            keyed_state_backend.key_context, processing_time_service, keyed_state_backend.set_current_key_id
+        )
         self._process1: Callable[[StreamRecord[Any]], None] = refuse_before_open
         self._process2: Callable[[StreamRecord[Any]], None] = refuse_before_open
 
@@ -62,10 +66,18 @@ class KeyedCoProcessOperator(TwoInputStreamOperator):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Start the timers and open the function; before anything is processed."""
-        calls = KeyedCalls(self._function, self._output, self._key_context, self._time_service_manager)
+        backend = self._keyed_state_backend
+        calls = KeyedCalls(
+            self._function,
+            self._output,
+            backend,
+            self._time_service_manager,
+            partial(KeyedTimerContext, key_context=backend.key_context),
+        )
+        context = KeyedElementContext(calls.timer_service, backend.key_context)
         key_selector1, key_selector2 = self._key_selectors
-        self._process1 = calls.element_call(self._function.process_element1, key_selector1)
-        self._process2 = calls.element_call(self._function.process_element2, key_selector2)
+        self._process1 = calls.element_call(self._function.process_element1, key_selector1, context)
+        self._process2 = calls.element_call(self._function.process_element2, key_selector2, context)
         self._function.open(runtime_context)
 
     def process_element1(self, record: StreamRecord[Any]) -> None:
@@ -78,6 +90,7 @@ class KeyedCoProcessOperator(TwoInputStreamOperator):
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Fire event-time timers up to the combined watermark, and pass it on."""
+        self._keyed_state_backend.advance_watermark(watermark.timestamp)
         self._time_service_manager.advance_watermark(watermark.timestamp)
         super().process_watermark(watermark)
 

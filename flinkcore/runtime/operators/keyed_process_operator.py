@@ -1,18 +1,20 @@
 """The operator that runs a KeyedProcessFunction."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeySelector
+from flinkcore.runtime.operators.process_contexts import KeyedElementContext, KeyedTimerContext
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager
 
 
@@ -27,8 +29,8 @@ class KeyedProcessOperator(OneInputStreamOperator):
     key_selector : callable
         From an element to its key.
     output : Output
-    key_context : KeyContext
-        The operator's own, which its keyed state shares.
+    keyed_state_backend : KeyedStateBackend
+        The operator's own, with its key context.
     processing_time_service : ProcessingTimeService
     latency_stats : LatencyStats, optional
 
@@ -42,15 +44,17 @@ class KeyedProcessOperator(OneInputStreamOperator):
         function: KeyedProcessFunction,
         key_selector: KeySelector,
         output: Output,
-        key_context: KeyContext,
+        keyed_state_backend: KeyedStateBackend,
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
         super().__init__(output, latency_stats)
         self._function = function
         self._key_selector = key_selector
-        self._key_context = key_context
-        self._time_service_manager = InternalTimeServiceManager(key_context, processing_time_service)
+        self._keyed_state_backend = keyed_state_backend
+        self._time_service_manager = InternalTimeServiceManager(
+            keyed_state_backend.key_context, processing_time_service, keyed_state_backend.set_current_key_id
+        )
         self._process: Callable[[StreamRecord[Any]], None] = refuse_before_open
 
     @property
@@ -60,8 +64,16 @@ class KeyedProcessOperator(OneInputStreamOperator):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Start the timers and open the function; before anything is processed."""
-        calls = KeyedCalls(self._function, self._output, self._key_context, self._time_service_manager)
-        self._process = calls.element_call(self._function.process_element, self._key_selector)
+        backend = self._keyed_state_backend
+        calls = KeyedCalls(
+            self._function,
+            self._output,
+            backend,
+            self._time_service_manager,
+            partial(KeyedTimerContext, key_context=backend.key_context),
+        )
+        context = KeyedElementContext(calls.timer_service, backend.key_context)
+        self._process = calls.element_call(self._function.process_element, self._key_selector, context)
         self._function.open(runtime_context)
 
     def process_element(self, record: StreamRecord[Any]) -> None:
@@ -78,6 +90,7 @@ class KeyedProcessOperator(OneInputStreamOperator):
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Fire event-time timers, and pass the watermark on."""
+        self._keyed_state_backend.advance_watermark(watermark.timestamp)
         self._time_service_manager.advance_watermark(watermark.timestamp)
         super().process_watermark(watermark)
 

@@ -44,8 +44,8 @@ class KeyedElementContext(KeyedProcessFunction.Context, KeyedCoProcessFunction.C
 
     Parameters
     ----------
-    key_context : KeyContext
     timer_service : TimerService
+    key_context : KeyContext
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class KeyedElementContext(KeyedProcessFunction.Context, KeyedCoProcessFunction.C
         Set by the operator before each call.
     """
 
-    def __init__(self, key_context: KeyContext, timer_service: TimerService) -> None:
+    def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
         self._key_context = key_context
         self._timer_service = timer_service
         self.element_timestamp: int | None = None
@@ -76,8 +76,8 @@ class KeyedTimerContext(KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunct
 
     Parameters
     ----------
-    key_context : KeyContext
     timer_service : TimerService
+    key_context : KeyContext
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class KeyedTimerContext(KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunct
         Likewise.
     """
 
-    def __init__(self, key_context: KeyContext, timer_service: TimerService) -> None:
+    def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
         self._key_context = key_context
         self._timer_service = timer_service
         self.timer_timestamp = 0

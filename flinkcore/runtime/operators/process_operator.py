@@ -6,6 +6,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import ProcessFunction, RuntimeContext
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.element_calls import call_for_element
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.process_contexts import ElementContext
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
@@ -54,14 +55,7 @@ class ProcessOperator(OneInputStreamOperator):
         UserCodeError
             If it raises, or gives what is no iterable.
         """
-        context = self._context
-        context.element_timestamp = record.timestamp
-        try:
-            given = self._function.process_element(record.value, context)
-        except Exception as failure:
-            raise self._results.failed("process_element", record, failure) from failure
-        if given is not None:
-            self._results.emit(given, record.timestamp, record.timestamp, "process_element", record)
+        call_for_element(self._function.process_element, self._context, self._results, record)
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Remember a watermark for the function, and pass it on."""

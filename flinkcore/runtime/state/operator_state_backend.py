@@ -3,7 +3,6 @@
 from typing import Any, TypeVar
 
 from flinkcore.datastream.state import (
-    BroadcastState,
     ListState,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -73,7 +72,9 @@ class OperatorStateBackend(OperatorStateStore):
         state: ListState[T] = self._state(state_descriptor, ListStateDescriptor, DistributionMode.UNION)
         return state
 
-    def declared_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
+    def declared_broadcast_state(
+        self, state_descriptor: MapStateDescriptor[K, V]
+    ) -> HeapBroadcastState[K, V]:
         """Return a broadcast state that exists, as broadcast functions ask for it.
 
         Raises

@@ -1,5 +1,7 @@
 """All timer services of an operator."""
 
+from collections.abc import Callable
+
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.timers.internal_timer import Triggerable
@@ -14,15 +16,23 @@ class InternalTimeServiceManager:
     ----------
     key_context : KeyContext
     processing_time_service : ProcessingTimeService
+    set_current_key_id : callable, optional
+        As of :class:`InternalTimerService`.
 
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.InternalTimeServiceManagerImpl``.
     """
 
-    def __init__(self, key_context: KeyContext, processing_time_service: ProcessingTimeService) -> None:
+    def __init__(
+        self,
+        key_context: KeyContext,
+        processing_time_service: ProcessingTimeService,
+        set_current_key_id: Callable[[int], None] | None = None,
+    ) -> None:
         self._key_context = key_context
         self._processing_time_service = processing_time_service
+        self._set_current_key_id = set_current_key_id
         self._services: dict[str, InternalTimerService] = {}
 
     def get_internal_timer_service(self, name: str, triggerable: Triggerable) -> InternalTimerService:
@@ -85,6 +95,8 @@ class InternalTimeServiceManager:
     def _service(self, name: str) -> InternalTimerService:
         service = self._services.get(name)
         if service is None:
-            service = InternalTimerService(name, self._key_context, self._processing_time_service)
+            service = InternalTimerService(
+                name, self._key_context, self._processing_time_service, self._set_current_key_id
+            )
             self._services[name] = service
         return service

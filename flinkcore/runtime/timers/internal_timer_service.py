@@ -35,6 +35,9 @@ class InternalTimerService:
     key_context : KeyContext
         Whose current key timers are registered for.
     processing_time_service : ProcessingTimeService
+    set_current_key_id : callable, optional
+        How a timer's key becomes the current one; by default the key context's own way, where there is keyed
+        state its backend's.
     first_namespace_sweep : int
         No namespace is forgotten before there are so many.
 
@@ -50,11 +53,13 @@ class InternalTimerService:
         name: str,
         key_context: KeyContext,
         processing_time_service: ProcessingTimeService,
+        set_current_key_id: Callable[[int], None] | None = None,
         first_namespace_sweep: int = FIRST_SWEEP,
     ) -> None:
         self._name = name
         self._key_context = key_context
         self._processing_time_service = processing_time_service
+        self._set_current_key_id = set_current_key_id or key_context.set_current_key_id
         self._current_watermark = MIN_TIMESTAMP
         self._event_time_timers = TimerHeap(key_context.max_parallelism, key_context.key_group_range)
         self._processing_time_timers = TimerHeap(key_context.max_parallelism, key_context.key_group_range)
@@ -222,7 +227,7 @@ class InternalTimerService:
         if timer is None:
             return
         fire = self._started().on_event_time
-        set_current_key_id = self._key_context.set_current_key_id
+        set_current_key_id = self._set_current_key_id
         namespaces = self._namespaces.objects
         while timer is not None:
             timestamp_ms, key_id, _, namespace_id = timer
@@ -237,7 +242,7 @@ class InternalTimerService:
         namespaces = self._namespaces.objects
         while (timer := self._processing_time_timers.poll_due(time_ms)) is not None:
             timestamp_ms, key_id, _, namespace_id = timer
-            self._key_context.set_current_key_id(key_id)
+            self._set_current_key_id(key_id)
             fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
         if self._next_timer is None:
             self._set_clock_for_head()
