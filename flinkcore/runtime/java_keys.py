@@ -86,7 +86,7 @@ def _array(key: Any) -> pa.Array:
         return pa.array([key], pa.timestamp("us", None if key.tzinfo is None else "UTC"))
     for supertype, arrow_type in _ARROW_TYPES.items():
         if isinstance(key, supertype):
-            return pa.array([supertype(key) if supertype is not date else key], arrow_type)
+            return pa.array([key], arrow_type)
     if key is None:
         raise DataError("a key cannot be None")
     return pa.array([key])

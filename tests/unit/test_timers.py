@@ -70,6 +70,19 @@ def test_each_key_group_has_its_own_timers() -> None:
     assert timers.size() == 2
 
 
+def test_the_head_is_polled_only_if_it_is_due() -> None:
+    timers = TimerHeap()
+    assert timers.poll_due(2**63 - 1) is None
+    timers.add(5, 1, 3)
+    timers.add(-7, 2, 4, 9)
+    assert timers.poll_due(-8) is None
+    assert timers.poll_due(-7) == Timer(-7, 2, 4, 9)
+    assert timers.poll_due(4) is None
+    assert timers.poll_due(6) == Timer(5, 1, 3, 0)
+    assert timers.is_empty()
+    timers._check()
+
+
 def test_equal_timestamps_are_polled_in_order_of_registration() -> None:
     timers = TimerHeap()
     for key in (3, 1, 2, 0):

@@ -1,0 +1,74 @@
+"""Timers rounded up to a granularity."""
+
+import pytest
+from models.keyed_operators import Surroundings, record
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from flinkcore.datastream import CoalescingTimerService, KeyedProcessFunction, coalesced_timestamp
+from flinkcore.errors import ConfigurationError, UserCodeError
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "granularity", "expected"),
+    [
+        (1001, 1000, 2000),
+        (2000, 1000, 2000),
+        (0, 1000, 0),
+        (-1, 1000, 0),
+        (-1000, 1000, -1000),
+        (-1001, 1000, -1000),
+        (7, 1, 7),
+        (MAX_TIMESTAMP - 1, 1000, MAX_TIMESTAMP),
+        (MAX_TIMESTAMP, 1000, MAX_TIMESTAMP),
+        (MIN_TIMESTAMP, 1 << 62, MIN_TIMESTAMP),
+    ],
+)
+def test_a_timestamp_is_rounded_up(timestamp: int, granularity: int, expected: int) -> None:
+    assert coalesced_timestamp(timestamp, granularity) == expected
+
+
+@pytest.mark.parametrize("granularity", [0, -5])
+def test_a_granularity_below_a_millisecond_is_refused(granularity: int) -> None:
+    with pytest.raises(ConfigurationError, match="at least 1 ms"):
+        coalesced_timestamp(5, granularity)
+
+
+class Session(KeyedProcessFunction):
+    """Fires once, with the number of timers that were asked for."""
+
+    def process_element(self, value, ctx):  # type: ignore[no-untyped-def]
+        timers = CoalescingTimerService(ctx.timer_service(), 100)
+        verb, timestamp = value[1]
+        getattr(timers, f"{verb}_timer")(timestamp)
+        yield timers.current_watermark(), timers.current_processing_time()
+
+    def on_timer(self, timestamp, ctx):  # type: ignore[no-untyped-def]
+        yield ctx.time_domain().name, timestamp
+
+
+def test_close_timers_are_one_timer_in_either_domain() -> None:
+    surroundings = Surroundings()
+    operator = surroundings.opened(Session())
+    for domain in ("event_time", "processing_time"):
+        for timestamp in (1, 99, 100, 101, 250):
+            operator.process_element(record("k", (f"register_{domain}", timestamp)))
+        operator.process_element(record("k", (f"delete_{domain}", 201)))
+    assert {entry[2] for entry in surroundings.output.take()} == {(MIN_TIMESTAMP, 0)}
+    operator.process_watermark(Watermark(1000))
+    surroundings.clock.advance_to(1000)
+    fired = [entry[2] for entry in surroundings.output.take() if entry[0] == "record"]
+    assert fired == [
+        ("EVENT_TIME", 100),
+        ("EVENT_TIME", 200),
+        ("PROCESSING_TIME", 100),
+        ("PROCESSING_TIME", 200),
+    ]
+
+
+def test_a_service_of_an_impossible_granularity_is_refused() -> None:
+    class Wrong(KeyedProcessFunction):
+        def process_element(self, value, ctx):  # type: ignore[no-untyped-def]
+            CoalescingTimerService(ctx.timer_service(), 0)
+
+    with pytest.raises(UserCodeError, match="at least 1 ms"):
+        Surroundings().opened(Wrong()).process_element(record("k", 1))
