@@ -5,7 +5,7 @@ Follows `KeyGroupRangeAssignment` and `MathUtils.murmurHash`.
 
 import numpy as np
 
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -193,6 +193,72 @@ def key_groups(array, max_parallelism):
         with nogil:
             _assign_groups(column, groups, &out[0])
     return result
+
+
+def key_group(key, max_parallelism):
+    """Key group of one Python value, as Flink assigns it to the Java object that stands for it; about 0.1 µs.
+
+    Parameters
+    ----------
+    key : int, float, str, bytes or bool
+        Of just this type; Long, Double, String, byte[] or Boolean in Java.
+    max_parallelism : int
+        Number of key groups, positive.
+
+    Returns
+    -------
+    int or None
+        From 0 to max_parallelism - 1; None for a value of another type, and for an int beyond 64 bits: a column of
+        one row has its key group.
+
+    Raises
+    ------
+    UnicodeEncodeError
+        If a str has lone surrogates.
+    ConfigurationError
+        If the maximum parallelism is not positive.
+
+    Examples
+    --------
+    >>> key_group(0, 128)
+    94
+    """
+    cdef int32_t groups = <int32_t> _check_max_parallelism(max_parallelism), group
+    cdef int64_t integer
+    cdef double number
+    cdef uint8_t truth
+    cdef int64_t[2] offsets
+    cdef bytes text
+    cdef Column column
+    memset(&column, 0, sizeof(Column))
+    column.length = 1
+    kind = type(key)
+    if kind is str or kind is bytes:
+        text = key.encode() if kind is str else key
+        offsets[0] = 0
+        offsets[1] = len(text)
+        column.type = ColumnType.LARGE_STRING if kind is str else ColumnType.LARGE_BINARY
+        column.values = <const char*> text
+        column.offsets = offsets
+    elif kind is int:
+        try:
+            integer = key
+        except OverflowError:
+            return None
+        column.type = ColumnType.INT64
+        column.values = &integer
+    elif kind is float:
+        number = key
+        column.type = ColumnType.FLOAT64
+        column.values = &number
+    elif kind is bool:
+        truth = key
+        column.type = ColumnType.BOOL
+        column.values = &truth
+    else:
+        return None
+    _assign_groups(&column, groups, &group)
+    return group
 
 
 def assign_key_to_parallel_operator(array, max_parallelism, parallelism):

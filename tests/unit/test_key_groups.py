@@ -15,6 +15,7 @@ from flinkcore._native.key_groups import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
     hash_codes,
+    key_group,
     key_groups,
 )
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
@@ -334,3 +335,33 @@ def test_unsupported_columns_are_schema_errors() -> None:
         hash_codes(pa.array([None], pa.struct({"a": pa.int64()})))
     with pytest.raises(TypeError, match="__arrow_c_array__"):
         hash_codes([1, 2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("key", "arrow_type"),
+    [
+        (0, pa.int64()),
+        (-(2**63), pa.int64()),
+        (True, pa.bool_()),
+        (-0.0, pa.float64()),
+        (float("inf"), pa.float64()),
+        ("", pa.string()),
+        ("a\N{GREEK SMALL LETTER ALPHA}\N{GRINNING FACE} and more", pa.string()),
+        (b"\x00\xff", pa.binary()),
+    ],
+)
+def test_a_single_value_has_the_key_group_of_a_column_of_it(key: object, arrow_type: pa.DataType) -> None:
+    for max_parallelism in (1, 128, 32768):
+        assert key_group(key, max_parallelism) == key_groups(pa.array([key], arrow_type), max_parallelism)[0]
+
+
+@pytest.mark.parametrize("key", [None, 2**63, (1,), object()])
+def test_a_single_value_that_needs_a_column_has_no_key_group_of_its_own(key: object) -> None:
+    assert key_group(key, 128) is None
+
+
+def test_a_single_value_that_java_could_not_hash_is_an_error() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        key_group("\ud800", 128)
+    with pytest.raises(ConfigurationError, match="max_parallelism must be between 1"):
+        key_group("a", 0)
