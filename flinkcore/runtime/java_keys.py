@@ -42,7 +42,7 @@ class JavaKeys:
     Examples
     --------
     >>> JavaKeys(128)("flink")
-    33
+    98
     """
 
     def __init__(self, max_parallelism: int, key_type: pa.DataType | None = None) -> None:

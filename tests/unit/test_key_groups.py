@@ -264,9 +264,9 @@ def test_key_groups_are_remainders_of_murmur(max_parallelism: int) -> None:
 def test_operators_split_the_key_groups() -> None:
     keys = pa.array(range(1000))
     operators = assign_key_to_parallel_operator(keys, 128, 3)
-    for key_group, operator in zip(key_groups(keys, 128).tolist(), operators.tolist(), strict=True):
+    for group, operator in zip(key_groups(keys, 128).tolist(), operators.tolist(), strict=True):
         first, last = compute_key_group_range_for_operator_index(128, 3, operator)
-        assert first <= key_group <= last
+        assert first <= group <= last
         assert compute_operator_index_for_key_group(128, 3, key_group) == operator
 
 
