@@ -27,8 +27,8 @@ def test_the_package_is_typed() -> None:
     run("mypy")
 
 
-def test_a_users_program_is_typed_and_its_mistakes_are_seen() -> None:
-    run("mypy", "tests/typing/user_program.py")
+def test_users_programs_are_typed_and_their_mistakes_are_seen() -> None:
+    run("mypy", "tests/typing/user_program.py", "tests/typing/user_process_functions.py")
 
 
 def test_stubs_say_what_the_native_modules_are() -> None:

@@ -1,5 +1,7 @@
 """InternalTimerService and its manager: what the traces of Flink do not show."""
 
+import threading
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError
 from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService, SystemProcessingTimeService
 from flinkcore.runtime.timers import InternalTimer, InternalTimerService, InternalTimeServiceManager
 
 
@@ -191,6 +193,32 @@ def test_for_each_lets_its_function_delete_timers(operator: Operator) -> None:
     service.for_each_event_time_timer(delete)
     assert seen == [("a", "a", 1), ("a", "a", 2), ("b", "b", 1), ("b", "b", 2)]
     assert service.num_event_time_timers() == 0
+
+
+def test_on_the_systems_clock_timers_fire_under_the_tasks_lock() -> None:
+    lock, fired, errors = threading.RLock(), Queue[InternalTimer](), Queue[TimerError]()
+    clock = SystemProcessingTimeService(errors.put, lock)
+    keys = KeyContext()
+
+    class Task:
+        def on_event_time(self, timer: InternalTimer) -> None:
+            raise AssertionError(timer)
+
+        def on_processing_time(self, timer: InternalTimer) -> None:
+            assert keys.current_key == timer.key
+            fired.put(timer)
+
+    service = InternalTimeServiceManager(keys, clock).get_internal_timer_service("timers", Task())
+    with lock:
+        due = clock.current_processing_time() + 5
+        for key in ("a", "b"):
+            keys.set_current_key(key)
+            service.register_processing_time_timer(None, due)
+        keys.set_current_key("c")
+    first, second = fired.get(timeout=20), fired.get(timeout=20)
+    assert clock.shutdown_and_await_pending(20_000)
+    assert (first, second) == ((due, "a", None), (due, "b", None))
+    assert errors.empty()
 
 
 # ---- snapshots ----

@@ -267,7 +267,7 @@ def test_operators_split_the_key_groups() -> None:
     for group, operator in zip(key_groups(keys, 128).tolist(), operators.tolist(), strict=True):
         first, last = compute_key_group_range_for_operator_index(128, 3, operator)
         assert first <= group <= last
-        assert compute_operator_index_for_key_group(128, 3, key_group) == operator
+        assert compute_operator_index_for_key_group(128, 3, group) == operator
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Process functions as a user writes them; mypy reads them, nobody runs them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from typing_extensions import assert_type
+
+from flinkcore.common import OutputTag
+from flinkcore.datastream import (
+    CoalescingTimerService,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+    TimeDomain,
+    TimerService,
+)
+from flinkcore.datastream.state import ValueState, ValueStateDescriptor
+
+quiet = OutputTag("quiet")
+
+
+class Inactivity(KeyedProcessFunction):
+    """Reports keys of which nothing was heard for a minute."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.due: ValueState[int] = runtime_context.get_state(ValueStateDescriptor("due"))
+
+    def process_element(self, value: dict[str, Any], ctx: KeyedProcessFunction.Context) -> None:
+        assert_type(ctx.timer_service(), TimerService)
+        assert_type(ctx.timestamp(), int | None)
+        timers = CoalescingTimerService(ctx.timer_service(), 1000)
+        due = self.due.value()
+        if due is not None:
+            timers.delete_event_time_timer(due)
+        due = (ctx.timestamp() or 0) + 60_000
+        timers.register_event_time_timer(due)
+        self.due.update(due)
+        ctx.time_domain()  # type: ignore[attr-defined]
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        assert_type(ctx.time_domain(), TimeDomain)
+        self.due.clear()
+        yield quiet, ctx.get_current_key()
+
+
+class Split(ProcessFunction):
+    def process_element(self, value: str, ctx: ProcessFunction.Context) -> list[str]:
+        return value.split()
+
+
+class Wrong(ProcessFunction):
+    def process_element(self, value: str, ctx: ProcessFunction.Context) -> int:  # type: ignore[override]
+        return len(value)
+
+
+class Join(KeyedCoProcessFunction):
+    def process_element1(self, value: int, ctx: KeyedCoProcessFunction.Context) -> Iterator[int]:
+        yield value
+
+    def process_element2(self, value: str, ctx: KeyedCoProcessFunction.Context) -> Iterator[int]:
+        yield len(value)
