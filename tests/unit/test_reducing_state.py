@@ -88,9 +88,7 @@ def test_what_cannot_reduce_is_refused() -> None:
         ReducingStateDescriptor("r", 5)  # type: ignore[arg-type]
 
 
-def test_use_without_a_current_key_is_an_error(
-    backend: KeyedStateBackend, state: ReducingState[str]
-) -> None:
+def test_use_without_a_current_key_is_an_error(backend: KeyedStateBackend, state: ReducingState[str]) -> None:
     backend.key_context.clear_current_key()
     for use in (state.get, lambda: state.add("a"), lambda: state.add(None), state.clear):  # type: ignore[arg-type]
         with pytest.raises(LifecycleError, match="'r' was used without a current key"):
