@@ -138,8 +138,7 @@ class InternalTimerService:
 
         One at a time that has passed fires when the clock next runs its timers.
 
-        Parameters, errors
-            As of :meth:`register_event_time_timer`.
+        Parameters and errors are those of :meth:`register_event_time_timer`.
         """
         context = self._key_context
         if type(timestamp_ms) is not int or context.current_key_id < 0:
@@ -163,16 +162,14 @@ class InternalTimerService:
     def delete_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
         """Delete a timer of the current key; nothing happens if there is none.
 
-        Parameters, errors
-            As of :meth:`register_event_time_timer`.
+        Parameters and errors are those of :meth:`register_event_time_timer`.
         """
         self._delete(self._event_time_timers, namespace, timestamp_ms)
 
     def delete_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
         """Delete a timer of the current key; nothing happens if there is none.
 
-        Parameters, errors
-            As of :meth:`register_event_time_timer`.
+        Parameters and errors are those of :meth:`register_event_time_timer`.
         """
         self._delete(self._processing_time_timers, namespace, timestamp_ms)
 
