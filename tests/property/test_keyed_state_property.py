@@ -23,9 +23,10 @@ from flinkcore.datastream.state import (
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 
-keys = st.integers(0, 14)
-namespaces = st.sampled_from([None, "w1", "w2", ("w", 3)])
-numbers = st.integers(0, 9)
+# Few places, so that a run comes back to each of them.
+keys = st.sampled_from([1, 4])
+namespaces = st.sampled_from([None, None, ("w", 3)])
+numbers = st.integers(0, 2)
 steps = st.integers(0, 8)
 
 
@@ -288,5 +289,5 @@ class KeyedStateMachine(RuleBasedStateMachine):
             backend._check()
 
 
-KeyedStateMachine.TestCase.settings = settings(deadline=None, max_examples=300, stateful_step_count=40)
+KeyedStateMachine.TestCase.settings = settings(deadline=None, max_examples=150, stateful_step_count=60)
 TestKeyedState = KeyedStateMachine.TestCase
