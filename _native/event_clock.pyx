@@ -131,3 +131,53 @@ def order_events(
             split_of[i] = splits[place]
             position_of[i] = bases[place] + positions[i]
     return arrival_of.base, split_of.base, position_of.base
+
+
+def hold_back(
+    int64_t[::1] arrivals_ms not None,
+    const int32_t[::1] splits not None,
+    const int64_t[::1] offsets not None,
+    const int64_t[::1] from_ms not None,
+    const int64_t[::1] to_ms not None,
+    const int64_t[::1] read_ms not None,
+):
+    """Let events that arrive while their split is paused arrive when it is read again, in place.
+
+    O(log n_spans) per event.
+
+    Parameters
+    ----------
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+    splits : numpy.ndarray of int32, shape (n_rows,)
+    offsets : numpy.ndarray of int64, shape (n_splits + 1,)
+        Spans of split i: offsets[i] up to offsets[i + 1].
+    from_ms, to_ms, read_ms : numpy.ndarray of int64, shape (n_spans,)
+        What arrives after `from_ms` and up to `to_ms` arrives at `read_ms`; ascending within a split.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    cdef int64_t i, n = arrivals_ms.shape[0], first, last, middle, n_spans = from_ms.shape[0]
+    if splits.shape[0] != n:
+        raise DataError(f"{n} arrivals and {splits.shape[0]} splits: not one each")
+    if not n_spans == to_ms.shape[0] == read_ms.shape[0]:
+        raise DataError(f"the columns of spans have lengths {n_spans}, {to_ms.shape[0]} and {read_ms.shape[0]}")
+    for i in range(offsets.shape[0] - 1):
+        if not 0 <= offsets[i] <= offsets[i + 1] <= n_spans:
+            raise DataError(f"spans {offsets[i]} to {offsets[i + 1]} of {n_spans}")
+    check_codes(splits, offsets.shape[0] - 1)
+    with nogil:
+        for i in range(n):
+            first = offsets[splits[i]]
+            last = offsets[splits[i] + 1]
+            while first < last:  # to the first span that begins at the arrival or after it
+                middle = (first + last) // 2
+                if from_ms[middle] < arrivals_ms[i]:
+                    first = middle + 1
+                else:
+                    last = middle
+            first -= 1
+            if first >= offsets[splits[i]] and arrivals_ms[i] <= to_ms[first]:
+                arrivals_ms[i] = read_ms[first]

@@ -17,12 +17,14 @@ from flinkcore._native.split_records cimport Move, SplitRecords, next_move
 from flinkcore._native.valve cimport ElementKind, StatusWatermarkValve, ValveOutput, valve_input
 from flinkcore._native.watermarks cimport (
     GeneratorOutput,
+    checked_interval,
     generator_on_event,
     generator_on_periodic_emit,
     generator_set_up,
-    idle_wait_of,
     tick_of,
 )
+
+from flinkcore.errors import ConfigurationError
 
 cdef int64_t _NEVER = INT64_MAX  # later than all calls
 
@@ -43,11 +45,17 @@ cdef inline int _emit(SplitMerge merge, int32_t split, int64_t clock, int32_t ki
     return 0
 
 
+cdef inline int64_t _clock_of(SplitMerge merge, const SplitOperator* state, int64_t now) noexcept nogil:
+    # The split's own clock, which stands still while it is paused.
+    return (state.paused_since if state.paused else now) - merge.opened - state.paused_ms
+
+
 cdef int _periodic_emit(SplitMerge merge, int32_t split, int64_t clock) except -1 nogil:
     # The operator's emitter lets a watermark pass that advances; only such a one ends idleness.
     cdef SplitOperator* state = &merge.splits[split]
     cdef int64_t watermark = 0
-    cdef int output = generator_on_periodic_emit(&state.generator, clock - merge.opened, &watermark)
+    cdef int output = generator_on_periodic_emit(&state.generator, _clock_of(merge, state, clock), &watermark)
+    state.unseen = False
     if output & GeneratorOutput.MARKS_IDLE and not state.idle:
         state.idle = True
         _emit(merge, split, clock, ElementKind.IDLE, 0)
@@ -60,53 +68,64 @@ cdef int _periodic_emit(SplitMerge merge, int32_t split, int64_t clock) except -
     return 0
 
 
-# The operator is called at every tick, but most calls change nothing: what matters is the call at a tick with activity,
-# the next one, which starts the idle count, and the one that finds the count exceeded. (A call at the opening, where
-# there is no tick, has no effect: the generator's clock shows 0, and it has seen no event.)
-#
-# What a chunk saw before the last arrival of the chunks before it has in fact arrived with that. A split stands at the
-# tick of its last arrival so far; hence it suffices that it never moves back.
-
-
-cdef int _look_ahead(SplitMerge merge, int32_t split) except -1 nogil:
-    # Take in all activity at the split's tick, and find the next tick with some; the call at its tick is due then.
+cdef inline int _read_up_to(SplitMerge merge, int32_t split, int64_t clock) except -1 nogil:
+    # What a chunk saw before the last arrival of the chunks before it has in fact arrived with that.
     cdef SplitOperator* state = &merge.splits[split]
-    cdef Move move
-    state.call = PeriodicCall.AT_TICK
-    merge.next_clocks[split] = state.horizon = state.tick
-    while next_move(merge.records, split, &move):
-        if move.tick > state.tick:
-            if move.over_gap and <uint64_t> move.tick - <uint64_t> state.tick > merge.idle_wait:
-                state.horizon = move.tick - 1
-            state.to_tick = move.tick
-            state.to_timestamp = move.timestamp
-            return 0
-        generator_on_event(&state.generator, move.timestamp)
-    state.ends = True
-    state.horizon = merge.last_arrival
-    if merge.interval == 0 or state.tick > merge.last_arrival:
-        merge.next_clocks[split] = _NEVER
+    while not state.ends and state.ahead.tick <= clock:
+        generator_on_event(&state.generator, state.ahead.timestamp)
+        state.unseen = True
+        state.ends = not next_move(merge.records, split, &state.ahead)
     return 0
 
 
-cdef inline int _after_call(SplitMerge merge, int32_t split) except -1 nogil:
-    # When the next call is due.
+# The operator is called at every tick, but most calls change nothing: what matters is the call at a tick with activity,
+# the next one, which starts the idle count, and the one that finds the count exceeded. (A call at the opening, where
+# there is no tick, has no effect: the generator's clock shows 0, and it has seen no event.)
+
+
+cdef int64_t _idle_call(SplitMerge merge, const SplitOperator* state, int64_t tick) noexcept nogil:
+    # The first call after a tick that starts the idle count or finds it exceeded, if nothing is read until then.
+    cdef int64_t counted
+    cdef uint64_t ticks
+    if not state.generator.detects_idleness or state.generator.is_idle_now:
+        return _NEVER
+    if state.generator.inactive_since == 0:
+        return tick + merge.interval
+    counted = _clock_of(merge, state, tick) - state.generator.inactive_since
+    if counted > state.generator.idle_timeout:
+        return tick + merge.interval
+    if state.paused:
+        return _NEVER
+    ticks = (<uint64_t> state.generator.idle_timeout - <uint64_t> counted) // <uint64_t> merge.interval + 1
+    if ticks > <uint64_t> (merge.last_arrival - tick) // <uint64_t> merge.interval:
+        return _NEVER
+    return tick + <int64_t> ticks * merge.interval
+
+
+cdef inline void _schedule(SplitMerge merge, int32_t split, int64_t tick) noexcept nogil:
+    # Sets when the next call is due; those up to this tick are made.
     cdef SplitOperator* state = &merge.splits[split]
-    if state.call == PeriodicCall.AT_TICK and state.horizon - state.tick >= merge.interval and merge.interval:
-        state.call = PeriodicCall.STARTS_COUNT
-        merge.next_clocks[split] = state.tick + merge.interval
-    elif (
-        state.call == PeriodicCall.STARTS_COUNT
-        and <uint64_t> state.horizon - <uint64_t> state.tick >= merge.idle_wait
-    ):
-        state.call = PeriodicCall.FINDS_IDLE
-        merge.next_clocks[split] = state.tick + <int64_t> merge.idle_wait
-    elif state.ends:
+    cdef int64_t due = _NEVER
+    if merge.interval == 0:
         merge.next_clocks[split] = _NEVER
-    else:
-        state.tick = state.to_tick
-        generator_on_event(&state.generator, state.to_timestamp)
-        _look_ahead(merge, split)
+        return
+    if not state.ends and not state.paused:
+        due = state.ahead.tick
+        if merge.interval != merge.records.interval:
+            due = tick_of(due, merge.interval)
+        due = max(due, tick + merge.interval)
+    if state.unseen:
+        due = tick + merge.interval
+    elif state.ends or state.ahead.over_gap:
+        due = min(due, _idle_call(merge, state, tick))
+    merge.next_clocks[split] = due if due <= merge.last_arrival else _NEVER
+
+
+cdef inline int _call(SplitMerge merge, int32_t split, int64_t tick) except -1 nogil:
+    if not merge.splits[split].paused:
+        _read_up_to(merge, split, tick)
+    _periodic_emit(merge, split, tick)
+    _schedule(merge, split, tick)
     return 0
 
 
@@ -119,8 +138,7 @@ cdef int _run_operators(SplitMerge merge, int64_t until) except -1 nogil:
     cdef int32_t split
     for split in range(merge.n_splits):
         while merge.next_clocks[split] <= until:
-            _periodic_emit(merge, split, merge.next_clocks[split])
-            _after_call(merge, split)
+            _call(merge, split, merge.next_clocks[split])
         start = min(start, merge.next_clocks[split])
     merge.start = start
     return 0
@@ -154,14 +172,14 @@ cdef const Emission* _by_clock_and_split(SplitMerge merge, int64_t start) except
     return in_order
 
 
-cdef int _append_idle_span(SplitMerge merge, int32_t split, int64_t until) except -1 nogil:
-    cdef IdleSpan* span
-    buffer_reserve(&merge.span_rows, sizeof(IdleSpan))
-    span = <IdleSpan*> (merge.span_rows.data + merge.span_rows.size)
+cdef int _append_span(Buffer* spans, int32_t split, int64_t since, int64_t until) except -1 nogil:
+    cdef Span* span
+    buffer_reserve(spans, sizeof(Span))
+    span = <Span*> (spans.data + spans.size)
     span.split = split
-    span.since = merge.splits[split].idle_since
+    span.since = since
     span.until = until
-    merge.span_rows.size += sizeof(IdleSpan)
+    spans.size += sizeof(Span)
     return 0
 
 
@@ -174,7 +192,7 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
         if emission.kind == ElementKind.IDLE:
             merge.splits[emission.split].idle_since = emission.clock
         elif emission.kind == ElementKind.ACTIVE:
-            _append_idle_span(merge, emission.split, emission.clock)
+            _append_span(&merge.idle_rows, emission.split, merge.splits[emission.split].idle_since, emission.clock)
         if (
             valve_input(&merge.valve.valve, emission.split, emission.kind, emission.timestamp, &watermark)
             & ValveOutput.EMITS_WATERMARK
@@ -188,15 +206,16 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
     return 0
 
 
-cdef bint _run_window(SplitMerge merge) except -1 nogil:
-    # False: no split has a call before the end of the log any more.
-    cdef int64_t start = merge.start, until = merge.last_arrival
-    if start == _NEVER:
+cdef bint _run_window(SplitMerge merge, int64_t limit) except -1 nogil:
+    # False: no split has a call up to the limit any more.
+    cdef int64_t start = merge.start, until = limit
+    if start > limit:
         return False
-    if merge.interval and (until - start) // merge.interval >= merge.window_ticks:
+    if (until - start) // merge.interval >= merge.window_ticks:
         until = start + (merge.window_ticks - 1) * merge.interval
     _run_operators(merge, until)
     if merge.emissions.size:
+        merge.quiet_updates = 0
         _deliver(merge, _by_clock_and_split(merge, start))
     return True
 
@@ -205,11 +224,120 @@ cdef int _end_log(SplitMerge merge) except -1 nogil:
     # The last call of every split, after all ticks and in split order.
     cdef int32_t split
     for split in range(merge.n_splits):
+        _read_up_to(merge, split, _NEVER)
         _periodic_emit(merge, split, merge.last_arrival)
     _deliver(merge, <const Emission*> merge.emissions.data)
     for split in range(merge.n_splits):
         if merge.splits[split].idle:
-            _append_idle_span(merge, split, merge.last_arrival)
+            _append_span(&merge.idle_rows, split, merge.splits[split].idle_since, merge.last_arrival)
+    return 0
+
+
+# ---- alignment ---------------------------------------------------------------------------------------------------
+
+# Watermarks, and so who is paused, are settled when nothing was emitted for as many updates as there are samples.
+
+
+cdef inline int64_t _last_tick(SplitMerge merge, int64_t clock) noexcept nogil:
+    cdef int64_t tick = tick_of(clock, merge.interval)
+    return tick if tick == clock else tick - merge.interval
+
+
+cdef int64_t _max_allowed_watermark(SplitMerge merge) noexcept nogil:
+    # An idle split holds nobody back, nor does one that has not reported a watermark yet.
+    cdef const SplitOperator* state
+    cdef int64_t least = INT64_MAX
+    cdef int32_t split
+    for split in range(merge.n_splits):
+        state = &merge.splits[split]
+        if not state.idle and state.current_watermark != INT64_MIN:
+            least = min(least, state.current_watermark)
+    if least > 0 and merge.max_drift > INT64_MAX - least:
+        return INT64_MAX
+    return least + merge.max_drift
+
+
+cdef int _pause(SplitMerge merge, int32_t split, int64_t clock) except -1 nogil:
+    cdef SplitOperator* state = &merge.splits[split]
+    _read_up_to(merge, split, clock)
+    state.paused = True
+    state.paused_since = clock
+    _schedule(merge, split, _last_tick(merge, clock))
+    return 0
+
+
+cdef int _resume(SplitMerge merge, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
+    cdef SplitOperator* state = &merge.splits[split]
+    _append_span(&merge.paused_rows, split, state.paused_since, clock)
+    state.paused = False
+    state.paused_ms += clock - state.paused_since
+    _schedule(merge, split, last_tick)
+    return 0
+
+
+cdef int _find_start(SplitMerge merge) except -1 nogil:
+    cdef int32_t split
+    merge.start = _NEVER
+    for split in range(merge.n_splits):
+        merge.start = min(merge.start, merge.next_clocks[split])
+    return 0
+
+
+cdef int _update_alignment(SplitMerge merge) except -1 nogil:
+    # All watermarks are sampled and reported, the maximum is announced, and splits are paused or resumed.
+    cdef int64_t clock = merge.next_update, max_allowed = _max_allowed_watermark(merge)
+    cdef int64_t* newest = merge.samples + (merge.n_updates % WATERMARK_BUFFER_SIZE) * merge.n_splits
+    cdef int64_t* oldest = merge.samples + ((merge.n_updates + 1) % WATERMARK_BUFFER_SIZE) * merge.n_splits
+    cdef bint changed = False
+    cdef int32_t split
+    for split in range(merge.n_splits):
+        newest[split] = merge.splits[split].current_watermark
+    for split in range(merge.n_splits):
+        if (oldest[split] > max_allowed) == merge.splits[split].paused:
+            continue
+        changed = True
+        if merge.splits[split].paused:
+            _resume(merge, split, clock, _last_tick(merge, clock))
+        else:
+            _pause(merge, split, clock)
+    if changed:
+        _find_start(merge)
+    merge.n_updates += 1
+    merge.quiet_updates += 1
+    merge.next_update = clock + merge.update_interval
+    if merge.quiet_updates >= WATERMARK_BUFFER_SIZE and not changed and merge.start > merge.next_update:
+        merge.next_update = _NEVER if merge.start == _NEVER else tick_of(merge.start, merge.update_interval)
+    return 0
+
+
+cdef int _resume_all(SplitMerge merge) except -1 nogil:
+    # The log ends: what is paused is read with its last arrival.
+    cdef int32_t split
+    for split in range(merge.n_splits):
+        if merge.splits[split].paused:
+            _resume(merge, split, merge.last_arrival, _last_tick(merge, merge.last_arrival - 1))
+    _find_start(merge)
+    return 0
+
+
+cdef object _spans(const Buffer* rows):
+    cdef int64_t i, n = rows.size // <int64_t> sizeof(Span)
+    cdef const Span* spans = <const Span*> rows.data
+    cdef int64_t[::1] splits = np.empty(n, np.int64), since = np.empty(n, np.int64), until = np.empty(n, np.int64)
+    for i in range(n):
+        splits[i] = spans[i].split
+        since[i] = spans[i].since
+        until[i] = spans[i].until
+    return splits.base, since.base, until.base
+
+
+cdef int _check_grid(int64_t interval, int64_t records_interval, object alignment) except -1:
+    # Whether events are read before or after a tick, and before or after an update, is all that a record tells.
+    intervals = [interval] if alignment is None or interval == 0 else [interval, alignment.update_interval_ms]
+    if any(each % records_interval if records_interval else each for each in intervals):
+        raise ConfigurationError(
+            f"the intervals {intervals} ms are no multiples of that of the records, {records_interval} ms"
+        )
     return 0
 
 
@@ -221,7 +349,8 @@ cdef class SplitMerge:
     of the log. All are opened one interval before the first tick that sees an event of the log. The emissions of a tick
     come to the valve in the order of the splits, as do those of the end of the log, which come after all ticks.
 
-    O((records + idle spans) · log splits) time; memory for splits, timeline steps, idle spans, and one window.
+    O((records + idle spans) · log splits) time, and O(splits) for each update of an alignment unless nothing has changed;
+    memory for splits, timeline steps, spans, and one window.
 
     Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3, but that ticks lie on multiples of
     the interval.
@@ -230,10 +359,14 @@ cdef class SplitMerge:
     ----------
     records : SplitRecords
         Of all chunks; they are read by `run`. At least one split has an event.
+    interval_ms : int
+        The auto-watermark interval: that of the records, or a multiple of it.
     out_of_orderness_ms, idleness_ms : int or None
         As of WatermarkGenerator.
     first_arrival_ms, last_arrival_ms : int
         The earliest and the last arrival of the log.
+    alignment : WatermarkAlignmentParams or None
+        How closely the splits are aligned with each other; its interval is a multiple of that of the records.
     window_emissions : int
         About how many emissions are made before the valve takes them in; results do not depend on it.
 
@@ -247,18 +380,20 @@ cdef class SplitMerge:
         self,
         SplitRecords records not None,
         *,
+        object interval_ms,
         object out_of_orderness_ms,
         object idleness_ms,
         int64_t first_arrival_ms,
         int64_t last_arrival_ms,
+        object alignment=None,
         int64_t window_emissions=1 << 18,
     ):
         cdef int32_t split
         self.records = records
         self.n_splits = records.n_splits
         self.valve = StatusWatermarkValve(self.n_splits)
-        self.interval = records.interval
-        self.idle_wait = idle_wait_of(self.interval, idleness_ms)
+        self.interval = checked_interval(interval_ms)
+        _check_grid(self.interval, records.interval, alignment)
         self.opened = first_arrival_ms
         self.last_arrival = last_arrival_ms
         if self.interval:
@@ -271,17 +406,33 @@ cdef class SplitMerge:
             raise MemoryError(f"{self.n_splits} splits, windows of {self.window_ticks} ticks")
         for split in range(self.n_splits):
             generator_set_up(&self.splits[split].generator, out_of_orderness_ms, idleness_ms)
-            self.splits[split].tick = self.opened
             self.splits[split].current_watermark = INT64_MIN
+        self.next_update = _NEVER
+        if alignment is not None and self.interval:
+            self._align(alignment)
 
     def __dealloc__(self):
         free(self.places)
         free(self.splits)
         free(self.next_clocks)
+        free(self.samples)
         buffer_free(&self.emissions)
         buffer_free(&self.in_order)
         buffer_free(&self.step_rows)
-        buffer_free(&self.span_rows)
+        buffer_free(&self.idle_rows)
+        buffer_free(&self.paused_rows)
+
+    cdef int _align(self, object alignment) except -1:
+        cdef int64_t i
+        self.max_drift = min(alignment.max_allowed_watermark_drift_ms, INT64_MAX)
+        self.update_interval = alignment.update_interval_ms
+        self.next_update = tick_of(self.opened, self.update_interval)
+        self.samples = <int64_t*> malloc(WATERMARK_BUFFER_SIZE * self.n_splits * sizeof(int64_t))
+        if self.samples == NULL:
+            raise MemoryError(f"{self.n_splits} splits")
+        for i in range(WATERMARK_BUFFER_SIZE * self.n_splits):
+            self.samples[i] = INT64_MIN
+        return 0
 
     def run(self):
         """Run to the end of the log; once.
@@ -292,17 +443,30 @@ cdef class SplitMerge:
             If the file of the records cannot be read.
         """
         cdef int32_t split
-        cdef bint runs = True
         with nogil:
             for split in range(self.n_splits):
-                _look_ahead(self, split)
-            self.start = self.opened
-        while runs:
+                self.splits[split].ends = not next_move(self.records, split, &self.splits[split].ahead)
+                _schedule(self, split, self.opened)
+            _find_start(self)
+        while self.next_update < self.last_arrival:
+            self._run_up_to(self.next_update)
             with nogil:
-                runs = _run_window(self)
-            PyErr_CheckSignals()
+                _update_alignment(self)
+        if self.samples != NULL:
+            self._run_up_to(self.last_arrival - 1)
+            with nogil:
+                _resume_all(self)
+        self._run_up_to(self.last_arrival)
         with nogil:
             _end_log(self)
+
+    cdef int _run_up_to(self, int64_t limit) except -1:
+        cdef bint runs = True
+        while runs:
+            with nogil:
+                runs = _run_window(self, limit)
+            PyErr_CheckSignals()
+        return 0
 
     def steps(self):
         """The steps of the timeline.
@@ -328,14 +492,17 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_spans,)
             `(splits, from_ms, to_ms)`
         """
-        cdef int64_t i, n = self.span_rows.size // <int64_t> sizeof(IdleSpan)
-        cdef const IdleSpan* spans = <const IdleSpan*> self.span_rows.data
-        cdef int64_t[::1] splits = np.empty(n, np.int64), since = np.empty(n, np.int64), until = np.empty(n, np.int64)
-        for i in range(n):
-            splits[i] = spans[i].split
-            since[i] = spans[i].since
-            until[i] = spans[i].until
-        return splits.base, since.base, until.base
+        return _spans(&self.idle_rows)
+
+    def paused_spans(self):
+        """When which split was paused by alignment, by clock within each; one paused at the end is so to the last arrival.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of int64, each of shape (n_spans,)
+            `(splits, from_ms, to_ms)`
+        """
+        return _spans(&self.paused_rows)
 
     def final_watermarks(self):
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""

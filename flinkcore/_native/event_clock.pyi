@@ -16,3 +16,11 @@ def order_events(
     bases: _Int64s,
     running_arrivals_ms: _Int64s,
 ) -> tuple[_Int64s, _Int32s, _Int64s]: ...
+def hold_back(
+    arrivals_ms: _Int64s,
+    splits: _Int32s,
+    offsets: _Int64s,
+    from_ms: _Int64s,
+    to_ms: _Int64s,
+    read_ms: _Int64s,
+) -> None: ...

@@ -1,30 +1,27 @@
 # The operators of all splits, run over the ticks of a log, and the valve that takes in what they emit.
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.arrow cimport Buffer
-from flinkcore._native.split_records cimport SplitRecords
+from flinkcore._native.split_records cimport Move, SplitRecords
 from flinkcore._native.valve cimport StatusWatermarkValve
 from flinkcore._native.watermarks cimport Generator
 
 
-cdef enum PeriodicCall:
-    # Those calls of an operator that can change something; see the implementation.
-    AT_TICK = 0
-    STARTS_COUNT = 1
-    FINDS_IDLE = 2
+cdef enum:
+    WATERMARK_BUFFER_SIZE = 3  # Flink's default of pipeline.watermark-alignment.buffer-size
 
 
 cdef struct SplitOperator:
     Generator generator
-    int64_t tick               # the last one with activity; before the first event, when the operator was opened
-    bint ends                  # there is no later one
-    int64_t to_tick            # the next one with activity, and the greatest timestamp known there
-    int64_t to_timestamp
-    int64_t horizon            # up to here the calls after `tick` can change something
+    Move ahead                 # what the generator sees next
+    bint ends                  # nothing
+    bint unseen                # the generator has seen events since its last periodic call
+    bint idle                  # of the operator's emitter
+    bint paused                # by alignment
     int64_t current_watermark  # of the operator's emitter
     int64_t idle_since
-    bint idle                  # of the operator's emitter
-    int32_t call               # PeriodicCall that is due next
+    int64_t paused_since
+    int64_t paused_ms          # in all, before
 
 
 cdef struct Emission:
@@ -39,7 +36,7 @@ cdef struct Step:
     int64_t watermark
 
 
-cdef struct IdleSpan:
+cdef struct Span:
     int64_t split
     int64_t since
     int64_t until
@@ -47,7 +44,6 @@ cdef struct IdleSpan:
 
 cdef class SplitMerge:
     cdef int64_t interval
-    cdef uint64_t idle_wait
     cdef int64_t opened
     cdef int64_t last_arrival
     cdef int32_t n_splits
@@ -61,4 +57,14 @@ cdef class SplitMerge:
     cdef Buffer emissions      # of one window
     cdef Buffer in_order
     cdef Buffer step_rows
-    cdef Buffer span_rows
+    cdef Buffer idle_rows
+    cdef Buffer paused_rows
+    cdef int64_t max_drift     # of the alignment, if any
+    cdef int64_t update_interval
+    cdef int64_t next_update   # 2**63 - 1: none
+    cdef int64_t n_updates
+    cdef int64_t quiet_updates # since something was emitted
+    cdef int64_t* samples      # (WATERMARK_BUFFER_SIZE, n_splits): watermarks at the last updates; NULL: no alignment
+
+    cdef int _align(self, object alignment) except -1
+    cdef int _run_up_to(self, int64_t limit) except -1

@@ -5,6 +5,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from flinkcore._native.split_records import SplitRecords
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 
 _Int64s = npt.NDArray[np.int64]
 
@@ -14,13 +15,16 @@ class SplitMerge:
         cls,
         records: SplitRecords,
         *,
+        interval_ms: int,
         out_of_orderness_ms: int | None,
         idleness_ms: int | None,
         first_arrival_ms: int,
         last_arrival_ms: int,
+        alignment: WatermarkAlignmentParams | None = ...,
         window_emissions: int = ...,
     ) -> Self: ...
     def run(self) -> None: ...
     def steps(self) -> tuple[_Int64s, _Int64s]: ...
     def idle_spans(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
+    def paused_spans(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
     def final_watermarks(self) -> _Int64s: ...

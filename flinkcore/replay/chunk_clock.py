@@ -8,6 +8,7 @@ import numpy.typing as npt
 from flinkcore._native.event_clock import order_events
 from flinkcore.errors import SourceError
 from flinkcore.replay.chunk_times import ArrivalRate, TimedEvents, arrivals_of
+from flinkcore.replay.paused_spans import PausedSpans
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -27,6 +28,7 @@ class ChunkClock:
     bases, arrivals_ms : numpy.ndarray of int64, shape (n_chunk_splits,)
         As of ChunkStarts.
     rate : ArrivalRate or None
+    paused : PausedSpans
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class ChunkClock:
         bases: Int64s,
         arrivals_ms: Int64s,
         rate: ArrivalRate | None,
+        paused: PausedSpans,
     ) -> None:
         self._chunk_index = chunk_index
         self._places = {split_values[split]: place for place, split in enumerate(splits.tolist())}
@@ -44,6 +47,8 @@ class ChunkClock:
         self._bases = bases
         self._running_arrivals_ms = arrivals_ms.copy()
         self._rate = rate
+        self._paused = paused
+        self._n_splits = len(split_values)
 
     def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
         """Place the events of the next batch.
@@ -56,7 +61,8 @@ class ChunkClock:
         -------
         tuple of numpy.ndarray, each of shape (n_rows,)
             `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the
-            split, the split its number in split order, the position that in the whole split.
+            split, or when the split is read again, if it is paused then; the split its number in split order,
+            the position that in the whole split.
 
         Raises
         ------
@@ -72,7 +78,7 @@ class ChunkClock:
                 f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
                 "computed; the log has changed during the replay"
             ) from None
-        return order_events(
+        arrivals, numbers, positions = order_events(
             arrivals_of(timed, self._bases[places], self._rate),
             timed.positions,
             timed.split_codes,
@@ -81,3 +87,5 @@ class ChunkClock:
             self._bases,
             self._running_arrivals_ms,
         )
+        self._paused.hold_back(arrivals, numbers, self._n_splits)
+        return arrivals, numbers, positions

@@ -223,7 +223,8 @@ class ChunkTimes:
             The chunk's batches, in log order.
         generator : GeneratorSpec
         interval_ms : int
-            The auto-watermark interval, from 0 to 2**60; 0: watermarks at the end of the log only.
+            The auto-watermark interval, from 0 to 2**60; 0: watermarks at the end of the log only. With watermark
+            alignment what `flinkcore.replay.paused_spans.summary_interval_ms` makes of it.
         index : int
             Place of the chunk in the log.
         rate : ArrivalRate or None

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from flinkcore._native.split_records import SplitRecords
 from flinkcore._native.timeline import SplitMerge
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
+from flinkcore.replay.paused_spans import PausedSpans, summary_interval_ms
 from flinkcore.replay.record_store import RecordStore
 from flinkcore.replay.timeline import ArrivalFloors, ChunkStarts, SplitTimes, Timeline, TimePlane
 
@@ -48,6 +50,7 @@ def combine(
     interval_ms: int,
     *,
     rate: ArrivalRate | None = None,
+    alignment: WatermarkAlignmentParams | None = None,
     limits: MergeLimits = DEFAULT_LIMITS,
 ) -> TimePlane:
     """The time plane of a log.
@@ -63,13 +66,16 @@ def combine(
     Parameters
     ----------
     chunks : iterable of ChunkTimes
-        Of all chunks of the log, in any order, built with the same generator, interval and rate. Memory is
-        bounded by the timeline, the idle spans, and the splits of all chunks, if they are made one by one.
+        Of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
+        `summary_interval_ms` gives. Memory is bounded by the timeline, the idle and paused spans, and the splits
+        of all chunks, if they are made one by one.
     generator : GeneratorSpec
     interval_ms : int
         The auto-watermark interval, from 0 to 2**60.
     rate : ArrivalRate or None
         Where the log records no arrivals.
+    alignment : WatermarkAlignmentParams or None
+        How closely the splits are aligned with each other; see `flinkcore.replay.paused_spans`.
     limits : MergeLimits
 
     Raises
@@ -92,7 +98,14 @@ def combine(
         merge = None
         if log.events.any():
             merge = _merge(
-                ordered, [splits for splits, _, _ in starts], store, log, generator, interval_ms, limits
+                ordered,
+                [splits for splits, _, _ in starts],
+                store,
+                log,
+                generator,
+                interval_ms,
+                alignment,
+                limits,
             )
     return TimePlane(
         timeline=_timeline(merge),
@@ -106,6 +119,7 @@ def combine(
             arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
         ),
         floors=_floors(ordered),
+        paused=_paused_spans(log, merge),
         rate=rate,
     )
 
@@ -190,6 +204,11 @@ class _LogTimes:
         self.events[at] += of_chunk["events"]
         return splits, bases, arrivals_before
 
+    def ends(self) -> tuple[int, int]:
+        """The first and the last arrival; there is an event."""
+        live = self.events > 0
+        return int(self.first_arrival_ms[live].min()), int(self.last_arrival_ms[live].max())
+
 
 # ---- merging splits ----------------------------------------------------------------------------------------
 
@@ -201,11 +220,15 @@ def _merge(
     log: _LogTimes,
     generator: GeneratorSpec,
     interval_ms: int,
+    alignment: WatermarkAlignmentParams | None,
     limits: MergeLimits,
 ) -> SplitMerge:
     # There is at least one event.
     records = SplitRecords(
-        splits=len(log.events), interval_ms=interval_ms, file=store.file, buffer_bytes=limits.buffer_bytes
+        splits=len(log.events),
+        interval_ms=summary_interval_ms(interval_ms, alignment),
+        file=store.file,
+        buffer_bytes=limits.buffer_bytes,
     )
     for chunk, numbers in zip(chunks, splits, strict=True):
         records.add_chunk(
@@ -217,13 +240,15 @@ def _merge(
             chunk.times["n_records"],
             store.place(chunk.records),
         )
-    live = log.events > 0
+    first_arrival_ms, last_arrival_ms = log.ends()
     merge = SplitMerge(
         records,
+        interval_ms=interval_ms,
         out_of_orderness_ms=generator.out_of_orderness_ms,
         idleness_ms=generator.idleness_ms,
-        first_arrival_ms=int(log.first_arrival_ms[live].min()),
-        last_arrival_ms=int(log.last_arrival_ms[live].max()),
+        first_arrival_ms=first_arrival_ms,
+        last_arrival_ms=last_arrival_ms,
+        alignment=alignment,
         window_emissions=limits.window_emissions,
     )
     merge.run()
@@ -242,9 +267,7 @@ def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) ->
     spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
     if merge is not None:
         final_watermarks = merge.final_watermarks()
-        spans = merge.idle_spans()
-        by_split = np.argsort(spans[0], kind="stable")
-        spans = tuple(column[by_split] for column in spans)
+        spans = _by_split(merge.idle_spans())
     return SplitTimes(
         values=values,
         rows=log.rows,
@@ -259,6 +282,18 @@ def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) ->
         idle_from_ms=spans[1],
         idle_to_ms=spans[2],
     )
+
+
+def _paused_spans(log: _LogTimes, merge: SplitMerge | None) -> PausedSpans:
+    if merge is None:
+        return PausedSpans.none()
+    split, from_ms, to_ms = _by_split(merge.paused_spans())
+    return PausedSpans(split, from_ms, to_ms, np.minimum(to_ms + 1, log.ends()[1]))
+
+
+def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:
+    order = np.argsort(spans[0], kind="stable")
+    return tuple(column[order] for column in spans)
 
 
 def _floors(chunks: list[_Summary]) -> ArrivalFloors:

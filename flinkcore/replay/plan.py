@@ -9,8 +9,10 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._native.watermarks import MAX_INTERVAL_MS
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.transformations import (
@@ -264,9 +266,19 @@ def _require_replayable(strategy: WatermarkStrategy) -> None:
             "with_timestamp_assigner with the name of a column or a pyarrow expression"
         )
     if strategy.alignment_parameters is not None:
+        _require_alignable(strategy, strategy.alignment_parameters)
+
+
+def _require_alignable(strategy: WatermarkStrategy, alignment: WatermarkAlignmentParams) -> None:
+    # Who is paused decides what a generator sees, and when: all would have to be called in turn, by one task.
+    if strategy.generator_supplier is not None:
         raise ConfigurationError(
-            f"a replay cannot align the watermarks of sources as this strategy asks: {strategy}. Leave "
-            "with_watermark_alignment out"
+            f"a replay cannot align splits whose generator is called event by event, as this strategy asks: {strategy}. "
+            "Leave with_watermark_alignment out, or take for_bounded_out_of_orderness or for_monotonous_timestamps"
+        )
+    if alignment.update_interval_ms > MAX_INTERVAL_MS:
+        raise ConfigurationError(
+            f"the update interval of watermark alignment must be at most 2**60 ms, it is {alignment.update_interval_ms}"
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.milliseconds import unit_warning
+from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import SplitTimes, TimePlane
 
@@ -63,6 +64,8 @@ class ReplayReport:
     split_watermarks
         The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
         it had none.
+    paused_ms
+        How long each split that was ever paused by watermark alignment was so, by its value in split order.
     warnings
         What looks wrong but was left as it is, for people to read.
     """
@@ -82,8 +85,10 @@ class ReplayReport:
     timeline_steps: int = 0
     watermark_ms: int = MIN_TIMESTAMP
     split_watermarks: dict[Any, int] = field(default_factory=dict)
+    paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     _split_times: SplitTimes | None = field(default=None, repr=False, compare=False)
+    _paused: PausedSpans = field(default_factory=PausedSpans.none, repr=False, compare=False)
 
     def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
         """Add what the first pass found."""
@@ -93,7 +98,12 @@ class ReplayReport:
         self.timeline_steps = len(time_plane.timeline.clock_ms)
         self.watermark_ms = int(time_plane.timeline.watermark_after(np.array([self.timeline_steps - 1]))[0])
         self.split_watermarks = dict(zip(splits.values, splits.final_watermark_ms.tolist(), strict=True))
+        paused_ms = time_plane.paused.total_ms(self.splits).tolist()
+        self.paused_ms = {
+            value: paused for value, paused in zip(splits.values, paused_ms, strict=True) if paused
+        }
         self._split_times = splits
+        self._paused = time_plane.paused
         with_events = splits.events > 0
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
@@ -120,11 +130,37 @@ class ReplayReport:
         ConfigurationError
             If the log has no such split.
         """
+        split_times, number = self._split(split)
+        return split_times.idle_spans(number)
+
+    def paused_spans(self, split: Any) -> list[tuple[int, int]]:
+        """When a split was paused by watermark alignment, because it was ahead of the others.
+
+        Parameters
+        ----------
+        split
+            Its value in the split column.
+
+        Returns
+        -------
+        list of (int, int)
+            (from, to) in ms of the replay clock, ascending; one that is paused at the end is so up to the last arrival.
+            Events that arrive after `from` and up to `to` are read after `to`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the log has no such split.
+        """
+        _, number = self._split(split)
+        return self._paused.of(number)
+
+    def _split(self, split: Any) -> tuple[SplitTimes, int]:
         if self._split_times is None or split not in self.split_watermarks:
             raise ConfigurationError(
                 f"the log has no split {split!r}; split_watermarks has the {self.splits:,} that there are"
             )
-        return self._split_times.idle_spans(self._split_times.values.index(split))
+        return self._split_times, self._split_times.values.index(split)
 
     def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
         """Add what reading a part of the log counted."""
@@ -176,6 +212,12 @@ class ReplayReport:
         )
         if self.watermark_ms != MIN_TIMESTAMP:
             lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
+        if self.paused_ms:
+            longest = max(self.paused_ms, key=lambda split: self.paused_ms[split])
+            lines.append(
+                f"{len(self.paused_ms):,} split{'s' * (len(self.paused_ms) != 1)} paused by watermark alignment, "
+                f"for {sum(self.paused_ms.values()):,} ms in all; longest {longest!r}, {self.paused_ms[longest]:,} ms"
+            )
         if self.arrival_regressions:
             lines.append(
                 f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken"

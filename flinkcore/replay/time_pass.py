@@ -12,6 +12,7 @@ from flinkcore.replay.chunks import Chunk
 from flinkcore.replay.combine_times import combine
 from flinkcore.replay.element_pass import run_element_pass
 from flinkcore.replay.event_reader import EventReader
+from flinkcore.replay.paused_spans import summary_interval_ms
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import TimePlane
 
@@ -67,7 +68,9 @@ class TimePass:
         return ChunkTimes.build(
             self.reader().read(chunk),
             self.generator,
-            self.plan.auto_watermark_interval_ms,
+            summary_interval_ms(
+                self.plan.auto_watermark_interval_ms, self.plan.strategy.alignment_parameters
+            ),
             index=chunk.index,
             rate=self.rate,
             bases=bases[chunk.index] if bases is not None else None,
@@ -75,7 +78,13 @@ class TimePass:
 
     def combine(self, times: Iterable[ChunkTimes]) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`."""
-        return combine(times, self.generator, self.plan.auto_watermark_interval_ms, rate=self.rate)
+        return combine(
+            times,
+            self.generator,
+            self.plan.auto_watermark_interval_ms,
+            rate=self.rate,
+            alignment=self.plan.strategy.alignment_parameters,
+        )
 
 
 def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> TimePlane:

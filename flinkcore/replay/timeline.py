@@ -17,6 +17,7 @@ from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.chunk_clock import ChunkClock
 from flinkcore.replay.chunk_times import ArrivalRate
 from flinkcore.replay.column_ipc import read_columns, write_columns
+from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.step_order import steps_before
 
 Int64s = npt.NDArray[np.int64]
@@ -162,7 +163,7 @@ class ArrivalFloors:
     chunk, rows : numpy.ndarray of int64, shape (n_batches,)
         The chunk of a batch, and the rows of that chunk read by its end.
     arrival_ms : numpy.ndarray of int64, shape (n_batches,)
-        No event of this batch, or of a later one, arrives earlier.
+        No event of this batch, or of a later one, arrives earlier; where its split is paused, it is read later.
     """
 
     chunk: Int64s
@@ -187,6 +188,8 @@ class TimePlane:
     splits : SplitTimes
     starts : ChunkStarts
     floors : ArrivalFloors
+    paused : PausedSpans
+        Without watermark alignment there are none.
     rate : ArrivalRate or None
         Where the log records no arrivals.
     """
@@ -195,6 +198,7 @@ class TimePlane:
     splits: SplitTimes
     starts: ChunkStarts
     floors: ArrivalFloors
+    paused: PausedSpans
     rate: ArrivalRate | None
 
     @property
@@ -257,6 +261,7 @@ class TimePlane:
             self.starts.base[entries],
             self.starts.arrival_ms[entries],
             self.rate,
+            self.paused,
         )
 
     def to_ipc(self) -> bytes:
@@ -291,4 +296,5 @@ _PARTS: dict[str, type[Any]] = {
     "splits": SplitTimes,
     "starts": ChunkStarts,
     "floors": ArrivalFloors,
+    "paused": PausedSpans,
 }

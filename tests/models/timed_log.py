@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from models.watermarks import Event
 
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
 from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits, combine
+from flinkcore.replay.paused_spans import summary_interval_ms
 from flinkcore.replay.timeline import TimePlane
 
 
@@ -67,6 +69,7 @@ class Log:
         interval_ms: int,
         rate: ArrivalRate | None = None,
         limits: MergeLimits = DEFAULT_LIMITS,
+        alignment: WatermarkAlignmentParams | None = None,
     ) -> TimePlane:
         """Through all parts of the time plane, each sent as bytes."""
         chunks = self.chunks()
@@ -74,12 +77,19 @@ class Log:
         bases = position_bases(ChunkCounts.from_ipc(data) for data in counts) if rate else {}
         times = [
             ChunkTimes.build(
-                batches, generator, interval_ms, index=index, rate=rate, bases=bases.get(index)
+                batches,
+                generator,
+                summary_interval_ms(interval_ms, alignment),
+                index=index,
+                rate=rate,
+                bases=bases.get(index),
             ).to_ipc()
             for index, batches in enumerate(chunks)
         ]
         summaries = (ChunkTimes.from_ipc(data) for data in reversed(times))
-        plane = combine(summaries, generator, interval_ms, rate=rate, limits=limits)
+        plane = combine(
+            summaries, generator, interval_ms, rate=rate, alignment=alignment, limits=limits
+        )
         return TimePlane.from_ipc(plane.to_ipc())
 
 

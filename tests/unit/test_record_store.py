@@ -106,7 +106,12 @@ def columns(n_records: int = 2, events: int = 5) -> list[np.ndarray]:
 
 def merge_of(records: SplitRecords) -> SplitMerge:
     return SplitMerge(
-        records, out_of_orderness_ms=0, idleness_ms=None, first_arrival_ms=0, last_arrival_ms=300
+        records,
+        interval_ms=100,
+        out_of_orderness_ms=0,
+        idleness_ms=None,
+        first_arrival_ms=0,
+        last_arrival_ms=300,
     )
 
 

@@ -1,0 +1,100 @@
+"""Watermark alignment of the splits of a log, on the replay clock: when which split is not read.
+
+One log is one source of one group, and each of its splits a subtask of it, aligned with the others as Flink aligns them:
+
+- At each multiple of the update interval, after the events and the watermark tick of that time, every split that is
+  ahead is paused, and every other is read (again).
+- A split is ahead if its watermark, as it was at the update two before this one, is above the maximum allowed: the least
+  current watermark of the splits, and the maximum drift; no limit, if the sum is beyond 2**63 - 1. Idle splits, and those
+  without a watermark so far, are left out of the least. That the watermark compared is older than the maximum is
+  Flink's ``pipeline.watermark-alignment.buffer-size``, of which a replay takes the default, 3 samples.
+- What arrives while its split is paused waits, and is read 1 ms after the update that resumes the split, all at once and
+  in its order, as if it had arrived then. With the last arrival of the log everything is read.
+- The generator of a paused split is still called at ticks: it emits what was read before. The clock that it measures
+  idleness by stands still.
+
+Who is ahead depends on nothing but the log and the settings, and so does the result.
+
+Notes
+-----
+What Flink's ``SourceCoordinator``, ``SourceOperator`` and ``WatermarkSampler`` do. Deliberate differences: updates lie on
+the multiples of the interval, and all splits report, are told the maximum and obey at one time, where in Flink a report
+may be announced an interval later, as threads and messages go; a batch that is fetched already is not read to its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.event_clock import hold_back
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | None) -> int:
+    """How finely summaries of chunks must tell the time, so that every tick and every update is told apart.
+
+    Parameters
+    ----------
+    interval_ms : int
+        The auto-watermark interval; 0: there are no ticks, and nothing to align.
+    alignment : WatermarkAlignmentParams or None
+    """
+    if alignment is None or interval_ms == 0:
+        return interval_ms
+    return gcd(interval_ms, alignment.update_interval_ms)
+
+
+@dataclass(frozen=True, eq=False)
+class PausedSpans:
+    """When which split was paused, by split and clock.
+
+    Parameters
+    ----------
+    split : numpy.ndarray of int64, shape (n_spans,)
+    from_ms, to_ms : numpy.ndarray of int64, shape (n_spans,)
+        The updates that paused and resumed it; one that is paused at the end is so up to the last arrival.
+    read_ms : numpy.ndarray of int64, shape (n_spans,)
+        When that is read which arrives after the one and up to the other.
+    """
+
+    split: Int64s
+    from_ms: Int64s
+    to_ms: Int64s
+    read_ms: Int64s
+
+    @classmethod
+    def none(cls) -> PausedSpans:
+        """No split was paused."""
+        return cls(*(np.empty(0, np.int64) for _ in range(4)))
+
+    def of(self, split: int) -> list[tuple[int, int]]:
+        """When the split of this number was paused: (from, to) in ms of the replay clock."""
+        spans = np.flatnonzero(self.split == split)
+        return list(zip(self.from_ms[spans].tolist(), self.to_ms[spans].tolist(), strict=True))
+
+    def total_ms(self, splits: int) -> Int64s:
+        """How long each of so many splits was paused in all."""
+        total = np.zeros(splits, np.int64)
+        np.add.at(total, self.split, self.to_ms - self.from_ms)
+        return total
+
+    def hold_back(self, arrivals_ms: Int64s, splits: Int32s, n_splits: int) -> None:
+        """Make events arrive when they are read, in place.
+
+        Parameters
+        ----------
+        arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        splits : numpy.ndarray of int32, shape (n_rows,)
+            Their splits, of so many.
+        n_splits : int
+        """
+        if len(self.split):
+            offsets = np.searchsorted(self.split, np.arange(n_splits + 1))
+            hold_back(arrivals_ms, splits, offsets, self.from_ms, self.to_ms, self.read_ms)

@@ -1,0 +1,160 @@
+"""The timeline of aligned splits is that of the step-by-step model, however the log is cut into chunks and batches."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.aligned_replay import AlignedReplayModel
+from models.timed_log import Log, steps
+from models.watermarks import Event
+
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.replay.timeline import TimePlane
+
+STRIDES = st.sampled_from([0, 1, 2, 3, 7, 7, 20, 20, 40, -5, 90, 250, 700])
+GENERATORS = st.builds(
+    GeneratorSpec, st.sampled_from([0, 0, 5, 100, None]), st.sampled_from([None, None, 1, 3, 50, 250, 2**70])
+)
+ALIGNMENTS = st.builds(
+    WatermarkAlignmentParams,
+    st.just("group"),
+    st.sampled_from([0, 0, 1, 10, 100, 2**63 - 1, 2**70]),
+    st.sampled_from([1, 3, 7, 20, 50, 100, 1_000]),
+)
+LIMITS = st.sampled_from([DEFAULT_LIMITS, MergeLimits(0, 300, 20), MergeLimits(0, 0, 1)])
+INTERVALS = st.sampled_from([0, 1, 7, 7, 20, 50, 50, 200])
+CUTS = st.sets(st.integers(1, 59), max_size=4)
+
+
+@st.composite
+def logs(draw: st.DrawFn, *, recorded: bool = True) -> list[Event]:
+    """Each split has its own speed of event time, and some fall far behind."""
+    splits = draw(st.sampled_from([[0, 1], ["a", "b", "c"], [-3, 5, 10, 11]]))
+    clocks = {split: draw(st.integers(-300, 300)) for split in splits}
+    speeds = {split: draw(st.sampled_from([0, 1, 1, 2, 10])) for split in splits}
+    rows = []
+    for split in draw(st.lists(st.sampled_from(splits), min_size=2, max_size=60)):
+        clocks[split] += draw(STRIDES)
+        timestamp = clocks[split] * speeds[split] - draw(st.sampled_from([0, 0, 5, 30, 200]))
+        rows.append(
+            Event(split, clocks[split] if recorded else None, timestamp, draw(st.integers(0, 9)) > 0)
+        )
+    return rows
+
+
+def check(
+    log: Log,
+    generator: GeneratorSpec,
+    interval_ms: int,
+    alignment: WatermarkAlignmentParams,
+    limits: MergeLimits = DEFAULT_LIMITS,
+    rate: ArrivalRate | None = None,
+) -> AlignedReplayModel:
+    model = AlignedReplayModel(
+        list(log.rows),
+        generator.out_of_orderness_ms,
+        generator.idleness_ms,
+        interval_ms,
+        rate=rate.rate if rate else 1000.0,
+        arrival_start_ms=rate.start_ms if rate else 0,
+        max_drift_ms=alignment.max_allowed_watermark_drift_ms,
+        update_interval_ms=alignment.update_interval_ms,
+    )
+    plane = log.time_plane(generator, interval_ms, rate, limits, alignment)
+    numbers = range(len(model.splits))
+    assert model.paused_spans == [
+        (model.splits[number], *span) for number in numbers for span in plane.paused.of(number)
+    ]
+    assert model.idle_spans == [
+        (model.splits[number], *span) for number in numbers for span in plane.splits.idle_spans(number)
+    ]
+    assert steps(plane) == model.steps
+    assert plane.splits.final_watermark_ms.tolist() == list(model.final_watermarks.values())
+    check_order(log, plane, model)
+    return model
+
+
+def check_order(log: Log, plane: TimePlane, model: AlignedReplayModel) -> None:
+    placed = []
+    floors = []
+    for index, batches in enumerate(log.chunks()):
+        clock, rows = plane.enter(index), 0
+        for batch in batches:
+            arrivals, numbers, positions = clock.order(batch)
+            placed += zip(arrivals.tolist(), numbers.tolist(), positions.tolist(), strict=True)
+            rows += batch.rows_read
+            floors.append((len(placed), plane.floors.after(index, rows)))
+    splits = [model.splits.index(event.split) for event in model.events]
+    assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
+    for seen, floor in floors:
+        assert all(floor is not None and floor <= arrival for arrival, _, _ in placed[seen:])
+    watermarks = plane.current_watermark(np.array(model.arrivals, np.int64)).tolist()
+    assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rows=logs(),
+    generator=GENERATORS,
+    interval_ms=INTERVALS,
+    alignment=ALIGNMENTS,
+    chunk_cuts=CUTS,
+    batch_cuts=CUTS,
+    limits=LIMITS,
+)
+def test_recorded_arrivals_give_the_timeline_and_the_pauses_of_the_model(
+    rows: list[Event],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    alignment: WatermarkAlignmentParams,
+    chunk_cuts: set[int],
+    batch_cuts: set[int],
+    limits: MergeLimits,
+) -> None:
+    check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, alignment, limits)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=logs(recorded=False),
+    generator=GENERATORS,
+    interval_ms=INTERVALS,
+    alignment=ALIGNMENTS,
+    chunk_cuts=CUTS,
+    batch_cuts=CUTS,
+    rate=st.builds(ArrivalRate, st.sampled_from([3.0, 70.0]), st.sampled_from([0, -333])),
+)
+def test_arrivals_by_rate_give_the_timeline_and_the_pauses_of_the_model(
+    rows: list[Event],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    alignment: WatermarkAlignmentParams,
+    chunk_cuts: set[int],
+    batch_cuts: set[int],
+    rate: ArrivalRate,
+) -> None:
+    check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, alignment, rate=rate)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    generator=GENERATORS,
+    interval_ms=st.sampled_from([7, 20, 50]),
+    alignment=ALIGNMENTS,
+    cut=st.integers(1, 799),
+)
+def test_long_logs_give_the_timeline_and_the_pauses_of_the_model(
+    seed: int, generator: GeneratorSpec, interval_ms: int, alignment: WatermarkAlignmentParams, cut: int
+) -> None:
+    random = np.random.default_rng(seed)
+    n, n_splits = 800, int(random.integers(2, 6))
+    # Each split is busy in some stretches of the log only, and in some its event time runs faster.
+    stretch = np.arange(n) // int(random.integers(30, 200))
+    split = (stretch * 7 + random.integers(0, 3, n)) % n_splits
+    arrival = np.arange(n) * 3 + random.integers(-20, 20, n)
+    ahead = random.integers(-1, 3, (int(stretch[-1]) + 1, n_splits))[stretch, split] * 150
+    timestamp = arrival + ahead - random.integers(0, 60, n)
+    rows = [Event(*row) for row in zip(split.tolist(), arrival.tolist(), timestamp.tolist(), strict=True)]
+    check(Log(rows, {cut, cut // 3}, {cut // 2}), generator, interval_ms, alignment)
