@@ -243,7 +243,11 @@ class WatermarkStrategy:
 
         Notes
         -----
-        Flink's ``WatermarksWithWatermarkAlignment``.
+        Flink's ``WatermarksWithWatermarkAlignment``. In a replay a log is one source, whose splits are aligned with
+        each other on the replay clock: a split that is too far ahead is not read, what arrives meanwhile is read when
+        it is resumed, and ``report.paused_spans(split)`` tells when that was. The drift then bounds how many windows
+        are open at once, and with it the memory; which events are late may change, too. Not with generators of
+        `for_generator` and `for_percentile_out_of_orderness`.
         """
         if not isinstance(watermark_group, str) or not watermark_group:
             raise ConfigurationError(f"watermark_group must be a name, not {watermark_group!r}")

@@ -1,25 +1,27 @@
 """Watermark alignment of the splits of a log, on the replay clock: when which split is not read.
 
-One log is one source of one group, and each of its splits a subtask of it, aligned with the others as Flink aligns them:
+One log is one source of one group, and each of its splits a subtask of it, aligned with the others:
 
-- At each multiple of the update interval, after the events and the watermark tick of that time, every split that is
-  ahead is paused, and every other is read (again).
-- A split is ahead if its watermark, as it was at the update two before this one, is above the maximum allowed: the least
-  current watermark of the splits, and the maximum drift; no limit, if the sum is beyond 2**63 - 1. Idle splits, and those
-  without a watermark so far, are left out of the least. That the watermark compared is older than the maximum is
-  Flink's ``pipeline.watermark-alignment.buffer-size``, of which a replay takes the default, 3 samples.
-- What arrives while its split is paused waits, and is read 1 ms after the update that resumes the split, all at once and
-  in its order, as if it had arrived then. With the last arrival of the log everything is read.
-- The generator of a paused split is still called at ticks: it emits what was read before. The clock that it measures
-  idleness by stands still.
+- At each multiple of the update interval, after the events and the watermark tick of that time, every split
+  that is ahead is paused, and every other is read (again).
+- A split is ahead if its watermark, as it was two updates ago, is above the maximum allowed: the least current
+  watermark of the splits plus the maximum drift; no limit, if that is beyond 2**63 - 1. Idle splits, and those
+  without a watermark so far, are left out of the least. That an older watermark is compared is Flink's
+  ``pipeline.watermark-alignment.buffer-size``, of which a replay takes the default, 3 samples.
+- What arrives while its split is paused waits. It is read 1 ms after the update that resumes the split, all at
+  once and in its order, as if it had arrived then. With the last arrival of the log everything is read.
+- The generator of a paused split is called at ticks as ever, so that a watermark may come of what was read
+  before. The clock by which it measures idleness stands still.
+- A split that has no more events is not idle by that: it holds the others back until its idle timeout is over.
 
-Who is ahead depends on nothing but the log and the settings, and so does the result.
+Who is ahead depends on nothing but the log and the settings, and so does every result.
 
 Notes
 -----
-What Flink's ``SourceCoordinator``, ``SourceOperator`` and ``WatermarkSampler`` do. Deliberate differences: updates lie on
-the multiples of the interval, and all splits report, are told the maximum and obey at one time, where in Flink a report
-may be announced an interval later, as threads and messages go; a batch that is fetched already is not read to its end.
+Flink's ``SourceCoordinator``, ``SourceOperator`` and ``WatermarkSampler``. Deliberate differences: updates lie on
+the multiples of the interval; all splits report, are told the maximum and obey at one time, where Flink may
+announce a report an interval later, as threads and messages go; and a paused split is not read at all, where
+Flink emits the rest of a batch that was fetched before.
 """
 
 from __future__ import annotations
@@ -92,8 +94,8 @@ class PausedSpans:
         ----------
         arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         splits : numpy.ndarray of int32, shape (n_rows,)
-            Their splits, of so many.
         n_splits : int
+            Splits of the log.
         """
         if len(self.split):
             offsets = np.searchsorted(self.split, np.arange(n_splits + 1))

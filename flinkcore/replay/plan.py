@@ -273,8 +273,9 @@ def _require_alignable(strategy: WatermarkStrategy, alignment: WatermarkAlignmen
     # Who is paused decides what a generator sees, and when: all would have to be called in turn, by one task.
     if strategy.generator_supplier is not None:
         raise ConfigurationError(
-            f"a replay cannot align splits whose generator is called event by event, as this strategy asks: {strategy}. "
-            "Leave with_watermark_alignment out, or take for_bounded_out_of_orderness or for_monotonous_timestamps"
+            "a replay cannot align splits whose generator is called event by event, as this strategy asks: "
+            f"{strategy}. Leave with_watermark_alignment out, or take for_bounded_out_of_orderness or "
+            "for_monotonous_timestamps"
         )
     if alignment.update_interval_ms > MAX_INTERVAL_MS:
         raise ConfigurationError(

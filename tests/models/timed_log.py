@@ -87,9 +87,7 @@ class Log:
             for index, batches in enumerate(chunks)
         ]
         summaries = (ChunkTimes.from_ipc(data) for data in reversed(times))
-        plane = combine(
-            summaries, generator, interval_ms, rate=rate, alignment=alignment, limits=limits
-        )
+        plane = combine(summaries, generator, interval_ms, rate=rate, alignment=alignment, limits=limits)
         return TimePlane.from_ipc(plane.to_ipc())
 
 

@@ -37,9 +37,7 @@ def logs(draw: st.DrawFn, *, recorded: bool = True) -> list[Event]:
     for split in draw(st.lists(st.sampled_from(splits), min_size=2, max_size=60)):
         clocks[split] += draw(STRIDES)
         timestamp = clocks[split] * speeds[split] - draw(st.sampled_from([0, 0, 5, 30, 200]))
-        rows.append(
-            Event(split, clocks[split] if recorded else None, timestamp, draw(st.integers(0, 9)) > 0)
-        )
+        rows.append(Event(split, clocks[split] if recorded else None, timestamp, draw(st.integers(0, 9)) > 0))
     return rows
 
 

@@ -251,13 +251,9 @@ def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> Non
             BOUNDED.with_timestamp_assigner(ValueAsTimestamp()),
             "cannot call the timestamp assigner .* ValueAsTimestamp. Use with_timestamp_assigner with the name",
         ),
-        (
-            BOUNDED.with_watermark_alignment("g", Time.seconds(5)),
-            "cannot align the watermarks .* 'g' .* Leave with_watermark_alignment out",
-        ),
     ],
 )
-def test_what_needs_the_elements_or_the_sources_is_refused_in_a_replay(
+def test_what_needs_the_elements_is_refused_in_a_replay(
     log: DataStream, strategy: WatermarkStrategy, message: str
 ) -> None:
     job = windowed(log.assign_timestamps_and_watermarks(strategy)).aggregate(n=count())

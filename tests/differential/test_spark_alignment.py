@@ -1,0 +1,89 @@
+"""Replays on Spark whose splits are aligned with each other give the rows that they give embedded."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import collect
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+LATE = OutputTag("late")
+STRATEGY = (
+    WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
+    .with_idleness(Duration.of_millis(400))
+    .with_watermark_alignment("clicks", Time.milliseconds(100), Time.milliseconds(150))
+)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+def table() -> pa.Table:
+    """Four splits, the event time of two of which runs faster."""
+    random = np.random.default_rng(5)
+    n = 3000
+    arrival = np.cumsum(random.choice([0, 0, 0, 1, 2], n)) + np.where(np.arange(n) % 700 > 500, 500, 0)
+    part = random.choice([7, 1, 2, 3], n)
+    return pa.table(
+        {
+            "ts": arrival * np.where(part < 3, part + 1, 1) - random.integers(0, 60, n),
+            "at": arrival,
+            "part": part,
+            "user": [f"u{i % 7}" for i in range(n)],
+            "row": range(n),
+        }
+    )
+
+
+def job(stream: DataStream) -> DataStream:
+    return (
+        stream.assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        .allowed_lateness(Time.milliseconds(5))
+        .side_output_late_data(LATE)
+        .aggregate(rows=collect("row"))
+    )
+
+
+def rows(found: pa.Table) -> list[str]:
+    return sorted(map(repr, found.to_pylist()))
+
+
+@pytest.mark.parametrize("arrival", ["at", None])
+def test_aligned_replays_of_files_give_the_rows_and_the_report_of_embedded_ones(
+    spark: Any, arrival: str | None, tmp_path: Path
+) -> None:
+    for number in range(3):
+        pq.write_table(table().slice(number * 1000, 1000), tmp_path / f"{number}.parquet", row_group_size=300)
+    options: dict[str, Any] = {"timestamp": "ts", "arrival": arrival, "split": "part"}
+    embedded, result = (
+        job(environment.from_event_log(str(tmp_path), **options)).execute()
+        for environment in (
+            StreamExecutionEnvironment().set_parallelism(1),
+            SparkExecutionEnvironment(spark).set_parallelism(3),
+        )
+    )
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    late = result.get_side_output(LATE).to_arrow()
+    assert rows(late) == rows(embedded.get_side_output(LATE).to_arrow())
+    assert result.report == embedded.report
+    assert result.report.paused_ms
+    for split in (1, 2, 3, 7):
+        assert result.report.paused_spans(split) == embedded.report.paused_spans(split)
