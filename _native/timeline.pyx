@@ -116,7 +116,7 @@ cdef inline void _schedule(SplitMerge merge, int32_t split, int64_t tick) noexce
         due = max(due, tick + merge.interval)
     if state.unseen:
         due = tick + merge.interval
-    elif state.ends or state.ahead.over_gap:
+    elif state.ends or state.ahead.over_gap:  # else events come too often on the way, read or not, for an idle split
         due = min(due, _idle_call(merge, state, tick))
     merge.next_clocks[split] = due if due <= merge.last_arrival else _NEVER
 
@@ -235,7 +235,8 @@ cdef int _end_log(SplitMerge merge) except -1 nogil:
 
 # ---- alignment ---------------------------------------------------------------------------------------------------
 
-# Watermarks, and so who is paused, are settled when nothing was emitted for as many updates as there are samples.
+# Who is paused is settled when nothing was emitted for as many updates as there are samples: the updates up to the next
+# call are left out.
 
 
 cdef inline int64_t _last_tick(SplitMerge merge, int64_t clock) noexcept nogil:
@@ -252,9 +253,7 @@ cdef int64_t _max_allowed_watermark(SplitMerge merge) noexcept nogil:
         state = &merge.splits[split]
         if not state.idle and state.current_watermark != INT64_MIN:
             least = min(least, state.current_watermark)
-    if least > 0 and merge.max_drift > INT64_MAX - least:
-        return INT64_MAX
-    return least + merge.max_drift
+    return INT64_MAX if least > INT64_MAX - merge.max_drift else least + merge.max_drift
 
 
 cdef int _pause(SplitMerge merge, int32_t split, int64_t clock) except -1 nogil:
@@ -300,8 +299,7 @@ cdef int _update_alignment(SplitMerge merge) except -1 nogil:
             _resume(merge, split, clock, _last_tick(merge, clock))
         else:
             _pause(merge, split, clock)
-    if changed:
-        _find_start(merge)
+    _find_start(merge)
     merge.n_updates += 1
     merge.quiet_updates += 1
     merge.next_update = clock + merge.update_interval
@@ -320,24 +318,22 @@ cdef int _resume_all(SplitMerge merge) except -1 nogil:
     return 0
 
 
-cdef object _spans(const Buffer* rows):
-    cdef int64_t i, n = rows.size // <int64_t> sizeof(Span)
-    cdef const Span* spans = <const Span*> rows.data
-    cdef int64_t[::1] splits = np.empty(n, np.int64), since = np.empty(n, np.int64), until = np.empty(n, np.int64)
+cdef tuple _columns(const Buffer* rows, int64_t width):
+    # Steps are rows of two integers, spans of three.
+    cdef int64_t i, column, n = rows.size // (width * <int64_t> sizeof(int64_t))
+    cdef const int64_t* values = <const int64_t*> rows.data
+    cdef int64_t[:, ::1] columns = np.empty((width, n), np.int64)
     for i in range(n):
-        splits[i] = spans[i].split
-        since[i] = spans[i].since
-        until[i] = spans[i].until
-    return splits.base, since.base, until.base
+        for column in range(width):
+            columns[column, i] = values[i * width + column]
+    return tuple(columns.base)
 
 
 cdef int _check_grid(int64_t interval, int64_t records_interval, object alignment) except -1:
     # Whether events are read before or after a tick, and before or after an update, is all that a record tells.
     intervals = [interval] if alignment is None or interval == 0 else [interval, alignment.update_interval_ms]
     if any(each % records_interval if records_interval else each for each in intervals):
-        raise ConfigurationError(
-            f"the intervals {intervals} ms are no multiples of that of the records, {records_interval} ms"
-        )
+        raise ConfigurationError(f"intervals of {intervals} ms are no multiples of that of records, {records_interval} ms")
     return 0
 
 
@@ -476,13 +472,7 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_steps,)
             `(clocks_ms, watermarks_ms)`: the watermarks that the valve put out, and when.
         """
-        cdef int64_t i, n = self.step_rows.size // <int64_t> sizeof(Step)
-        cdef const Step* steps = <const Step*> self.step_rows.data
-        cdef int64_t[::1] clocks = np.empty(n, np.int64), watermarks = np.empty(n, np.int64)
-        for i in range(n):
-            clocks[i] = steps[i].clock
-            watermarks[i] = steps[i].watermark
-        return clocks.base, watermarks.base
+        return _columns(&self.step_rows, 2)
 
     def idle_spans(self):
         """When which split was idle, by clock within each split; one that is idle at the end is so to the last arrival.
@@ -492,7 +482,7 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_spans,)
             `(splits, from_ms, to_ms)`
         """
-        return _spans(&self.idle_rows)
+        return _columns(&self.idle_rows, 3)
 
     def paused_spans(self):
         """When which split was paused by alignment, by clock within each; one paused at the end is so to the last arrival.
@@ -502,7 +492,7 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_spans,)
             `(splits, from_ms, to_ms)`
         """
-        return _spans(&self.paused_rows)
+        return _columns(&self.paused_rows, 3)
 
     def final_watermarks(self):
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""

@@ -20,8 +20,9 @@ Notes
 -----
 Flink's ``SourceCoordinator``, ``SourceOperator`` and ``WatermarkSampler``. Deliberate differences: updates lie on
 the multiples of the interval; all splits report, are told the maximum and obey at one time, where Flink may
-announce a report an interval later, as threads and messages go; and a paused split is not read at all, where
-Flink emits the rest of a batch that was fetched before.
+announce a report an interval later, as threads and messages go; a paused split is not read at all, where Flink
+emits the rest of a batch that was fetched before; and a split whose idle timeout was over by its pause, which the
+next tick finds, is resumed like others, where Flink, which leaves idle splits as they are, resumes it no more.
 """
 
 from __future__ import annotations

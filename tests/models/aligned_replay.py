@@ -17,6 +17,7 @@ class AlignedReplayModel(ReplayModel):
     max_drift_ms: int = 0
     update_interval_ms: int = 1_000
     paused_spans: list[tuple[Any, int, int]] = field(default_factory=list)
+    finds_idle_while_paused: bool = False
 
     def _replay(self) -> None:
         first, last = min(self.arrivals), max(self.arrivals)
@@ -63,7 +64,9 @@ class AlignedReplayModel(ReplayModel):
     def _tick(self, clock: int) -> None:
         for split in self.splits:
             now = self.paused_since.get(split, clock) - self.opened - self.paused_ms[split]
-            self._to_valve(split, (clock, math.inf, math.inf), self.operators[split].periodic_emit(now))
+            emitted = self.operators[split].periodic_emit(now)
+            self.finds_idle_while_paused |= split in self.paused_since and ("status", "idle") in emitted
+            self._to_valve(split, (clock, math.inf, math.inf), emitted)
 
     def _update(self, clock: int) -> None:
         reported = []

@@ -1,13 +1,14 @@
 """The timeline of aligned splits is that of the step-by-step model, however the log is cut into chunks and batches."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.aligned_replay import AlignedReplayModel
+from models.aligned_sources import AlignedSources
 from models.timed_log import Log, steps
 from models.watermarks import Event
 
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
 from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits
 from flinkcore.replay.timeline import TimePlane
@@ -156,3 +157,33 @@ def test_long_logs_give_the_timeline_and_the_pauses_of_the_model(
     timestamp = arrival + ahead - random.integers(0, 60, n)
     rows = [Event(*row) for row in zip(split.tolist(), arrival.tolist(), timestamp.tolist(), strict=True)]
     check(Log(rows, {cut, cut // 3}, {cut // 2}), generator, interval_ms, alignment)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=logs(),
+    delay_ms=st.sampled_from([0, 5, 100]),
+    idleness_ms=st.sampled_from([None, None, 3, 50, 250]),
+    interval_ms=st.sampled_from([7, 20, 50]),
+    alignment=ALIGNMENTS,
+)
+def test_the_model_pauses_and_emits_as_source_operators_and_their_coordinator_do(
+    rows: list[Event],
+    delay_ms: int,
+    idleness_ms: int | None,
+    interval_ms: int,
+    alignment: WatermarkAlignmentParams,
+) -> None:
+    drift_ms, update_ms = alignment.max_allowed_watermark_drift_ms, alignment.update_interval_ms
+    kept = [Event(row.split, row.arrival_ms, row.timestamp_ms) for row in rows]
+    model = AlignedReplayModel(
+        kept, delay_ms, idleness_ms, interval_ms, max_drift_ms=drift_ms, update_interval_ms=update_ms
+    )
+    strategy = WatermarkStrategy(delay_ms, idleness_ms, alignment_parameters=alignment)
+    assume(not model.finds_idle_while_paused)  # Flink resumes such a split no more
+    sources = AlignedSources(model, strategy)
+    last_ms = max(model.recorded)
+    assert sources.steps == [step for step in model.steps if step[0] < last_ms]
+    assert sorted(sources.paused_spans) == [span for span in model.paused_spans if span[2] < last_ms]
+    left = [(model.splits[channel], since, last_ms) for channel, since in sources.paused_since.items()]
+    assert sorted(left) == [span for span in model.paused_spans if span[2] == last_ms]

@@ -87,6 +87,16 @@ def test_a_split_without_a_watermark_holds_nobody_back_yet() -> None:
     assert plane_of(rows, drift=1_000, update=200).paused.of(0) == [(1_200, 1_950)]
 
 
+def test_a_split_that_is_found_idle_while_paused_is_resumed() -> None:
+    # The idle count of split a starts at 200; at 360, where it is paused, it is at 160.
+    slow = [("b", at, at) for at in range(50, 2_001, 50)] + [
+        ("b", at, 10 * at) for at in range(2_050, 2_301, 50)
+    ]
+    plane = plane_of([("a", 50, 10_000), ("a", 1_000, 10_500), *slow], drift=0, update=120, idleness=150)
+    assert plane.paused.of(0) == [(360, 2_160)]
+    assert plane.splits.idle_spans(0) == [(400, 2_200)]
+
+
 def test_without_ticks_there_is_nothing_to_align() -> None:
     log = Log([Event(*row) for row in fast_and_slow()])
     plane = log.time_plane(GeneratorSpec(0), 0, alignment=WatermarkAlignmentParams("group", 0, 200))
@@ -246,7 +256,7 @@ def test_an_update_interval_beyond_all_arrivals_is_refused() -> None:
 
 @pytest.mark.parametrize(("interval_ms", "update_ms"), [(150, 200), (200, 150), (0, 200)])
 def test_records_that_are_too_coarse_are_refused(interval_ms: int, update_ms: int) -> None:
-    with pytest.raises(ConfigurationError, match="no multiples of that of the records, 100 ms"):
+    with pytest.raises(ConfigurationError, match="no multiples of that of records, 100 ms"):
         SplitMerge(
             SplitRecords(splits=1, interval_ms=100),
             interval_ms=interval_ms or 50,
