@@ -235,8 +235,7 @@ cdef int _end_log(SplitMerge merge) except -1 nogil:
 
 # ---- alignment ---------------------------------------------------------------------------------------------------
 
-# Who is paused is settled when nothing was emitted for as many updates as there are samples: the updates up to the next
-# call are left out.
+# When nothing was emitted for as many updates as there are samples, those up to the next call are left out.
 
 
 cdef inline int64_t _last_tick(SplitMerge merge, int64_t clock) noexcept nogil:
@@ -329,9 +328,9 @@ cdef tuple _columns(const Buffer* rows, int64_t width):
     return tuple(columns.base)
 
 
-cdef int _check_grid(int64_t interval, int64_t records_interval, object alignment) except -1:
+cdef int _check_grid(int64_t interval, int64_t records_interval, object updates) except -1:
     # Whether events are read before or after a tick, and before or after an update, is all that a record tells.
-    intervals = [interval] if alignment is None or interval == 0 else [interval, alignment.update_interval_ms]
+    intervals = [interval] if updates is None or interval == 0 else [interval, updates]
     if any(each % records_interval if records_interval else each for each in intervals):
         raise ConfigurationError(f"intervals of {intervals} ms are no multiples of that of records, {records_interval} ms")
     return 0
@@ -361,8 +360,8 @@ cdef class SplitMerge:
         As of WatermarkGenerator.
     first_arrival_ms, last_arrival_ms : int
         The earliest and the last arrival of the log.
-    alignment : WatermarkAlignmentParams or None
-        How closely the splits are aligned with each other; its interval is a multiple of that of the records.
+    max_drift_ms, update_interval_ms : int or None
+        How closely the splits are aligned, and how often, a multiple of the interval of the records; None: not at all.
     window_emissions : int
         About how many emissions are made before the valve takes them in; results do not depend on it.
 
@@ -381,7 +380,8 @@ cdef class SplitMerge:
         object idleness_ms,
         int64_t first_arrival_ms,
         int64_t last_arrival_ms,
-        object alignment=None,
+        object max_drift_ms=None,
+        object update_interval_ms=None,
         int64_t window_emissions=1 << 18,
     ):
         cdef int32_t split
@@ -389,7 +389,7 @@ cdef class SplitMerge:
         self.n_splits = records.n_splits
         self.valve = StatusWatermarkValve(self.n_splits)
         self.interval = checked_interval(interval_ms)
-        _check_grid(self.interval, records.interval, alignment)
+        _check_grid(self.interval, records.interval, update_interval_ms)
         self.opened = first_arrival_ms
         self.last_arrival = last_arrival_ms
         if self.interval:
@@ -404,8 +404,8 @@ cdef class SplitMerge:
             generator_set_up(&self.splits[split].generator, out_of_orderness_ms, idleness_ms)
             self.splits[split].current_watermark = INT64_MIN
         self.next_update = _NEVER
-        if alignment is not None and self.interval:
-            self._align(alignment)
+        if max_drift_ms is not None and self.interval:
+            self._align(min(max_drift_ms, INT64_MAX), update_interval_ms)
 
     def __dealloc__(self):
         free(self.places)
@@ -418,10 +418,10 @@ cdef class SplitMerge:
         buffer_free(&self.idle_rows)
         buffer_free(&self.paused_rows)
 
-    cdef int _align(self, object alignment) except -1:
+    cdef int _align(self, int64_t max_drift, int64_t update_interval) except -1:
         cdef int64_t i
-        self.max_drift = min(alignment.max_allowed_watermark_drift_ms, INT64_MAX)
-        self.update_interval = alignment.update_interval_ms
+        self.max_drift = max_drift
+        self.update_interval = update_interval
         self.next_update = tick_of(self.opened, self.update_interval)
         self.samples = <int64_t*> malloc(WATERMARK_BUFFER_SIZE * self.n_splits * sizeof(int64_t))
         if self.samples == NULL:

@@ -66,5 +66,5 @@ cdef class SplitMerge:
     cdef int64_t quiet_updates # since something was emitted
     cdef int64_t* samples      # (WATERMARK_BUFFER_SIZE, n_splits): watermarks at the last updates; NULL: no alignment
 
-    cdef int _align(self, object alignment) except -1
+    cdef int _align(self, int64_t max_drift, int64_t update_interval) except -1
     cdef int _run_up_to(self, int64_t limit) except -1

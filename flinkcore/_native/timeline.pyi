@@ -5,7 +5,6 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from flinkcore._native.split_records import SplitRecords
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 
 _Int64s = npt.NDArray[np.int64]
 
@@ -20,7 +19,8 @@ class SplitMerge:
         idleness_ms: int | None,
         first_arrival_ms: int,
         last_arrival_ms: int,
-        alignment: WatermarkAlignmentParams | None = ...,
+        max_drift_ms: int | None = ...,
+        update_interval_ms: int | None = ...,
         window_emissions: int = ...,
     ) -> Self: ...
     def run(self) -> None: ...

@@ -248,7 +248,8 @@ def _merge(
         idleness_ms=generator.idleness_ms,
         first_arrival_ms=first_arrival_ms,
         last_arrival_ms=last_arrival_ms,
-        alignment=alignment,
+        max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
+        update_interval_ms=alignment.update_interval_ms if alignment else None,
         window_emissions=limits.window_emissions,
     )
     merge.run()

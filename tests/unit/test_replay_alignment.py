@@ -264,7 +264,8 @@ def test_records_that_are_too_coarse_are_refused(interval_ms: int, update_ms: in
             idleness_ms=None,
             first_arrival_ms=0,
             last_arrival_ms=300,
-            alignment=WatermarkAlignmentParams("group", 0, update_ms),
+            max_drift_ms=0,
+            update_interval_ms=update_ms,
         )
 
 
