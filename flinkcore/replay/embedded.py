@@ -151,11 +151,10 @@ class EmbeddedReplay:
     def _prepare_events(self, events: Events, rows: RowNumbers | None) -> PreparedEvents:
         narrow = events.batch.select(self._native_columns)
         columns = RecordBatch(narrow)
-        keys = (
-            self._idle_encoders.pop()
-            if self._idle_encoders
-            else KeyEncoder(self._schema, list(self._plan.keys))
-        )
+        try:
+            keys = self._idle_encoders.pop()
+        except IndexError:
+            keys = KeyEncoder(self._schema, list(self._plan.keys))
         keys.encode_batch(columns)
         if self._parallelism == 1:
             return PreparedEvents(events, columns, keys, [rows])

@@ -71,13 +71,14 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         BaseException
             Whatever the first step to fail raised.
         """
-        threads = [
-            Thread(target=self._work, args=(partition,), name=f"flinkcore-{partition}", daemon=True)
-            for partition in range(self._partitions)
-        ]
-        for thread in threads:
-            thread.start()
+        threads: list[Thread] = []
         try:
+            for partition in range(self._partitions):
+                thread = Thread(
+                    target=self._work, args=(partition,), name=f"flinkcore-{partition}", daemon=True
+                )
+                thread.start()
+                threads.append(thread)
             while (step := self._next_done()) is not None:
                 if step.error is not None:
                     raise step.error

@@ -1,6 +1,7 @@
 """Threads that prepare steps between them and process them in every partition."""
 
 import threading
+import time
 from collections.abc import Iterator
 from itertools import islice
 
@@ -81,7 +82,7 @@ def test_an_error_is_raised_in_place_of_the_step_that_failed(part: str) -> None:
 def test_steps_are_read_by_one_thread_at_a_time() -> None:
     class Steps:
         def __init__(self) -> None:
-            self.left = 300
+            self.left = 30
             self.reading = threading.Lock()
 
         def __iter__(self) -> "Steps":
@@ -90,12 +91,28 @@ def test_steps_are_read_by_one_thread_at_a_time() -> None:
         def __next__(self) -> int:
             assert self.reading.acquire(blocking=False)
             try:
+                time.sleep(0.001)  # long enough for another thread to come by
                 if self.left == 0:
                     raise StopIteration
                 self.left -= 1
-                return sum(range(2000))
+                return self.left
             finally:
                 self.reading.release()
 
     threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: step, 4)
-    assert len(list(threads.run())) == 300
+    assert len(list(threads.run())) == 30
+
+
+def test_threads_that_have_started_end_if_another_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def start_or_fail(thread: threading.Thread) -> None:
+        if thread.name == "flinkcore-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_fail)
+    threads = PartitionThreads(iter(range(100)), lambda step: step, lambda partition, step: step, 4)
+    with pytest.raises(RuntimeError, match="can't start"):
+        list(threads.run())
+    assert no_thread_is_left()
