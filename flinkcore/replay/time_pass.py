@@ -14,6 +14,8 @@ from flinkcore.replay.element_pass import run_element_pass
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.paused_spans import summary_interval_ms
 from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.tick_calls import warn_of_tick_calls
+from flinkcore.replay.tick_clock import TickClock
 from flinkcore.replay.timeline import TimePlane
 
 Summary = TypeVar("Summary")
@@ -78,13 +80,18 @@ class TimePass:
 
     def combine(self, times: Iterable[ChunkTimes]) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`."""
-        return combine(
+        interval_ms = self.plan.auto_watermark_interval_ms
+        time_plane = combine(
             times,
             self.generator,
-            self.plan.auto_watermark_interval_ms,
+            interval_ms,
             rate=self.rate,
             alignment=self.plan.strategy.alignment_parameters,
         )
+        if self.is_by_element and time_plane.events:
+            clock = TickClock(interval_ms, *time_plane.splits.arrival_range)
+            warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
+        return time_plane
 
 
 def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> TimePlane:

@@ -122,6 +122,12 @@ class SplitTimes:
     idle_from_ms: Int64s
     idle_to_ms: Int64s
 
+    @property
+    def arrival_range(self) -> tuple[int, int]:
+        """The first and the last arrival of a log that has an event."""
+        live = self.events > 0
+        return int(self.first_arrival_ms[live].min()), int(self.last_arrival_ms[live].max())
+
     def idle_spans(self, split: int) -> list[tuple[int, int]]:
         """When the split of this number was idle: (from, to) in ms of the replay clock."""
         spans = np.flatnonzero(self.idle_split == split)

@@ -1,0 +1,47 @@
+"""The warning that a generator will be called at very many ticks."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.replay.tick_clock import TickClock
+from flinkcore.runtime.copied_strategy import copied_strategy
+
+MANY_CALLS = 50_000_000
+CALLS_PER_SECOND = 5_000_000
+
+
+def warn_of_tick_calls(strategy: WatermarkStrategy, clock: TickClock, n_splits: int) -> None:
+    """Warn if a generator that has not declared `changes_at_events_only` makes the pass take long.
+
+    Parameters
+    ----------
+    strategy : WatermarkStrategy
+        Has a generator of its own.
+    clock : TickClock
+    n_splits : int
+
+    Warns
+    -----
+    UserWarning
+        From `MANY_CALLS` calls on: tells how many, how long they take at least, and what to do.
+    """
+    if clock.interval_ms == 0:
+        return
+    ticks = (clock.end_of_ticks_ms - clock.opened_ms) // clock.interval_ms - 1
+    calls = ticks * n_splits
+    if calls < MANY_CALLS:
+        return
+    own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
+    if own.create_watermark_generator(lambda: 0).changes_at_events_only:
+        return
+    seconds = calls / CALLS_PER_SECOND
+    warnings.warn(
+        f"{strategy}: on_periodic_emit is called at every tick of the log, {ticks:,} ticks of {clock.interval_ms:,} ms in "
+        f"each of {n_splits:,} split{'s' * (n_splits != 1)}, which takes {seconds:,.0f} s or more. If a call without an event since the one before changes nothing, say so: changes_at_events_only = True in "
+        "the class of the generator. A longer auto-watermark interval helps, too",
+        UserWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,63 @@
+"""The warning about generators that are called at very many ticks."""
+
+import warnings
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Time, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.replay import tick_calls
+from flinkcore.replay.tick_calls import warn_of_tick_calls
+from flinkcore.replay.tick_clock import TickClock
+
+
+class Trailing(WatermarkGenerator[None]):
+    def on_event(self, event: None, event_timestamp: int, output: WatermarkOutput) -> None:
+        output.emit_watermark(Watermark(event_timestamp))
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        pass
+
+
+class Declared(Trailing):
+    changes_at_events_only = True
+
+
+YEAR = TickClock(200, 0, 365 * 24 * 3_600_000)
+
+
+def test_ticks_of_a_year_in_one_split_are_told() -> None:
+    with pytest.warns(UserWarning, match=r"157,680,001 ticks of 200 ms in each of 1 split,.*32 s or more"):
+        warn_of_tick_calls(WatermarkStrategy.for_generator(Trailing), YEAR, 1)
+
+
+@pytest.mark.parametrize(
+    ("generator", "clock", "splits"),
+    [
+        (Declared, YEAR, 100),
+        (Trailing, TickClock(0, 0, 10**15), 100),
+        (Trailing, TickClock(200, 0, 3_600_000), 100),
+    ],
+    ids=["declared", "no ticks", "few ticks"],
+)
+def test_what_takes_no_time_is_not_told(generator: type[Trailing], clock: TickClock, splits: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_tick_calls(WatermarkStrategy.for_generator(generator), clock, splits)
+
+
+def test_a_replay_warns_before_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tick_calls, "MANY_CALLS", 5)
+    log = pa.table({"ts": [0, 5000], "key": [1, 1]})
+    windows = (
+        StreamExecutionEnvironment.get_execution_environment()
+        .from_event_log(log, timestamp="ts", arrival="ts")
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(Trailing))
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        .aggregate(n=count())
+    )
+    with pytest.warns(UserWarning, match="changes_at_events_only = True"):
+        assert windows.to_arrow().num_rows == 2
