@@ -32,6 +32,7 @@ MODULES = (
     "split_records",
     "timeline",
     "timer_batches",
+    "timer_columns",
     "timer_order",
     "timer_queue",
     "timers",

@@ -167,6 +167,10 @@ cdef void key_table_free(KeyTable* table) noexcept nogil:
     table.n_keys = 0
 
 
+cdef RecordBatch _record_batch(object batch):
+    return batch if isinstance(batch, RecordBatch) else RecordBatch(batch)
+
+
 @cython.final
 cdef class KeyDictionary:
     """Dense ids of keys, from 0 by first appearance.
@@ -210,8 +214,22 @@ cdef class KeyDictionary:
     def __len__(self):
         return self.table.n_keys
 
-    cdef int _encode(self, object batch) except -1:
-        self.encoder.encode(batch if isinstance(batch, RecordBatch) else RecordBatch(batch))
+    cdef int add_all(self, RecordBatch batch, uint32_t* ids) except -1:
+        cdef const KeyBatch* keys = &self.encoder.batch
+        cdef int64_t row = 0
+        self.encoder.encode(batch)
+        if keys.is_null != NULL:
+            while not keys.is_null[row]:
+                row += 1
+            raise DataError(f"row {row}: the key is null; filter such rows out, or key by several columns")
+        with nogil:
+            key_table_add_all(&self.table, keys, ids)
+        return 0
+
+    cdef int find_all(self, RecordBatch batch, uint32_t* ids) except -1:
+        self.encoder.encode(batch)
+        with nogil:
+            key_table_find_all(&self.table, &self.encoder.batch, ids)
         return 0
 
     def ids(self, batch):
@@ -233,20 +251,10 @@ cdef class KeyDictionary:
         SchemaError
             If a key column is missing or its type is not that of the schema.
         """
-        cdef const KeyBatch* keys = &self.encoder.batch
-        cdef uint32_t[::1] out
-        cdef int64_t row = 0
-        self._encode(batch)
-        if keys.is_null != NULL:
-            while not keys.is_null[row]:
-                row += 1
-            raise DataError(f"row {row}: the key is null; filter such rows out, or key by several columns")
-        result = np.empty(keys.length, dtype=np.uint32)
-        if keys.length:
-            out = result
-            with nogil:
-                key_table_add_all(&self.table, keys, &out[0])
-        return result
+        cdef RecordBatch rows = _record_batch(batch)
+        cdef uint32_t[::1] out = np.empty(rows.num_rows, dtype=np.uint32)
+        self.add_all(rows, &out[0] if rows.num_rows else NULL)
+        return out.base
 
     def find(self, batch):
         """Ids of a batch's keys; nothing is added.
@@ -266,15 +274,10 @@ cdef class KeyDictionary:
         SchemaError
             If a key column is missing or its type is not that of the schema.
         """
-        cdef const KeyBatch* keys = &self.encoder.batch
-        cdef uint32_t[::1] out
-        self._encode(batch)
-        result = np.empty(keys.length, dtype=np.uint32)
-        if keys.length:
-            out = result
-            with nogil:
-                key_table_find_all(&self.table, keys, &out[0])
-        return result
+        cdef RecordBatch rows = _record_batch(batch)
+        cdef uint32_t[::1] out = np.empty(rows.num_rows, dtype=np.uint32)
+        self.find_all(rows, &out[0] if rows.num_rows else NULL)
+        return out.base
 
     cdef list _columns(self, int64_t start, int64_t stop):
         cdef Buffer values, offsets
@@ -325,20 +328,22 @@ cdef class KeyDictionary:
             raise ConfigurationError(f"ids {start:,} to {stop:,} are not within the dictionary's {len(self):,} keys")
         return native_array("+s", stop - start, NULL, NULL, NULL, self._columns(start, stop), self.encoder._names)
 
-    cdef int assign_key_groups(self) except -1:
+    cdef const int32_t* key_groups(self) except? NULL:
         cdef int64_t done = self.groups.size // 4, stop
-        cdef int64_t[::1] indexes = np.arange(len(self.encoder._names), dtype=np.int64)
+        cdef int64_t[::1] indexes
         cdef RecordBatch added
-        buffer_reserve(&self.groups, (self.table.n_keys - done) * 4)
-        while done < self.table.n_keys:
-            stop = min(done + GROUPED_AT_ONCE, <int64_t> self.table.n_keys)
-            added = RecordBatch(self.keys(done, stop))
-            key_groups_of(
-                added, &indexes[0], added.num_columns, self.max_parallelism, <int32_t*> self.groups.data + done
-            )
-            self.groups.size = stop * 4
-            done = stop
-        return 0
+        if done < self.table.n_keys:
+            indexes = np.arange(len(self.encoder._names), dtype=np.int64)
+            buffer_reserve(&self.groups, (self.table.n_keys - done) * 4)
+            while done < self.table.n_keys:
+                stop = min(done + GROUPED_AT_ONCE, <int64_t> self.table.n_keys)
+                added = RecordBatch(self.keys(done, stop))
+                key_groups_of(
+                    added, &indexes[0], added.num_columns, self.max_parallelism, <int32_t*> self.groups.data + done
+                )
+                self.groups.size = stop * 4
+                done = stop
+        return <const int32_t*> self.groups.data
 
     def key_group(self, const uint32_t[::1] ids not None):
         """Key groups of keys, by id.
@@ -359,12 +364,12 @@ cdef class KeyDictionary:
         cdef int64_t n = ids.shape[0], i
         cdef int32_t[::1] out
         result = np.empty(n, dtype=np.int32)
-        self.assign_key_groups()
+        cdef const int32_t* groups = self.key_groups()
         out = result
         for i in range(n):
             if ids[i] >= self.table.n_keys:
                 raise ConfigurationError(f"id {ids[i]:,} is not one of the dictionary's {len(self):,} keys")
-            out[i] = (<int32_t*> self.groups.data)[ids[i]]
+            out[i] = groups[ids[i]]
         return result
 
     def _check(self):

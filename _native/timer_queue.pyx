@@ -333,6 +333,43 @@ cdef int timer_queue_remove(
     return TimerOutcome.TIMER_CHANGED if i else TimerOutcome.TIMER_HEAD
 
 
+cdef int timer_queue_move(
+    TimerQueue* queue, int64_t from_ms, int64_t to_ms, int64_t key, int32_t key_group, int64_t namespace_id
+) except -1 nogil:
+    cdef uint32_t hash = timer_hash(from_ms, key, namespace_id), i, slot
+    cdef DedupMap* map = key_group_map(queue, key_group)
+    cdef int64_t bucket = -1
+    cdef TimerEntry entry
+    cdef Timer* timer
+    if map.size:
+        bucket = map_find(queue, map, map_home(map, hash), hash, from_ms, key, namespace_id)
+    if bucket < 0:
+        return timer_queue_add(queue, to_ms, key, key_group, namespace_id)
+    slot = <uint32_t> map.buckets[bucket] - 1
+    if queue.next_sequence == NO_SLOT and not _renumber(queue):
+        with gil:
+            raise MemoryError(f"no memory to number {queue.size} timers anew")
+    if to_ms != from_ms:
+        hash = timer_hash(to_ms, key, namespace_id)
+        if map_find(queue, map, map_home(map, hash), hash, to_ms, key, namespace_id) >= 0:
+            queue_remove_at(queue, queue_take_out(queue, map, bucket))
+            return TimerOutcome.TIMER_UNCHANGED
+        map_erase(map, <uint32_t> bucket)
+        map.buckets[_probe_empty(map, hash)] = <uint64_t> hash << 32 | (<uint64_t> slot + 1)
+        map.size += 1
+        timer = timer_at(queue, slot)
+        timer.timestamp_ms = to_ms
+        timer.hash = hash
+    entry = make_entry(to_ms, queue.next_sequence, slot)
+    queue.next_sequence += 1
+    i = queue.positions[slot]
+    if i and entry < queue.heap[(i - 1) >> 2]:
+        heap_rise(queue.heap, i, entry, queue.positions)
+    else:
+        heap_sink(queue.heap, queue.size, i, entry, queue.positions)
+    return TimerOutcome.TIMER_CHANGED if queue.positions[slot] else TimerOutcome.TIMER_HEAD
+
+
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil:
     return timer_at(queue, entry_slot(queue.heap[0])) if queue.size else NULL
 

@@ -1,19 +1,21 @@
 """Event-time and processing-time timers of a range of key groups, de-duplicated, in firing order."""
 
-from collections import namedtuple
-
 import cython
 import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy
 
-from flinkcore._native.arrow cimport Buffer, Column, ColumnType, NativeArray, RecordBatch, buffer_free, buffer_reserve
-from flinkcore._native.arrow cimport native_array
+from flinkcore._native.arrow cimport RecordBatch
 from flinkcore._native.timer_batches cimport (
     timer_queue_delete,
     timer_queue_due,
     timer_queue_register,
     timer_queue_take,
+)
+from flinkcore._native.timer_columns cimport (
+    checked_timer_columns,
+    empty_timer_columns,
+    timer_columns_of,
+    timer_record_batch,
 )
 from flinkcore._native.timer_queue cimport (
     Timer as CTimer,
@@ -25,37 +27,17 @@ from flinkcore._native.timer_queue cimport (
     timer_queue_find_fault,
     timer_queue_free,
     timer_queue_init,
+    timer_queue_move,
     timer_queue_peek,
     timer_queue_poll,
     timer_queue_remove,
     timer_queue_slots,
 )
 
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore._native.timer_columns import Timer, TimerColumns
+from flinkcore.errors import ConfigurationError, DataError
 
 MAX_KEY_GROUPS = 1 << 15
-
-Timer = namedtuple("Timer", ["timestamp_ms", "key", "key_group", "namespace"])
-Timer.__doc__ = "One timer: when it fires, for which key (a dense id) of which key group, in which namespace."
-
-TimerColumns = namedtuple("TimerColumns", ["timestamps_ms", "keys", "key_groups", "namespaces"])
-TimerColumns.__doc__ = "Timers as equally long numpy columns: int64, int64, int32, int64."
-
-_NAMES = ("timestamp_ms", "key", "key_group", "namespace")
-
-
-def _integers(values, str name):
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise SchemaError(f"{name} has {array.ndim} dimensions; pass a column of integers")
-    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64, "safe"):
-        if array.size or array.dtype.kind != "f":  # an empty list is float64
-            raise SchemaError(f"{name} has type {array.dtype}; pass integers that fit in int64")
-    return array
-
-
-cdef object _empty_columns(int64_t n):
-    return TimerColumns(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64))
 
 
 @cython.final
@@ -159,25 +141,38 @@ cdef class TimerHeap:
     def remove(self, int64_t timestamp_ms, int64_t key, int64_t key_group, int64_t namespace=0):
         """Delete one timer, if it is registered; O(log n), without search.
 
-        Parameters
-        ----------
-        timestamp_ms, key, key_group, namespace : int
-            As registered.
+        Parameters and errors are those of `add`.
 
         Returns
         -------
         bool
             True if the timer was registered *and* was the head (HeapPriorityQueueSet.remove).
-
-        Raises
-        ------
-        DataError
-            If the key group is outside of the range.
         """
         self._enter()
         self._check_key_group(key_group)
         return timer_queue_remove(
             &self.queue, timestamp_ms, key, <int32_t> key_group, namespace
+        ) == TimerOutcome.TIMER_HEAD
+
+    def move(self, int64_t from_ms, int64_t to_ms, int64_t key, int64_t key_group, int64_t namespace=0):
+        """Delete one timer, if it is registered, and register one at another time; O(log n), at the cost of one verb.
+
+        Parameters
+        ----------
+        from_ms, to_ms : int
+            When the timer was due, and when it is due now; if they are equal, it comes after its equals.
+        key, key_group, namespace : int
+            As for `add`, errors likewise.
+
+        Returns
+        -------
+        bool
+            What `add` returns after `remove`.
+        """
+        self._enter()
+        self._check_key_group(key_group)
+        return timer_queue_move(
+            &self.queue, from_ms, to_ms, key, <int32_t> key_group, namespace
         ) == TimerOutcome.TIMER_HEAD
 
     def peek(self):
@@ -241,15 +236,10 @@ cdef class TimerHeap:
     # ---- batches ----
 
     cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces):
-        scalar = isinstance(namespaces, (int, np.integer))
-        timestamps_ms = _integers(timestamps_ms, "timestamps_ms")
-        keys = _integers(keys, "keys")
-        key_groups = _integers(key_groups, "key_groups")
-        namespaces = np.array([namespaces], np.int64) if scalar else _integers(namespaces, "namespaces")
+        timestamps_ms, keys, key_groups, namespaces, scalar = checked_timer_columns(
+            timestamps_ms, keys, key_groups, namespaces
+        )
         cdef int64_t n = len(timestamps_ms), stride = 0 if scalar else 1
-        for name, column in (("keys", keys), ("key_groups", key_groups), ("namespaces", namespaces)):
-            if len(column) != n and not (scalar and name == "namespaces"):
-                raise SchemaError(f"{name} has {len(column)} rows, timestamps_ms has {n}; they must be equally long")
         changed = np.empty(n, np.bool_)
         if n == 0:
             return changed
@@ -309,22 +299,12 @@ cdef class TimerHeap:
     def delete(self, timestamps_ms, keys, key_groups, namespaces=0):
         """Delete a batch of timers, as if removed row after row.
 
-        Parameters
-        ----------
-        timestamps_ms, keys, key_groups, namespaces
-            As in `register`.
+        Parameters and errors are those of `register`; where there is an error, nothing is deleted.
 
         Returns
         -------
         bool array (n_rows,)
             True where the row's timer was registered; rows of unknown timers change nothing.
-
-        Raises
-        ------
-        SchemaError
-            If a column holds no integers, or the lengths differ. Nothing is deleted.
-        DataError
-            If a key group is outside of the range. Nothing is deleted.
         """
         return self._change(True, timestamps_ms, keys, key_groups, namespaces)
 
@@ -362,7 +342,7 @@ cdef class TimerHeap:
         try:
             with nogil:
                 n = timer_queue_due(&self.queue, watermark_ms, at_most)
-            fired = _empty_columns(n)
+            fired = empty_timer_columns(n)
             if n:
                 timestamp, key, key_group, namespace = fired
                 with nogil:
@@ -405,7 +385,7 @@ cdef class TimerHeap:
         self._enter()
         first, last = self._range(key_group_range)
         n = timer_queue_count(&self.queue, first, last)
-        columns = _empty_columns(n)
+        columns = empty_timer_columns(n)
         cdef int64_t[::1] timestamp = columns[0], key = columns[1], namespace = columns[3]
         cdef int32_t[::1] key_group = columns[2]
         cdef uint32_t[::1] slots = np.empty(n, np.uint32)
@@ -430,16 +410,11 @@ cdef class TimerHeap:
         Parameters
         ----------
         key_group : int
-            Within the range.
+            A DataError if it is outside of the range.
 
         Returns
         -------
         TimerColumns
-
-        Raises
-        ------
-        DataError
-            If the key group is outside of the range.
         """
         self._check_key_group(key_group)
         return self.timers((key_group, key_group))
@@ -463,16 +438,7 @@ cdef class TimerHeap:
         ConfigurationError
             If the range is not within the heap's.
         """
-        columns = self.timers(key_group_range)
-        return native_array(
-            "+s",
-            len(columns[0]),
-            NULL,
-            NULL,
-            NULL,
-            [_native_column(column, "i" if column.itemsize == 4 else "l") for column in columns],
-            list(_NAMES),
-        )
+        return timer_record_batch(self.timers(key_group_range))
 
     def restore(self, snapshot, key_group_range=None):
         """Register the timers of a snapshot that belong to a key-group range, after those already in.
@@ -502,11 +468,8 @@ cdef class TimerHeap:
             If the range is not within the heap's.
         """
         first, last = self._range(key_group_range)
-        cdef RecordBatch batch = RecordBatch(snapshot)
-        timestamps_ms = _numpy_column(batch, "timestamp_ms", ColumnType.INT64)
-        keys = _numpy_column(batch, "key", ColumnType.INT64)
-        key_groups = _numpy_column(batch, "key_group", ColumnType.INT32)
-        namespaces = _numpy_column(batch, "namespace", ColumnType.INT64)
+        columns = timer_columns_of(RecordBatch(snapshot))
+        key_groups = columns.key_groups
         impossible = (key_groups < 0) | (key_groups >= self.max_parallelism)
         if impossible.any():
             row = int(impossible.argmax())
@@ -515,11 +478,7 @@ cdef class TimerHeap:
                 "restore with the max_parallelism that the snapshot was taken with"
             )
         wanted = (key_groups >= first) & (key_groups <= last)
-        if not wanted.all():
-            timestamps_ms, keys, key_groups, namespaces = (
-                column[wanted] for column in (timestamps_ms, keys, key_groups, namespaces)
-            )
-        return int(self.register(timestamps_ms, keys, key_groups, namespaces).sum())
+        return int(self.register(*(column[wanted] for column in columns)).sum())
 
     # ---- for tests ----
 
@@ -534,34 +493,3 @@ cdef class TimerHeap:
         """Give the next timer at least this sequence: a way to the end of the 32 bits without 2**32 registrations."""
         if self.queue.next_sequence < next_sequence:
             self.queue.next_sequence = next_sequence
-
-
-cdef NativeArray _native_column(object column, str format):
-    cdef Buffer buffer
-    cdef const uint8_t[::1] data = column.view(np.uint8)
-    buffer.data = NULL
-    buffer.size = buffer.capacity = 0
-    if data.shape[0]:
-        buffer_reserve(&buffer, data.shape[0])
-        memcpy(buffer.data, &data[0], data.shape[0])
-        buffer.size = data.shape[0]
-    return native_array(format, len(column), NULL, &buffer, NULL)
-
-
-cdef object _numpy_column(RecordBatch batch, str name, ColumnType type):
-    # A copy: the batch may go away, and its memory need not be aligned.
-    cdef Column* column = &batch.columns[batch.index_of(name)]
-    cdef int64_t bytes_ = column.length * column.byte_width
-    cdef uint8_t[::1] target
-    if column.type != type:
-        raise SchemaError(
-            f"column {name!r} of the snapshot has Arrow format {column.format.decode()!r}; "
-            f"it must be {'int32' if type == ColumnType.INT32 else 'int64'}"
-        )
-    if column.null_count:
-        raise SchemaError(f"column {name!r} of the snapshot has {column.null_count} nulls; a timer has none")
-    copy = np.empty(column.length, np.int32 if type == ColumnType.INT32 else np.int64)
-    if bytes_:
-        target = copy.view(np.uint8)
-        memcpy(&target[0], column.values, bytes_)
-    return copy

@@ -1,7 +1,7 @@
 # The dictionary from key to dense id: an index over encoded keys, for whole batches and for kernels row by row.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer
+from flinkcore._native.arrow cimport Buffer, RecordBatch
 from flinkcore._native.keys cimport KeyBatch, KeyEncoder
 
 
@@ -40,9 +40,12 @@ cdef void key_table_free(KeyTable* table) noexcept nogil
 cdef class KeyDictionary:
     cdef KeyTable table
     cdef KeyEncoder encoder
-    cdef Buffer groups         # int32: key groups of the first keys, see assign_key_groups
+    cdef Buffer groups  # int32: key groups of the first keys, see key_groups
     cdef readonly int32_t max_parallelism
-    # Makes `groups` cover all keys, at the cost of the new ones.
-    cdef int assign_key_groups(self) except -1
-    cdef int _encode(self, object batch) except -1
+    # What the Python methods `ids` and `find` do, into memory of the caller (num_rows,): ids of a batch's keys, to which new
+    # ones are added (a DataError where a key is null), or KEY_NOT_FOUND. The loops run without the GIL.
+    cdef int add_all(self, RecordBatch batch, uint32_t* ids) except -1
+    cdef int find_all(self, RecordBatch batch, uint32_t* ids) except -1
+    # The key groups of all keys by id (n_keys,), found for those that are new; valid until the next call.
+    cdef const int32_t* key_groups(self) except? NULL
     cdef list _columns(self, int64_t start, int64_t stop)

@@ -75,6 +75,10 @@ cdef int timer_queue_add(
 cdef int timer_queue_remove(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) noexcept nogil
+# As if the timer at from_ms were removed and one at to_ms added, at the cost of one of the two; returns what add would.
+cdef int timer_queue_move(
+    TimerQueue* queue, int64_t from_ms, int64_t to_ms, int64_t key, int32_t key_group, int64_t namespace_id
+) except -1 nogil
 # The head, or NULL; valid until the next call that changes the queue.
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil
 # Moves the head to *timer; False where there is none.

@@ -1,6 +1,26 @@
 """Timers as a sorted list of tuples, and the key group of a string key: what TimerHeap is compared with."""
 
+import numpy as np
+
+from flinkcore._native.timers import TimerColumns
+
 Row = tuple[int, int, int, int]  # timestamp_ms, key, key_group, namespace
+
+
+def rows(columns: TimerColumns) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def random_timers(n: int, seed: int = 7) -> tuple[np.ndarray, ...]:
+    """Distinct timers with many equal timestamps, in random order."""
+    rng = np.random.default_rng(seed)
+    keys = rng.permutation(n)
+    timestamps_ms = rng.integers(-(n // 4), n // 4 + 1, n)
+    return timestamps_ms, keys, (keys % 128).astype(np.int32), rng.integers(0, 3, n)
+
+
+def firing_order(timers: tuple[np.ndarray, ...]) -> list[tuple[int, ...]]:
+    return rows(TimerColumns(*(column[np.argsort(timers[0], kind="stable")] for column in timers)))
 
 
 class TimerModel:

@@ -58,6 +58,21 @@ class TimerMachine(RuleBasedStateMachine):
         for row in self.draw_rows(data, 2):
             assert self.timers.remove(*row) == self.model.remove(row)
 
+    @rule(data=st.data(), to_ms=timestamps)
+    def move(self, data: st.DataObject, to_ms: int) -> None:
+        for row in self.draw_rows(data, 2):
+            self.model.remove(row)
+            assert self.timers.move(row[0], to_ms, *row[1:]) == self.model.add((to_ms, *row[1:]))
+
+    @rule(data=st.data())
+    def move_onto_another(self, data: st.DataObject) -> None:
+        if self.model.rows:
+            row = data.draw(st.sampled_from(self.model.rows))
+            same = [other[0] for other in self.model.rows if other[1:] == row[1:]]
+            to_ms = data.draw(st.sampled_from(same))
+            self.model.remove(row)
+            assert self.timers.move(row[0], to_ms, *row[1:]) == self.model.add((to_ms, *row[1:]))
+
     @rule(data=st.data())
     def register(self, data: st.DataObject) -> None:
         rows = self.draw_rows(data, 30)

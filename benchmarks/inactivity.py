@@ -1,0 +1,145 @@
+"""One job in several forms: count a key's elements until it was quiet for three seconds.
+
+Every element deletes the timer of its key and registers it anew, so that one fires only where a key falls silent;
+then the count goes out and the key's state is cleared. All forms put out the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.watermark import Watermark
+from flinkcore.datastream.functions import KeyedProcessFunction, Results, RuntimeContext
+from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators import KeyedProcessOperator
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+
+GAP_MS = 3_000
+EVENTS_PER_MS = 10
+WATERMARK_INTERVAL_MS = 200
+BETWEEN_WATERMARKS = EVENTS_PER_MS * WATERMARK_INTERVAL_MS
+
+Row = tuple[int, int]
+"""A key and how many elements it had."""
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """Events of random keys in order of time; the watermark follows every 200 ms, as it does in Flink."""
+
+    events: int
+    keys: int
+    seed: int = 5
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        random = np.random.default_rng(self.seed)
+        return random.integers(0, self.keys, self.events), np.arange(self.events) // EVENTS_PER_MS
+
+    def elements(self) -> list[tuple[tuple[int, int], int]]:
+        """Pairs of an element, whose first part is its key, and its timestamp."""
+        keys, timestamps_ms = (column.tolist() for column in self.columns())
+        return [((key, timestamp), timestamp) for key, timestamp in zip(keys, timestamps_ms, strict=True)]
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The events between two watermarks each."""
+        keys, timestamps_ms = self.columns()
+        whole = pa.record_batch({"key": keys, "timestamp_ms": timestamps_ms})
+        return [whole.slice(first, BETWEEN_WATERMARKS) for first in range(0, self.events, BETWEEN_WATERMARKS)]
+
+
+# ---- a loop ------------------------------------------------------------------------------------------------
+
+
+def bare_loop(elements: list[tuple[tuple[int, int], int]]) -> list[Row]:
+    """A dict and heapq; a deleted timer stays in the heap, and is known by the key's state when it comes."""
+    counts: dict[int, Row] = {}
+    timers: list[Row] = []
+    rows: list[Row] = []
+    for first in range(0, len(elements), BETWEEN_WATERMARKS):
+        for element, timestamp_ms in elements[first : first + BETWEEN_WATERMARKS]:
+            key = element[0]
+            held = counts.get(key)
+            timer_ms = timestamp_ms + GAP_MS
+            counts[key] = (1 if held is None else held[0] + 1, timer_ms)
+            heapq.heappush(timers, (timer_ms, key))
+        watermark_ms = timestamp_ms - 1
+        while timers and timers[0][0] <= watermark_ms:
+            timer_ms, key = heapq.heappop(timers)
+            held = counts.get(key)
+            if held is not None and held[1] == timer_ms:
+                rows.append((key, held[0]))
+                del counts[key]
+    return rows
+
+
+# ---- a process function ------------------------------------------------------------------------------------
+
+
+class CountUntilQuiet(KeyedProcessFunction):
+    """The job as a user of PyFlink writes it."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._state = runtime_context.get_state(ValueStateDescriptor("count and timer"))
+
+    def process_element(self, value: tuple[int, int], ctx: KeyedProcessFunction.Context) -> Results:
+        timers = ctx.timer_service()
+        held = self._state.value()
+        if held is None:
+            count = 1
+        else:
+            count = held[0] + 1
+            timers.delete_event_time_timer(held[1])
+        timer_ms = ctx.timestamp() + GAP_MS
+        timers.register_event_time_timer(timer_ms)
+        self._state.update((count, timer_ms))
+        return None
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Results:
+        yield ctx.get_current_key(), self._state.value()[0]
+        self._state.clear()
+
+
+class Rows:
+    """An output that keeps values of records."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        self.values.append(record.value)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        raise AssertionError(output_tag)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        pass
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        pass
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        pass
+
+
+def process_function(elements: list[tuple[tuple[int, int], int]]) -> list[Row]:
+    """The operator of process functions, fed with records one by one."""
+    output, clock = Rows(), DrivenProcessingTimeService(0)
+    state = KeyedStateBackend(KeyContext(), clock)
+    operator = KeyedProcessOperator(CountUntilQuiet(), lambda element: element[0], output, state, clock)
+    operator.open(StreamingRuntimeContext(TaskInfo("task"), DefaultKeyedStateStore(state)))
+    process_element = operator.process_element
+    for first in range(0, len(elements), BETWEEN_WATERMARKS):
+        for element, timestamp_ms in elements[first : first + BETWEEN_WATERMARKS]:
+            process_element(StreamRecord(element, timestamp_ms))
+        operator.process_watermark(Watermark(timestamp_ms - 1))
+    return output.values
