@@ -1,18 +1,27 @@
 """One job in several forms: count a key's elements until it was quiet for three seconds.
 
-Every element deletes the timer of its key and registers it anew, so that one fires only where a key falls silent;
-then the count goes out and the key's state is cleared. All forms put out the same rows in the same order.
+Every element deletes the timer of its key and registers it anew, so that one fires only where a key falls silent; then
+the count goes out and the key's state is cleared. All forms put out the same rows. Of timers that are due at the same
+time the loop takes that of the least key first, the others the one that was registered first.
 """
 
 from __future__ import annotations
 
 import heapq
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.nexmark import CACHE
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import KeyedProcessFunction, Results, RuntimeContext
@@ -23,6 +32,8 @@ from flinkcore.runtime.operators import KeyedProcessOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "native_inactivity"
 
 GAP_MS = 3_000
 EVENTS_PER_MS = 10
@@ -143,3 +154,37 @@ def process_function(elements: list[tuple[tuple[int, int], int]]) -> list[Row]:
             process_element(StreamRecord(element, timestamp_ms))
         operator.process_watermark(Watermark(timestamp_ms - 1))
     return output.values
+
+
+# ---- Cython ------------------------------------------------------------------------------------------------
+
+
+def native_example() -> ModuleType:
+    """The module of examples/native_inactivity, built for the flinkcore that is imported here."""
+    import flinkcore
+
+    folder = CACHE / "native_inactivity"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("*.so", "*.c", "build"))
+    build = [sys.executable, "-P", "setup.py", "-q", "build_ext", "--inplace"]
+    installed = str(Path(flinkcore.__file__).parents[1])
+    subprocess.run(build, cwd=folder, env=os.environ | {"PYTHONPATH": installed}, check=True)
+    (built,) = folder.glob("inactivity.*.so")
+    spec = importlib.util.spec_from_file_location("inactivity", built)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def native_batches(example: ModuleType, batches: list[pa.RecordBatch], last_ms: list[int]) -> list[Row]:
+    """The example's kernel, a call per batch and per watermark."""
+    counts = example.InactivityCounts(batches[0].schema, ["key"], "timestamp_ms", GAP_MS)
+    fired = []
+    for batch, timestamp_ms in zip(batches, last_ms, strict=True):
+        counts.process(batch)
+        fired.append(counts.advance(timestamp_ms - 1))
+    keys = pa.record_batch(counts.key_columns())["key"].to_numpy()
+    key_ids, _, numbers = (np.concatenate(columns) for columns in zip(*fired, strict=True))
+    return list(zip(keys[key_ids].tolist(), numbers.tolist(), strict=True))

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -18,6 +19,7 @@ SOURCES = (
     "LICENSE",
     "CHANGELOG.md",
     "_native",
+    "examples",
     "flinkcore",
 )
 PROBE = """
@@ -42,13 +44,6 @@ rows = (
 )
 assert sorted((row["k"], row["n"]) for row in rows) == [("a", 2), ("b", 1)], rows
 print(flinkcore.__file__)
-"""
-USER_MODULE = """
-from libc.stdint cimport int64_t
-from flinkcore._native.firings cimport saturating_add
-
-def add(int64_t a, int64_t b):
-    return saturating_add(a, b)
 """
 
 
@@ -134,15 +129,24 @@ def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
     assert str(sources) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
 
 
-def test_a_user_module_can_cimport_from_the_wheel(distributions: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_native_example_builds_against_the_wheel(
+    distributions: tuple[Path, Path], tmp_path: Path
+) -> None:
     with zipfile.ZipFile(distributions[1]) as archive:
         archive.extractall(tmp_path / "site")
-    (tmp_path / "user_module.pyx").write_text(USER_MODULE)
+    with tarfile.open(distributions[0]) as archive:
+        prefix = archive.getnames()[0].split("/")[0]
+        for name in ("setup.py", "inactivity.pyx"):
+            content = archive.extractfile(f"{prefix}/examples/native_inactivity/{name}")
+            assert content is not None
+            (tmp_path / name).write_bytes(content.read())
     build = (
-        f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n"
-        "from setuptools import setup\nfrom Cython.Build import cythonize\n"
-        f"setup(script_args=['build_ext', '--inplace'], ext_modules=cythonize('user_module.pyx', language_level=3, "
-        f"include_path=[{str(tmp_path / 'site')!r}]))\n"
-        "import user_module\nassert user_module.add(2**63 - 1, 1) == 2**63 - 1\n"
+        f"import sys; sys.path[:0] = [{str(tmp_path / 'site')!r}, '.']\n"
+        "sys.argv = ['setup.py', '-q', 'build_ext', '--inplace']\n"
+        "exec(open('setup.py').read())\n"
+        "import pyarrow as pa, inactivity\n"
+        "counts = inactivity.InactivityCounts(pa.schema({'user': pa.string()}), ['user'], 'ts', 10)\n"
+        "counts.process(pa.record_batch({'user': ['a', 'a'], 'ts': [0, 5]}))\n"
+        "assert [column.tolist() for column in counts.advance(15)] == [[0], [15], [2]]\n"
     )
-    run(sys.executable, "-P", "-c", "import sys; sys.path.insert(0, '.')\n" + build, cwd=tmp_path)
+    run(sys.executable, "-P", "-c", build, cwd=tmp_path)

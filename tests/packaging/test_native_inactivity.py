@@ -96,13 +96,9 @@ def test_random_events_and_watermarks_give_what_the_model_gives(
             for i in range(len(names))
         ]
         types = {"int": [pa.int32()], "str": [pa.string()], "composite": [pa.string(), pa.int64()]}[kind]
+        timestamps = [timestamp_ms for _, timestamp_ms in elements]
         batch = pa.record_batch(
-            [
-                pa.array(
-                    [timestamp_ms for _, timestamp_ms in elements],
-                    pa.timestamp("ms", "UTC") if seed else pa.int64(),
-                )
-            ]
+            [pa.array(timestamps, pa.timestamp("ms", "UTC") if seed else pa.int64())]
             + [pa.array(column, type) for column, type in zip(columns, types, strict=True)],
             ["ts", *names],
         )

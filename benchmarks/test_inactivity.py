@@ -1,0 +1,64 @@
+"""One process function with a value and a timer per key, as Python and as Cython, against a bare loop.
+
+How these figures can mislead: the loop is what one writes without a library. It leaves deleted timers in its heap, knows
+neither key groups nor failures, and could not be restored. Its elements are there already, as pairs; the operator gets
+each as a record that is made for it. The Cython form reads Arrow columns: nobody makes a Python object for an element.
+The operator is driven directly: what a replay does before and after it is not in these figures.
+`FLINKCORE_BENCH_INACTIVITY_EVENTS` (1,000,000) and `FLINKCORE_BENCH_INACTIVITY_KEYS` (10,000) set the size.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmarks.inactivity import Clicks, bare_loop, native_batches, native_example, process_function
+
+CLICKS = Clicks(
+    events=int(os.environ.get("FLINKCORE_BENCH_INACTIVITY_EVENTS", 1_000_000)),
+    keys=int(os.environ.get("FLINKCORE_BENCH_INACTIVITY_KEYS", 10_000)),
+)
+
+Form = Callable[[], list[tuple[int, int]]]
+
+_cpu_ns: dict[str, float] = {}
+
+
+@pytest.fixture(scope="module")
+def forms() -> dict[str, Form]:
+    elements = CLICKS.elements()
+    batches = CLICKS.batches()
+    last_ms = [batch["timestamp_ms"][-1].as_py() for batch in batches]
+    example = native_example()
+    return {
+        "loop": lambda: bare_loop(elements),
+        "process-function": lambda: process_function(elements),
+        "cython": lambda: native_batches(example, batches, last_ms),
+    }
+
+
+@pytest.mark.benchmark(
+    group=f"a timer per key, anew at each of {CLICKS.events:,} elements, {CLICKS.keys:,} keys"
+)
+@pytest.mark.parametrize("form", ["loop", "process-function", "cython"])
+def test_inactivity(benchmark: Any, forms: dict[str, Form], form: str) -> None:
+    cpu: list[float] = []
+
+    def timed() -> list[tuple[int, int]]:
+        begin = time.process_time()
+        rows = forms[form]()
+        cpu.append(time.process_time() - begin)
+        return rows
+
+    rows = benchmark.pedantic(timed, rounds=4, warmup_rounds=1)
+    assert sorted(rows) == sorted(forms["loop"]())
+    _cpu_ns[form] = min(cpu) / CLICKS.events * 1e9
+    benchmark.extra_info |= {"events": CLICKS.events, "keys": CLICKS.keys, "cpu_ns_per_event": _cpu_ns[form]}
+    if benchmark.stats:  # not with --benchmark-disable
+        benchmark.extra_info["ns_per_event"] = benchmark.stats.stats.min / CLICKS.events * 1e9
+    if form != "loop" and "loop" in _cpu_ns:
+        benchmark.extra_info["times_faster_than_loop"] = _cpu_ns["loop"] / _cpu_ns[form]
