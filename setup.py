@@ -14,6 +14,7 @@ MODULES = (
     "arrow",
     "byte_values",
     "column_blocks",
+    "current_key",
     "distinct_sets",
     "event_clock",
     "exchange",

@@ -1,7 +1,7 @@
 """One process function with a value and a timer per key, as Python and as Cython, against a bare loop.
 
-How these figures can mislead: the loop is what one writes without a library. It leaves deleted timers in its heap, knows
-neither key groups nor failures, and could not be restored. Its elements are there already, as pairs; the operator gets
+How these figures can mislead: the loop is what one writes without a library. It leaves deleted timers in its heap,
+knows neither key groups nor failures, and could not be restored. Its elements are there already; the operator gets
 each as a record that is made for it. The Cython form reads Arrow columns: nobody makes a Python object for an element.
 The operator is driven directly: what a replay does before and after it is not in these figures.
 `FLINKCORE_BENCH_INACTIVITY_EVENTS` (1,000,000) and `FLINKCORE_BENCH_INACTIVITY_KEYS` (10,000) set the size.

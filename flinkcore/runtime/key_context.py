@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.current_key import CurrentKey
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
@@ -15,7 +16,7 @@ from flinkcore.runtime.java_keys import JavaKeys
 NO_KEY = -1
 
 
-class KeyContext:
+class KeyContext(CurrentKey):
     """The current key of an operator, its dense id and its key group, for all timers and all state of it.
 
     The id is what timers and state are held by: one hash look-up per element finds it, and none is needed when
@@ -32,15 +33,6 @@ class KeyContext:
         From a key to its key group; by default Flink's of the Java object that stands for the key.
     first_sweep : int
         No key is forgotten before there are so many.
-
-    Attributes
-    ----------
-    current_key : object
-        None where there is no current key.
-    current_key_id : int
-        From 0 on; NO_KEY where there is no current key.
-    current_key_group : int
-        Within the range; NO_KEY where there is no current key.
 
     Raises
     ------
@@ -59,9 +51,6 @@ class KeyContext:
         "_key_group_of",
         "_key_groups",
         "_keys",
-        "current_key",
-        "current_key_group",
-        "current_key_id",
         "key_group_range",
         "max_parallelism",
     )
@@ -91,41 +80,7 @@ class KeyContext:
         self._ids = self._dense_ids.ids
         self._keys = self._dense_ids.objects
         self._key_groups: list[int] = []
-        self.clear_current_key()
-
-    def set_current_key(self, key: Hashable) -> None:
-        """Make a key the current one.
-
-        Raises
-        ------
-        DataError
-            If it is not hashable, has no key group, or one outside of the range. Then there is no current key.
-        """
-        try:
-            key_id = self._ids.get(key)
-        except TypeError as failure:
-            self.clear_current_key()
-            raise DataError(
-                f"the key {key!r} of type {type(key).__qualname__} is not hashable; key by a value such as a tuple"
-            ) from failure
-        if key_id is None:
-            self.clear_current_key()
-            key_id = self.key_id_of(key)
-        self.current_key = key
-        self.current_key_id = key_id
-        self.current_key_group = self._key_groups[key_id]
-
-    def set_current_key_id(self, key_id: int) -> None:
-        """Make the key of a held id the current one, without a look-up by hash."""
-        self.current_key = self._keys[key_id]
-        self.current_key_id = key_id
-        self.current_key_group = self._key_groups[key_id]
-
-    def clear_current_key(self) -> None:
-        """Let there be no current key: timers and state are then out of reach."""
-        self.current_key = None
-        self.current_key_id = NO_KEY
-        self.current_key_group = NO_KEY
+        super().__init__(self._ids, self._keys, self._key_groups, self.key_id_of)
 
     def key_id_of(self, key: Hashable) -> int:
         """Return the id of a key, which need not be the current one; it is to be held before another key comes.

@@ -1,11 +1,13 @@
 """The timers of an operator under one name: two queues, and the watermark and clock that fire them."""
 
 from collections.abc import Callable, Hashable
+from operator import index
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.current_key import CurrentKeyTimers
 from flinkcore._native.timers import TimerColumns, TimerHeap
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.timestamp_assigner import as_timestamp
@@ -15,6 +17,12 @@ from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+
+VOID_NAMESPACE_ID = 0
+"""The first id, which CurrentKeyTimers takes where none is given; always that of the namespace None."""
+
+NO_NAMESPACE = -1
+"""The id of a namespace that no timer has."""
 
 
 class InternalTimerService:
@@ -64,7 +72,11 @@ class InternalTimerService:
         self._event_time_timers = TimerHeap(key_context.max_parallelism, key_context.key_group_range)
         self._processing_time_timers = TimerHeap(key_context.max_parallelism, key_context.key_group_range)
         self._namespaces = DenseIds(first_namespace_sweep)
+        self._namespaces.add_holder(lambda: [VOID_NAMESPACE_ID])
+        self._namespaces.id_of(None)
         self._namespace_ids = self._namespaces.ids
+        self._event_time = CurrentKeyTimers(self._event_time_timers, key_context, self._checked)
+        self._processing_time = CurrentKeyTimers(self._processing_time_timers, key_context, self._checked)
         self._triggerable: Triggerable | None = None
         self._next_timer: ScheduledTimer | None = None
         for timers in (self._event_time_timers, self._processing_time_timers):
@@ -104,6 +116,11 @@ class InternalTimerService:
 
     # ---- timers of the current key ----
 
+    @property
+    def event_time_timers_of_void_namespace(self) -> CurrentKeyTimers:
+        """The current key's event-time timers in the void namespace: their `add` and `remove` register and delete."""
+        return self._event_time
+
     def register_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
         """Register a timer of the current key; nothing happens if there is an equal one.
 
@@ -120,18 +137,10 @@ class InternalTimerService:
         DataError
             If the timestamp is not an integer of 64 bits.
         """
-        context = self._key_context
-        if type(timestamp_ms) is not int or context.current_key_id < 0:
-            timestamp_ms = self._checked(timestamp_ms)
         namespace_id = self._namespace_ids.get(namespace)
         if namespace_id is None:
             namespace_id = self._namespaces.id_of(namespace)
-        try:
-            self._event_time_timers.add(
-                timestamp_ms, context.current_key_id, context.current_key_group, namespace_id
-            )
-        except OverflowError:
-            raise self._beyond_64_bits(timestamp_ms) from None
+        self._event_time.add(timestamp_ms, namespace_id)
 
     def register_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
         """Register a timer of the current key; nothing happens if there is an equal one.
@@ -140,23 +149,15 @@ class InternalTimerService:
 
         Parameters and errors are those of :meth:`register_event_time_timer`.
         """
-        context = self._key_context
-        if type(timestamp_ms) is not int or context.current_key_id < 0:
-            timestamp_ms = self._checked(timestamp_ms)
         namespace_id = self._namespace_ids.get(namespace)
         if namespace_id is None:
             namespace_id = self._namespaces.id_of(namespace)
-        try:
-            is_head = self._processing_time_timers.add(
-                timestamp_ms, context.current_key_id, context.current_key_group, namespace_id
-            )
-        except OverflowError:
-            raise self._beyond_64_bits(timestamp_ms) from None
+        is_head = self._processing_time.add(timestamp_ms, namespace_id)
         if is_head and timestamp_ms < MAX_TIMESTAMP:
             if self._next_timer is not None:
                 self._next_timer.cancel()
             self._next_timer = self._processing_time_service.register_timer(
-                timestamp_ms, self._on_processing_time
+                index(timestamp_ms), self._on_processing_time
             )
 
     def delete_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
@@ -164,26 +165,18 @@ class InternalTimerService:
 
         Parameters and errors are those of :meth:`register_event_time_timer`.
         """
-        self._delete(self._event_time_timers, namespace, timestamp_ms)
+        self._delete(self._event_time, namespace, timestamp_ms)
 
     def delete_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
         """Delete a timer of the current key; nothing happens if there is none.
 
         Parameters and errors are those of :meth:`register_event_time_timer`.
         """
-        self._delete(self._processing_time_timers, namespace, timestamp_ms)
+        self._delete(self._processing_time, namespace, timestamp_ms)
 
-    def _delete(self, timers: TimerHeap, namespace: Hashable, timestamp_ms: int) -> None:
-        context = self._key_context
-        if type(timestamp_ms) is not int or context.current_key_id < 0:
-            timestamp_ms = self._checked(timestamp_ms)
+    def _delete(self, timers: CurrentKeyTimers, namespace: Hashable, timestamp_ms: int) -> None:
         namespace_id = self._namespace_ids.get(namespace)
-        if namespace_id is None:
-            return
-        try:
-            timers.remove(timestamp_ms, context.current_key_id, context.current_key_group, namespace_id)
-        except OverflowError:
-            raise self._beyond_64_bits(timestamp_ms) from None
+        timers.remove(timestamp_ms, NO_NAMESPACE if namespace_id is None else namespace_id)
 
     def _checked(self, timestamp_ms: Any) -> int:
         if self._key_context.current_key_id == NO_KEY:
@@ -193,14 +186,11 @@ class InternalTimerService:
             )
         timestamp = as_timestamp(timestamp_ms)
         if timestamp is None:
-            raise self._beyond_64_bits(timestamp_ms)
+            raise DataError(
+                f"the timer at {timestamp_ms!r} of the key {self._key_context.current_key!r}: its time is an int of "
+                "64 bits, in milliseconds since the epoch"
+            )
         return timestamp
-
-    def _beyond_64_bits(self, timestamp_ms: Any) -> DataError:
-        return DataError(
-            f"the timer at {timestamp_ms!r} of the key {self._key_context.current_key!r}: its time is an int of "
-            "64 bits, in milliseconds since the epoch"
-        )
 
     # ---- firing ----
 

@@ -16,10 +16,12 @@ class SimpleTimerService(TimerService):
     Flink's ``org.apache.flink.streaming.api.SimpleTimerService``.
     """
 
-    __slots__ = ("_internal_timer_service",)
+    __slots__ = ("_delete_event_time_timer", "_internal_timer_service", "_register_event_time_timer")
 
     def __init__(self, internal_timer_service: InternalTimerService) -> None:
         self._internal_timer_service = internal_timer_service
+        self._register_event_time_timer = internal_timer_service.event_time_timers_of_void_namespace.add
+        self._delete_event_time_timer = internal_timer_service.event_time_timers_of_void_namespace.remove
 
     def current_processing_time(self) -> int:
         """Return the processing time, in ms since the epoch."""
@@ -35,7 +37,7 @@ class SimpleTimerService(TimerService):
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Register a timer of the current key, as `InternalTimerService.register_event_time_timer`."""
-        self._internal_timer_service.register_event_time_timer(None, timestamp)
+        self._register_event_time_timer(timestamp)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Delete a timer of the current key, as `InternalTimerService.delete_processing_time_timer`."""
@@ -43,4 +45,4 @@ class SimpleTimerService(TimerService):
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Delete a timer of the current key, as `InternalTimerService.delete_event_time_timer`."""
-        self._internal_timer_service.delete_event_time_timer(None, timestamp)
+        self._delete_event_time_timer(timestamp)
