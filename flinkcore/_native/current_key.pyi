@@ -1,8 +1,11 @@
 from collections.abc import Callable, Hashable
 from typing import Any, final
 
+from typing_extensions import disjoint_base
+
 from flinkcore._native.timers import TimerHeap
 
+@disjoint_base
 class CurrentKey:
     @property
     def current_key(self) -> Any: ...

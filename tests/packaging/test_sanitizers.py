@@ -11,13 +11,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 KERNEL_TESTS = (
     "aggregates",
+    "current_key",
     "exchange",
     "integer_codes",
     "key_groups",
+    "key_context",
     "keys",
     "record_store",
     "timeline",
-    "timers",
+    "timer",
     "valve",
     "watermarks",
     "window",
