@@ -56,7 +56,7 @@ class KeyedCalls:
         make_timer_context: Callable[[TimerService], TimerContext],
     ) -> None:
         self._function = function
-        self._keyed_state_backend = keyed_state_backend
+        self._set_current_key = keyed_state_backend.set_current_key
         self._results = FunctionResults(function, output, keyed_state_backend.key_context)
         self._timer_service = SimpleTimerService(
             time_service_manager.get_internal_timer_service(TIMER_SERVICE_NAME, self)
@@ -87,9 +87,7 @@ class KeyedCalls:
         callable
             Raises a UserCodeError if method or key selector raise, a DataError for a key that cannot be one.
         """
-        # What the backend's `set_current_key` does, which is one call more for every element.
-        set_current_key = self._keyed_state_backend.key_context.set_current_key
-        cleanups = self._keyed_state_backend.cleanups_per_record
+        set_current_key = self._set_current_key
         results = self._results
 
         def process(record: StreamRecord[Any]) -> None:
@@ -101,8 +99,6 @@ class KeyedCalls:
                     f"{record.timestamp}: {type(failure).__name__}: {failure}"
                 ) from failure
             set_current_key(key)
-            for clean_up in cleanups:
-                clean_up()
             call_for_element(method, context, results, record)
 
         return process
