@@ -166,7 +166,7 @@ def native_example() -> ModuleType:
     folder = CACHE / "native_inactivity"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("*.so", "*.c", "build"))
-    build = [sys.executable, "-P", "setup.py", "-q", "build_ext", "--inplace"]
+    build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     installed = str(Path(flinkcore.__file__).parents[1])
     subprocess.run(build, cwd=folder, env=os.environ | {"PYTHONPATH": installed}, check=True)
     (built,) = folder.glob("inactivity.*.so")

@@ -28,7 +28,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     installed = str(Path(flinkcore.__file__).parents[1])
     paths = os.pathsep.join([installed, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     done = subprocess.run(
-        [sys.executable, "-P", "setup.py", "-q", "build_ext", "--inplace"],
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": paths},
         capture_output=True,
@@ -111,6 +111,11 @@ def test_random_events_and_watermarks_give_what_the_model_gives(
         assert fired(counts, watermark_ms) == model.advance(watermark_ms)
     assert fired(counts, MAX) == model.advance(MAX)
     assert fired(counts, MAX) == []
+
+
+def test_the_example_is_pinned_to_this_version() -> None:
+    project = (EXAMPLE / "pyproject.toml").read_text()
+    assert project.count(f'"flinkcore=={flinkcore.__version__}"') == project.count('"flinkcore') == 2
 
 
 def test_an_element_at_the_end_of_time_does_not_overflow(example: ModuleType) -> None:
