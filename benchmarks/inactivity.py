@@ -33,7 +33,7 @@ from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "native_inactivity"
+EXAMPLE = Path(__file__).parents[1] / "flinkcore" / "examples" / "native_inactivity"
 
 GAP_MS = 3_000
 EVENTS_PER_MS = 10
@@ -160,7 +160,7 @@ def process_function(elements: list[tuple[tuple[int, int], int]]) -> list[Row]:
 
 
 def native_example() -> ModuleType:
-    """The module of examples/native_inactivity, built for the flinkcore that is imported here."""
+    """The module of flinkcore/examples/native_inactivity, built for the flinkcore that is imported here."""
     import flinkcore
 
     folder = CACHE / "native_inactivity"

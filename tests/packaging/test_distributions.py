@@ -19,7 +19,6 @@ SOURCES = (
     "LICENSE",
     "CHANGELOG.md",
     "_native",
-    "examples",
     "flinkcore",
 )
 PROBE = """
@@ -137,7 +136,7 @@ def test_the_native_example_builds_against_the_wheel(
     with tarfile.open(distributions[0]) as archive:
         prefix = archive.getnames()[0].split("/")[0]
         for name in ("setup.py", "inactivity.pyx"):
-            content = archive.extractfile(f"{prefix}/examples/native_inactivity/{name}")
+            content = archive.extractfile(f"{prefix}/flinkcore/examples/native_inactivity/{name}")
             assert content is not None
             (tmp_path / name).write_bytes(content.read())
     build = (

@@ -16,7 +16,7 @@ import pytest
 import flinkcore
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "native_inactivity"
+EXAMPLE = Path(__file__).parents[2] / "flinkcore" / "examples" / "native_inactivity"
 MAX = 2**63 - 1
 
 
