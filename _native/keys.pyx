@@ -427,3 +427,15 @@ cdef class KeyEncoder:
             If a composite key has a string longer than 4 GiB that is not its last.
         """
         self.encode(batch if isinstance(batch, RecordBatch) else RecordBatch(batch))
+
+
+cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
+    cdef int64_t field
+    if a is b:
+        return True
+    if a.n_columns != b.n_columns or a._formats != b._formats:
+        return False
+    for field in range(a.n_fields):
+        if a.fields[field].parent != b.fields[field].parent:
+            return False
+    return True

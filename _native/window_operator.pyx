@@ -10,12 +10,12 @@ import cython
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t
 from libc.string cimport memcpy
 
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 from flinkcore._native.aggregates cimport Accumulators
 from flinkcore._native.arrow cimport RecordBatch
 from flinkcore._native.firings cimport firings_take
-from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder
+from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder, keys_are_alike
 from flinkcore._native.window_kernel cimport InputRows, WindowCore, WindowKernel, core_is_full
 
 cdef int64_t MOST_BYTES = 1 << 30  # half of what 32-bit offsets reach: a result of any size below the other half still fits
@@ -46,7 +46,7 @@ cdef class WindowOperator:
     keys : KeyEncoder
         Knows the key columns; encodes nothing here.
     accumulators : Accumulators
-        The aggregates, owned by this operator from now on.
+        The aggregates, made for this operator.
     key_names, aggregate_names : list of str
         Names of the result's columns.
     clocks, watermarks : numpy.ndarray of int64, shape (n_steps,)
@@ -62,6 +62,8 @@ cdef class WindowOperator:
     ------
     ConfigurationError
         If a limit is out of its range, or clocks and watermarks differ in number.
+    ValueError
+        If the kernel or the accumulators have been used.
     """
 
     def __cinit__(
@@ -81,6 +83,8 @@ cdef class WindowOperator:
         cdef const int64_t[::1] clock_view, watermark_view
         if kernel.state == NULL or kernel.in_use:
             raise ValueError("each operator needs a kernel of its own, made by time_windows or session_windows")
+        if accumulators.in_use or accumulators.table.n_entries:
+            raise ValueError("each operator needs accumulators of its own, which hold nothing yet")
         if row_limit <= 0 or not 0 < byte_limit <= MOST_BYTES:
             raise ConfigurationError(
                 f"results are limited to {row_limit} rows and {byte_limit} bytes: both must be positive, and the bytes at "
@@ -109,6 +113,7 @@ cdef class WindowOperator:
             self.core.cursor.watermarks = &watermark_view[0]
         self.core.cursor.watermark = INT64_MIN
         kernel.in_use = True
+        accumulators.in_use = True
         kernel.verbs.start(kernel.state)
 
     def process(
@@ -127,7 +132,7 @@ cdef class WindowOperator:
         batch : RecordBatch
             The columns that the aggregates read.
         keys : KeyEncoder
-            Has encoded the keys of this batch.
+            Has encoded the keys of this batch, which are of the types of the operator's own keys.
         rows : numpy.ndarray of uint32, shape (n,), or None
             The rows to take, in total order; None: all, as they lie.
         timestamps, arrivals : numpy.ndarray of int64, shape (n_rows of the batch,)
@@ -142,6 +147,8 @@ cdef class WindowOperator:
 
         Raises
         ------
+        SchemaError
+            If the keys are of other types than the operator's.
         DataError
             If a timestamp is so close to an end of the int64 range that its window would overflow; no row is taken.
         """
@@ -149,6 +156,11 @@ cdef class WindowOperator:
         cdef InputRows input
         cdef WindowKernel kernel = self._kernel
         cdef int64_t bad, taken
+        if not keys_are_alike(keys, self._keys):
+            raise SchemaError(
+                f"keys of Arrow formats {', '.join(keys._formats)} come to an operator whose keys have "
+                f"{', '.join(self._keys._formats)}; encode them with an encoder of the operator's schema"
+            )
         input.rows = NULL
         input.n = batch.num_rows
         input.keys = &keys.batch

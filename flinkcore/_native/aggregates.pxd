@@ -50,6 +50,7 @@ cdef class Accumulators:
     cdef dict _selections
     cdef dict _blocks
     cdef list _formats
+    cdef bint in_use         # an operator has them
     cdef int64_t _selection(self, int64_t column) except -1
     cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered) except -1
     cdef int _add(self, str function, str column, str by) except -1

@@ -98,3 +98,7 @@ cdef class KeyEncoder:
     cdef NativeArray _decode_field(
         self, int64_t field, const uint8_t* data, const int64_t* offsets, int64_t length, int64_t* cursors
     )
+
+
+# Whether keys of one encoder can be compared with those of the other, and decoded by it: their fields have the same types.
+cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b)

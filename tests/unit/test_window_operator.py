@@ -13,7 +13,7 @@ from flinkcore._native.session_windows import session_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 SCHEMA = pa.schema([("key", pa.int64())])
 
@@ -56,6 +56,46 @@ def test_a_kernel_serves_one_operator() -> None:
         operator(kernel)
     with pytest.raises(ValueError, match="made by time_windows"):
         operator(WindowKernel())
+
+
+@pytest.mark.parametrize("kind", ["time", "session"])
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ({"key": pa.string()}, {"key": pa.int64()}),
+        ({"key": pa.int64()}, {"key": pa.string()}),
+        ({"key": pa.int64(), "more": pa.string()}, {"key": pa.string()}),
+        ({"key": pa.timestamp("ms")}, {"key": pa.timestamp("us")}),
+        ({"key": pa.int64()}, {"key": pa.int64(), "more": pa.int64()}),
+        (
+            {"key": pa.struct([("a", pa.int64())]), "more": pa.int64()},
+            {"key": pa.struct([("a", pa.int64()), ("b", pa.int64())])},
+        ),
+    ],
+)
+def test_keys_of_other_types_than_the_operators_are_refused(
+    kind: str, own: dict[str, pa.DataType], other: dict[str, pa.DataType]
+) -> None:
+    kernel = tumbling() if kind == "time" else session_windows(gap=10, allowed_lateness=0)
+    window_operator = operator(kernel, keys=KeyEncoder(pa.schema(own), list(own)), key_names=list(own))
+    batch = RecordBatch(pa.record_batch({name: pa.array([None] * 3, type) for name, type in other.items()}))
+    keys = KeyEncoder(pa.schema(other), list(other))
+    keys.encode_batch(batch)
+    times = np.zeros(3, np.int64)
+    with pytest.raises(SchemaError, match="encode them with an encoder of the operator's schema"):
+        window_operator.process(batch, keys, None, times, times)
+    assert window_operator.counts()["events"] == 0
+
+
+def test_accumulators_serve_one_operator_and_come_empty() -> None:
+    accumulators = Accumulators(SCHEMA, [("count", None, None)])
+    operator(tumbling(), accumulators=accumulators)
+    with pytest.raises(ValueError, match="accumulators of its own"):
+        operator(tumbling(), accumulators=accumulators)
+    used = Accumulators(SCHEMA, [("count", None, None)])
+    used.reserve(1)
+    with pytest.raises(ValueError, match="which hold nothing yet"):
+        operator(tumbling(), accumulators=used)
 
 
 @pytest.mark.parametrize("limits", [{"row_limit": 0}, {"byte_limit": 0}, {"byte_limit": 2**30 + 1}])
