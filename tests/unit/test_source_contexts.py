@@ -1,7 +1,7 @@
 """Source contexts, after Flink's StreamSourceContextIdleDetectionTests and StreamSourceOperatorWatermarksTest."""
 
 from collections.abc import Callable
-from threading import Event, RLock, Thread
+from threading import Event, RLock, Thread, current_thread
 from typing import Any
 
 import pytest
@@ -66,6 +66,96 @@ def test_a_source_that_emits_after_close_fails_and_emits_nothing(
     assert harness.emitted() == []
     assert harness.clock.pending_timers == 0
     assert harness.context.checkpoint_lock is lock
+
+
+class ClosingOutput(OutputRecorder):
+    """Closes its context at the first entry of a kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.context: SourceContext[str] | None = None
+
+    def add(self, kind: str, **fields: Any) -> None:
+        super().add(kind, **fields)
+        if kind == self.kind and self.context is not None:
+            self.context.close()
+
+
+@pytest.mark.parametrize(
+    ("characteristic", "kind"),
+    [(IngestionTime, "watermark"), (IngestionTime, "status"), (EventTime, "status")],
+)
+def test_a_context_closed_by_what_its_own_timer_emits_registers_no_further_timer(
+    characteristic: TimeCharacteristic, kind: str
+) -> None:
+    clock, heard = DrivenProcessingTimeService(1000), ClosingOutput(kind)
+    context: SourceContext[str] = get_source_context(
+        characteristic, clock, RLock(), heard, watermark_interval_ms=50, idle_timeout_ms=70
+    )
+    heard.context = context
+    while kind not in [entry["type"] for entry in heard.entries]:
+        clock.advance_to(clock.current_processing_time() + 50)
+    heard.take()
+    assert clock.pending_timers == 0
+    clock.advance_to(5000)
+    assert heard.take() == []
+
+
+@pytest.mark.parametrize("characteristic", [IngestionTime, EventTime])
+def test_activity_that_closes_its_context_starts_no_idle_check(characteristic: TimeCharacteristic) -> None:
+    clock, heard = DrivenProcessingTimeService(1000), ClosingOutput("status")
+    context: SourceContext[str] = get_source_context(
+        characteristic, clock, RLock(), heard, watermark_interval_ms=500, idle_timeout_ms=100
+    )
+    clock.advance_to(1100)  # the check finds it idle, and none is scheduled
+    heard.context = context
+    context.collect("a")
+    assert clock.pending_timers == 0
+
+
+@pytest.mark.parametrize("characteristic", [IngestionTime, EventTime])
+def test_a_timer_that_waits_for_the_lock_while_the_context_is_closed_has_no_effect(
+    characteristic: TimeCharacteristic,
+) -> None:
+    lock, waits = RLock(), Event()
+
+    class Noticed:
+        def __enter__(self) -> None:
+            if current_thread() is timer_thread:
+                waits.set()
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    clock, heard = DrivenProcessingTimeService(1000), OutputRecorder()
+    timer_thread = Thread(target=clock.advance_to, args=(1100,))
+    context: SourceContext[str] = get_source_context(
+        characteristic, clock, Noticed(), heard, watermark_interval_ms=100, idle_timeout_ms=100
+    )
+    with lock:
+        timer_thread.start()
+        assert waits.wait(10)
+        context.close()
+    timer_thread.join(10)
+    assert heard.take() == []
+    assert clock.pending_timers == 0
+
+
+def test_closing_waits_for_the_lock_that_a_timer_holds() -> None:
+    lock, clock, heard = RLock(), DrivenProcessingTimeService(1000), OutputRecorder()
+    context: SourceContext[str] = get_source_context(
+        IngestionTime, clock, lock, heard, watermark_interval_ms=100
+    )
+    closing = Thread(target=context.close)
+    with lock:
+        closing.start()
+        closing.join(0.02)
+        assert closing.is_alive()
+        clock.advance_to(1100)
+    closing.join(10)
+    assert clock.pending_timers == 0
 
 
 def test_manual_watermarks_are_passed_as_they_are() -> None:

@@ -248,3 +248,18 @@ def test_a_closed_operator_ticks_no_more() -> None:
     harness.operator.close()
     assert harness.clock_at(500) == []
     assert harness.clock.pending_timers == 0
+
+
+def test_an_operator_that_is_closed_by_its_own_watermark_has_no_further_tick() -> None:
+    class Closing(OutputRecorder):
+        def emit_watermark(self, watermark: Watermark) -> None:
+            super().emit_watermark(watermark)
+            operator.close()
+
+    clock, output = DrivenProcessingTimeService(), Closing()
+    operator = TimestampsAndWatermarksOperator(ASCENDING, output, clock, 50)
+    operator.open()
+    operator.process_element(StreamRecord("a", 10))
+    clock.advance_to(50)
+    assert output.take()[1:] == [("watermark", 9)]
+    assert clock.pending_timers == 0

@@ -142,7 +142,8 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
 
     def _on_processing_time(self, timestamp_ms: int) -> None:
         self._watermark_generator.on_periodic_emit(self._watermark_output)
-        self._schedule_tick()
+        if self._tick is not None:  # else what the watermark led to has closed the operator
+            self._schedule_tick()
 
 
 class WatermarkEmitter:

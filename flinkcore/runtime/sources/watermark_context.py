@@ -38,7 +38,8 @@ class WatermarkContext(SourceContext[T]):
 
     Notes
     -----
-    Flink's ``StreamSourceContexts.WatermarkContext``.
+    Flink's ``StreamSourceContexts.WatermarkContext``. Deliberate difference: `close` takes the lock, and no timer is
+    registered after it; in Flink one that runs meanwhile registers the next, which the task's timer service drops.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class WatermarkContext(SourceContext[T]):
         self._status = WatermarkStatus.ACTIVE
         self._next_check: ScheduledTimer | None = None
         self._fail_on_next_check = True
+        self._closed = False
         self._schedule_next_check()
 
     def collect(self, element: T) -> None:
@@ -89,8 +91,10 @@ class WatermarkContext(SourceContext[T]):
         return self._checkpoint_lock
 
     def close(self) -> None:
-        """Cancel the idle check."""
-        self._cancel_next_check()
+        """Cancel the idle check; one that runs or waits for the lock is the last, and has no effect."""
+        with self._checkpoint_lock:
+            self._closed = True
+            self._cancel_next_check()
 
     @abstractmethod
     def _process_and_collect(self, element: T) -> None: ...
@@ -122,7 +126,7 @@ class WatermarkContext(SourceContext[T]):
             self._schedule_next_check()
 
     def _schedule_next_check(self) -> None:
-        if self._idle_timeout_ms is not None:
+        if self._idle_timeout_ms is not None and not self._closed:
             self._fail_on_next_check = True
             self._next_check = self._time_service.register_timer(
                 self._time_service.current_processing_time() + self._idle_timeout_ms, self._check_idleness
@@ -130,6 +134,8 @@ class WatermarkContext(SourceContext[T]):
 
     def _check_idleness(self, _: int) -> None:
         with self._checkpoint_lock:
+            if self._closed:
+                return
             self._next_check = None
             if self._fail_on_next_check:
                 self.mark_as_temporarily_idle()
@@ -225,9 +231,10 @@ class AutomaticWatermarkContext(WatermarkContext[T]):
         self._next_tick = self._schedule_tick(processing_time_service.current_processing_time())
 
     def close(self) -> None:
-        """Cancel the idle check and the ticks."""
-        super().close()
-        self._next_tick.cancel()
+        """Cancel the idle check and the ticks; none follows one that runs, and one that waits for the lock is void."""
+        with self._checkpoint_lock:
+            super().close()
+            self._next_tick.cancel()
 
     def _process_and_collect(self, element: T) -> None:
         self._last_record_ms = self._time_service.current_processing_time()
@@ -258,13 +265,16 @@ class AutomaticWatermarkContext(WatermarkContext[T]):
     def _tick(self, _: int) -> None:
         now_ms = self._time_service.current_processing_time()
         with self._checkpoint_lock:
+            if self._closed:
+                return
             if self._status is WatermarkStatus.ACTIVE:
                 if self._is_overdue(now_ms):
                     self.mark_as_temporarily_idle()
                     self._cancel_next_check()
                 else:
                     self._emit_if_past_next(now_ms)
-            self._next_tick = self._schedule_tick(now_ms)
+            if not self._closed:
+                self._next_tick = self._schedule_tick(now_ms)
 
     def _is_overdue(self, now_ms: int) -> bool:
         # Before the first record Flink's difference overflows from the epoch on, and counts as none.
