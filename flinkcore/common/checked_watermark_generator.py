@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
@@ -13,14 +14,14 @@ WatermarkGeneratorSupplier = Callable[[], WatermarkGenerator[Any]]
 
 
 def supplied_generator(
-    supplier: WatermarkGeneratorSupplier, split: str | None = None
+    supplier: WatermarkGeneratorSupplier, split: str | None = None, held: HeldGenerators | None = None
 ) -> "CheckedWatermarkGenerator":
     """Return a new generator of a user's supplier, checked.
 
     Raises
     ------
     ConfigurationError
-        If the supplier gives something else.
+        If the supplier gives something else, or what is `held` already.
     UserCodeError
         If it raises; flinkcore's own errors stay what they are.
     """
@@ -38,7 +39,14 @@ def supplied_generator(
             f"{supplier_name(supplier)} made {generator!r}{where}: for_generator takes what makes a "
             "WatermarkGenerator"
         )
+    if held is not None:
+        held.hold(generator, holder_name(split), supplier_name(supplier))
     return CheckedWatermarkGenerator(generator, split)
+
+
+def holder_name(split: str | None) -> str:
+    """Return how messages call who holds a generator: a split, or without one the main output."""
+    return "the main output" if split is None else f"split {split!r}"
 
 
 def supplier_name(supplier: WatermarkGeneratorSupplier) -> str:

@@ -9,6 +9,7 @@ from flinkcore.common.checked_watermark_generator import (
     supplier_name,
 )
 from flinkcore.common.expressions import Expression, is_expression, same_expression
+from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.timestamp_assigner import (
@@ -142,8 +143,9 @@ class WatermarkStrategy:
         Parameters
         ----------
         generator_supplier : callable
-            Called without arguments, once for each split; gives a new WatermarkGenerator each time. A subclass
-            of WatermarkGenerator whose constructor needs no arguments is one.
+            Called without arguments, once for each split; gives a new WatermarkGenerator each time, for one that
+            two splits shared would make events late at random. A subclass of WatermarkGenerator whose constructor
+            needs no arguments is one.
 
         Raises
         ------
@@ -282,7 +284,7 @@ class WatermarkStrategy:
         return CheckedTimestampAssigner(self.timestamp_assigner, split)
 
     def create_watermark_generator(
-        self, clock: RelativeClock, split: str | None = None
+        self, clock: RelativeClock, split: str | None = None, held: HeldGenerators | None = None
     ) -> WatermarkGenerator[Any]:
         """Return a new generator for one split.
 
@@ -292,17 +294,19 @@ class WatermarkStrategy:
             Gives the time in ms that idleness is measured by; where it starts does not matter.
         split : str or None
             Named in error messages.
+        held : HeldGenerators or None
+            Those of the other splits of the source; a supplier's generator becomes one of them.
 
         Raises
         ------
         ConfigurationError
-            If the supplier gives something else.
+            If the supplier gives something else, or what another split holds.
         UserCodeError
             If the supplier raises.
         """
         generator: WatermarkGenerator[Any]
         if self.generator_supplier is not None:
-            generator = supplied_generator(self.generator_supplier, split)
+            generator = supplied_generator(self.generator_supplier, split, held)
         elif self.out_of_orderness_ms is not None:
             generator = BoundedOutOfOrdernessWatermarks(Time(self.out_of_orderness_ms))
         else:

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.chunks import Chunk
 from flinkcore.replay.emissions import Emissions
@@ -80,15 +81,17 @@ class ElementPass:
     Raises
     ------
     ConfigurationError, UserCodeError
-        If the strategy's supplier gives no generator.
+        If the strategy's supplier gives no generator, or the same for two splits.
     """
 
     def __init__(
         self, strategy: WatermarkStrategy, interval_ms: int, time_plane: TimePlane, splits: Iterable[int]
     ) -> None:
         self._clock = TickClock(interval_ms, *_ends(time_plane))
+        held = HeldGenerators()
         self._operators = {
-            split: SplitOperator(strategy, time_plane.split_values[split], self._clock) for split in splits
+            split: SplitOperator(strategy, time_plane.split_values[split], self._clock, held)
+            for split in splits
         }
 
     def add(self, events: PlacedTimes) -> None:

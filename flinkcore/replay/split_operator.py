@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.time import Time
 from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -32,11 +33,13 @@ class SplitOperator:
     split : object
         Value of the split column; None: the log has one split only.
     clock : TickClock
+    held : HeldGenerators
+        Those of the other splits.
 
     Raises
     ------
     ConfigurationError
-        If the strategy's supplier gives no generator.
+        If the strategy's supplier gives no generator, or that of another split.
     UserCodeError
         If it raises, or the strategy cannot be copied.
 
@@ -46,13 +49,15 @@ class SplitOperator:
     passes through the same `WatermarkEmitter`.
     """
 
-    def __init__(self, strategy: WatermarkStrategy, split: Any, clock: TickClock) -> None:
+    def __init__(
+        self, strategy: WatermarkStrategy, split: Any, clock: TickClock, held: HeldGenerators
+    ) -> None:
         self.emissions = SplitEmissions()
         self._clock = clock
         self._output = WatermarkEmitter(self.emissions)
         name = None if split is None else str(split)
         own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
-        generator: WatermarkGenerator[Any] = own.create_watermark_generator(self._since_opening, name)
+        generator: WatermarkGenerator[Any] = own.create_watermark_generator(self._since_opening, name, held)
         self._calls_every_tick = not generator.changes_at_events_only
         self._idleness_ms = strategy.idleness_ms
         if strategy.idleness_ms is not None:

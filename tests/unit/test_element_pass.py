@@ -327,6 +327,16 @@ def test_a_supplier_that_gives_something_else_is_refused() -> None:
         stream.to_arrow()
 
 
+def test_a_supplier_that_gives_one_generator_to_two_splits_is_refused() -> None:
+    generator = EvenTimestamps()
+    strategy = WatermarkStrategy.for_generator(lambda: generator)
+    with pytest.raises(ConfigurationError, match=r"same EvenTimestamps for split 'b' that split 'a' holds"):
+        job(table_of([Event("a", 1, 7), Event("b", 1, 8)]), strategy, WINDOWS[0][0]).to_arrow()
+    one_split = job(table_of([Event("a", 1, 8)]), strategy, WINDOWS[0][0])
+    for _ in range(2):
+        assert one_split.execute().report.split_watermarks == {"a": 8}
+
+
 def test_a_log_without_events_needs_no_generator() -> None:
     empty = table_of([Event("a", 1, 7)]).slice(0, 0)
     result = job(empty, WatermarkStrategy.for_generator(dict), WINDOWS[0][0]).execute()

@@ -335,6 +335,20 @@ def test_a_generator_that_cannot_be_made_leaves_no_output_behind() -> None:
     assert tested.watermarks() == [("watermark", 2)]
 
 
+def test_two_splits_cannot_hold_one_generator_but_one_after_the_other_can() -> None:
+    made: list[WatermarkGenerator[Any]] = [Punctuated()]
+    tested = OperatorUnderTest(WatermarkStrategy.for_generator(lambda: made[-1]), [])
+    with pytest.raises(ConfigurationError, match="same Punctuated for split 'a' that the main output holds"):
+        tested.poll(lambda out: out.create_output_for_split("a") and None)
+    made.append(Punctuated())
+    tested.poll(lambda out: out.create_output_for_split("a") and None)
+    with pytest.raises(ConfigurationError, match="same Punctuated for split 'b' that split 'a' holds"):
+        tested.poll(lambda out: out.create_output_for_split("b") and None)
+    tested.poll(lambda out: out.release_output_for_split("a"))
+    tested.collect("b", 2)
+    assert tested.watermarks() == [("watermark", 2)]
+
+
 def test_an_unknown_split_cannot_be_released() -> None:
     tested = OperatorUnderTest(PUNCTUATED, ["a"])
     with pytest.raises(LifecycleError, match="'b' has no output"):

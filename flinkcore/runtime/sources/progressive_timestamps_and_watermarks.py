@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
+from flinkcore.common.checked_watermark_generator import holder_name
+from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.watermark_generator import WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError, LifecycleError
@@ -83,11 +85,12 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         if self._main_output is not None:
             raise LifecycleError("the main output was made before: a reader has one")
         idleness = IdlenessManager(WatermarkToDataOutput(output, listener))
+        held = HeldGenerators()
         self._split_outputs = SplitLocalOutputs(
-            output, idleness.split_local_output, listener, self._strategy, self._time_service
+            output, idleness.split_local_output, listener, self._strategy, self._time_service, held
         )
         self._main_output = StreamingReaderOutput(
-            output, idleness.main_output, self._strategy, self._main_clock, self._split_outputs
+            output, idleness.main_output, self._strategy, self._main_clock, self._split_outputs, held
         )
         return self._main_output
 
@@ -148,13 +151,14 @@ class StreamingReaderOutput(SourceOutputWithWatermarks):
         strategy: WatermarkStrategy,
         activity_clock: PausableRelativeClock,
         split_local_outputs: "SplitLocalOutputs",
+        held_generators: HeldGenerators,
     ) -> None:
         super().__init__(
             output,
             watermark_output,
             watermark_output,
             strategy.create_timestamp_assigner(),
-            strategy.create_watermark_generator(activity_clock.relative_time_ms),
+            strategy.create_watermark_generator(activity_clock.relative_time_ms, held=held_generators),
         )
         self._split_local_outputs = split_local_outputs
 
@@ -184,6 +188,8 @@ class SplitLocalOutputs:
     listener : WatermarkUpdateListener
     strategy : WatermarkStrategy
     processing_time_service : ProcessingTimeService
+    held_generators : HeldGenerators
+        That of the main output, and those of the splits.
 
     Notes
     -----
@@ -197,12 +203,14 @@ class SplitLocalOutputs:
         listener: WatermarkUpdateListener,
         strategy: WatermarkStrategy,
         processing_time_service: ProcessingTimeService,
+        held_generators: HeldGenerators,
     ) -> None:
         self._record_output = record_output
         self._multiplexer = WatermarkOutputMultiplexer(watermark_output)
         self._listener = listener
         self._strategy = strategy
         self._time_service = processing_time_service
+        self._held_generators = held_generators
         self._local_outputs: dict[str, SourceOutputWithWatermarks] = {}
         self._activity_clocks: dict[str, PausableRelativeClock] = {}
 
@@ -213,7 +221,9 @@ class SplitLocalOutputs:
             return previous
         clock = PausableRelativeClock(self._time_service.current_processing_time)
         assigner = self._strategy.create_timestamp_assigner(split_id)
-        generator = self._strategy.create_watermark_generator(clock.relative_time_ms, split_id)
+        generator = self._strategy.create_watermark_generator(
+            clock.relative_time_ms, split_id, self._held_generators
+        )
         self._multiplexer.register_new_output(split_id, _SplitListener(split_id, self._listener))
         output = SourceOutputWithWatermarks(
             self._record_output,
@@ -245,6 +255,7 @@ class SplitLocalOutputs:
         del self._local_outputs[split_id]
         self._multiplexer.unregister_output(split_id)
         del self._activity_clocks[split_id]
+        self._held_generators.release(holder_name(split_id))
         output.release()
 
     def emit_periodic_watermark(self) -> None:
