@@ -52,13 +52,14 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
     ) -> DataStream:
         """Return the stream of events of a log that is a DataFrame.
 
-        Rows of a split are ordered by partition, then as they lie in it. Both passes evaluate the DataFrame: if
-        its partitions, or rows in the columns that the first pass reads (times, split), differ between them
-        (Spark promises no order after a shuffle), the replay fails and asks to persist it. Keys and values are
-        read in the second pass only. Where Spark computes a partition again after a failure and its keys differ
-        (`rand()`, an external source), the replay fails when it makes its report, with all forms of the result
-        but `to_dataframe`, which has none: write such a DataFrame to Parquet first. A log that is in files is
-        better read with `from_event_log`: then no row passes through the JVM.
+        Rows of a split are ordered by partition, then as they lie in it. Both passes evaluate the DataFrame, and
+        Spark evaluates a partition again after a failure. Each time the partition must have the same rows, in the
+        same order, in the columns that decide which rows are events and where they go: times, split, and what keys
+        and filters are made of. If it has not (Spark promises no order after a shuffle; `rand()`, an external
+        source), the task fails, whatever form of the result is asked for, and the error asks to persist the
+        DataFrame. Other columns are read in the second pass only: if they are not the same each time, an event
+        counts once nevertheless, with one of its values. A log that is in files is better read with
+        `from_event_log`: then no row passes through the JVM.
 
         Parameters
         ----------

@@ -6,8 +6,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
+from itertools import chain
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -22,7 +24,7 @@ CHUNK_BYTES = 128 << 20
 
 CHUNKS_PER_CORE = 2
 
-_ADVICE = "persist() the DataFrame before the replay, or write it to Parquet and replay that"
+_ADVICE = "checkpoint() or persist() the DataFrame before the replay, or write it to Parquet and replay that"
 
 # Spark 4 and later want to be told the zone of instants; which one makes no difference to them.
 _SCHEMA_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
@@ -83,8 +85,9 @@ class DataFrameInput:
     schema
         Columns of the log.
     checked
-        Columns whose values must be the same in both passes: those that the first pass reads. The others are read
-        in the second pass only; see `MapTask` for what is checked of them.
+        Columns whose values must be the same whenever Spark computes a partition: those that decide which rows are
+        events, and where they go (`ReplayPlan.deciding_columns`). If others are not, an event has one of its values,
+        and is counted once nevertheless.
     fingerprints
         Of each partition in the first pass; None: this is the first pass.
     """
@@ -120,40 +123,54 @@ def partitions_gone(now: int, before: int) -> SourceError:
     )
 
 
-def computed_differently() -> SourceError:
-    """The error that a DataFrame's partition was computed twice for the second pass, with different keys."""
-    return SourceError(
-        "Spark has computed a partition of the DataFrame again, after a failure, and with other keys or rows: events "
-        "may be missing or counted twice. Write the DataFrame to Parquet and replay that, or checkpoint() it"
-    )
-
-
 @dataclass
 class Fingerprint:
     """Number and checksum of the rows of a partition, the same however they are cut into batches."""
 
     rows: int = 0
-    checksums: dict[str, int] = field(default_factory=dict)
+    checksums: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch, columns: Sequence[str]) -> None:
         """Add the rows of a batch."""
         self.rows += batch.num_rows
         for name in columns:
-            for part, data in enumerate(_content(batch.column(name))):
-                place = f"{name} {part}"
-                self.checksums[place] = zlib.crc32(data, self.checksums.get(place, 0))
+            sums = self.checksums.setdefault(name, [])
+            content = _content(batch.column(name))
+            sums += [0] * (len(content) - len(sums))
+            sums[:] = map(zlib.crc32, content, sums)
+
+    def columns_unlike(self, other: Fingerprint) -> list[str]:
+        """Columns whose values are not those of the other."""
+        return [name for name, sums in self.checksums.items() if sums != other.checksums.get(name)]
 
 
 def _content(column: pa.Array) -> list[Any]:
-    """Bytes that tell the values of a column, each part to be read on over batches; none for nested types."""
-    types = pa.types
-    if types.is_string(column.type) or types.is_binary(column.type):
-        return [_values(pc.binary_length(column)), b"".join(column.drop_null().cast(pa.binary()).to_pylist())]
-    if types.is_boolean(column.type):
+    """Bytes that tell the values of a column, each part to be read on over batches."""
+    types, kind = pa.types, column.type
+    if types.is_string(kind) or types.is_binary(kind):
+        return [_values(pc.binary_length(column)), _bytes(column.drop_null())]
+    if types.is_struct(kind):
+        return [_validity(column), *chain.from_iterable(map(_content, column.flatten()))]
+    if types.is_list(kind):
+        return [_values(pc.list_value_length(column)), *_content(column.flatten())]
+    if types.is_boolean(kind):
         return [_values(column.cast(pa.int8()))]
-    if not types.is_primitive(column.type):
-        return []
-    return [_values(column.view(f"int{column.type.bit_width}")), _values(column.is_valid().cast(pa.int8()))]
+    if types.is_primitive(kind) and kind.bit_width <= 64:
+        return [_values(column.view(f"int{kind.bit_width}")), _validity(column)]
+    return ["".join(f"{value!r}\n" for value in column.to_pylist()).encode()]
+
+
+def _bytes(column: pa.Array) -> Any:
+    """The bytes of strings that are not null, one after the other."""
+    _, offsets, data = column.buffers()
+    if data is None or len(column) == 0:
+        return b""
+    bounds = np.frombuffer(offsets, np.int32)
+    return memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]]
+
+
+def _validity(column: pa.Array) -> Any:
+    return _values(column.is_valid().cast(pa.int8()))
 
 
 def _values(column: pa.Array) -> Any:
@@ -185,22 +202,27 @@ class DataFrameChunk(Chunk):
             After the last row, if they are not those of the first pass.
         """
         names = list(self.source.schema.names if columns is None else columns)
-        fields = [self.source.schema.field(name) for name in names]
+        taken = list(dict.fromkeys([*names, *self.source.checked]))
+        fields = [self.source.schema.field(name) for name in taken]
         for batch in self.batches:
             arrays = [plain_column(batch.column(wanted.name), wanted.type) for wanted in fields]
-            plain = pa.RecordBatch.from_arrays(arrays, names)
+            plain = pa.RecordBatch.from_arrays(arrays, taken)
             self.fingerprint.add(plain, self.source.checked)
+            plain = plain.select(names)
             for start in range(0, plain.num_rows, batch_rows):
                 yield plain.slice(start, batch_rows)
         self._compare()
 
     def _compare(self) -> None:
-        first = self.source.fingerprints
-        if first is not None and self.fingerprint != first[self.index]:
-            raise SourceError(
-                f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, "
-                f"{first[self.index].rows:,} then): Spark does not cut and order it alike every time. {_ADVICE}"
-            )
+        if self.source.fingerprints is None or self.fingerprint == self.source.fingerprints[self.index]:
+            return
+        first = self.source.fingerprints[self.index]
+        unlike = ", ".join(map(repr, self.fingerprint.columns_unlike(first)))
+        raise SourceError(
+            f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, {first.rows:,} then"
+            f"{f'; column {unlike} differs' if unlike else ''}): Spark does not compute, cut and order it alike every "
+            f"time. {_ADVICE}"
+        )
 
     def constant(self, column: str) -> tuple[bool, Any]:
         """Return (False, None): no column is known without reading."""

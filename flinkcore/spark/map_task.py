@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events, concatenate
 from flinkcore.spark.blocks import BlockWriter
-from flinkcore.spark.log_input import DataFrameChunk, LogInput
+from flinkcore.spark.log_input import LogInput
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 17
@@ -32,31 +31,12 @@ HELD_BYTES = 64 << 20
 """Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
 
 
-@dataclass
-class Distribution:
-    """Checksum of the events of a chunk and their key groups, the same however the chunk is cut into batches."""
-
-    groups: int = 0
-    positions: int = 0
-
-    def add(self, events: Events, groups: npt.NDArray[np.int32]) -> None:
-        """Add events and their key groups, in the order of the chunk."""
-        self.groups = zlib.crc32(np.ascontiguousarray(groups).data, self.groups)
-        self.positions = zlib.crc32(np.ascontiguousarray(events.positions).data, self.positions)
-
-    @property
-    def checksum(self) -> int:
-        """Both in one."""
-        return self.groups << 32 | self.positions
-
-
 @dataclass(frozen=True)
 class MapTask:
     """Reads chunks, and packs their events into blocks by partition; picklable.
 
-    A manifest goes to each partition. Where Spark may compute the chunk again, with other values, it holds a
-    checksum of how the chunk's events were distributed: the same for all partitions, or else some of them have
-    been served by one attempt and some by another, and an event may have gone to none or to two.
+    A manifest goes to each partition. Every attempt of a task sends the same events to the same partitions, or fails:
+    a chunk that Spark may compute again, with other values, compares itself with the first pass (`DataFrameInput`).
 
     Attributes
     ----------
@@ -100,7 +80,6 @@ class MapTask:
         sent = np.zeros(self.partitions, np.int64)
         events_read, filtered, rejected = 0, 0, Counter[str]()
         held: list[Events] = []
-        distribution = Distribution() if isinstance(chunk, DataFrameChunk) else None
         progress = TaskProgress(self.progress, False, chunk.index)
         for mapped in stage.read(chunk):
             events_read += mapped.events_read
@@ -118,31 +97,26 @@ class MapTask:
                 held.append(events.slice(start, stop))
                 n_rows = sum(part.batch.num_rows for part in held)
                 if n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES:
-                    sent += self._distribute(writer, held, distribution)
+                    sent += self._distribute(writer, held)
                     held = []
                     yield writer.take()
             progress.advance(mapped.events_read)
         if held:
-            sent += self._distribute(writer, held, distribution)
+            sent += self._distribute(writer, held)
         read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
-        checksum = None if distribution is None else distribution.checksum
         for partition, n_rows in enumerate(sent.tolist()):
-            manifest = {"chunk": chunk.index, "rows": n_rows, "distribution": checksum}
+            manifest = {"chunk": chunk.index, "rows": n_rows}
             writer.add_manifest(
                 partition, chunk.index, manifest | read if partition == own_partition else manifest
             )
         yield writer.take()
         progress.advance(0, at_end=True)
 
-    def _distribute(
-        self, writer: BlockWriter, held: list[Events], distribution: Distribution | None
-    ) -> npt.NDArray[np.int64]:
+    def _distribute(self, writer: BlockWriter, held: list[Events]) -> npt.NDArray[np.int64]:
         """Pack events into blocks; the number of rows that each partition got."""
         events = concatenate(held) if len(held) > 1 else held[0]
         _, rows = events.in_order()
         groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)
-        if distribution is not None:
-            distribution.add(events, groups)
         order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
         if self.partitions > 1 or rows is not None:
             events = events.take(order)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -137,12 +136,10 @@ class PartitionReplay:
     def counts(self) -> dict[str, Any]:
         """What became of the partition's events, and what map tasks tell in the manifests that came here."""
         read = [manifest for manifest in self._manifests if "events_read" in manifest]
-        distributions = sorted((manifest["chunk"], manifest["distribution"]) for manifest in self._manifests)
         return {
             "partition": self.partition,
             "windows": self._stage.counts(),
             "read": read,
-            "distribution": zlib.crc32(repr(distributions).encode()) if self._recomputable else None,
         }
 
 

@@ -20,7 +20,7 @@ from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
-from flinkcore.spark.log_input import DataFrameInput, FileInput, computed_differently, partitions_gone
+from flinkcore.spark.log_input import DataFrameInput, FileInput, partitions_gone
 from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
 from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
@@ -76,7 +76,7 @@ class SparkReplay:
         time_pass = TimePass(self.plan)
         log, dataframe = self._log, self._dataframe
         if isinstance(log, DataFrameInput):
-            columns = time_pass.reader().columns_read
+            columns = self.plan.deciding_columns()
             log, dataframe = replace(log, checked=tuple(columns)), dataframe.select(*_quoted(columns))
         time_plane, fingerprints = run_time_pass(self._spark, time_pass, log, dataframe)
         if isinstance(log, DataFrameInput):
@@ -165,8 +165,6 @@ class SparkReplay:
         partitions = self.partitions if self._chunks else 0
         if self._recomputable and not told and partitions:
             raise partitions_gone(0, self._chunks)
-        if len({partition["distribution"] for partition in told.values()}) > 1:
-            raise computed_differently()
         if len(told) != partitions or len(chunks) != self._chunks:
             raise FlinkcoreError(
                 f"{len(told)} of {partitions} partitions and {len(chunks)} of {self._chunks} chunks came "

@@ -45,8 +45,9 @@ class SparkResult:
         """Counts of the last replay that ran to its end through this object; runs one, for its counts, if
         there was none.
 
-        A DataFrame's own runs leave none here: Spark runs them when and how often it likes. Each of its tasks
-        checks by itself that no event is lost.
+        A DataFrame's own runs leave none here: Spark runs them when and how often it likes. Each of its tasks, and
+        each attempt of one, checks by itself: that it reads the rows of the first pass, or that all events that were
+        sent to it have come.
         """
         if self._report is None:
             self._complete(self._replay.collect(CountsOutput()))
@@ -92,12 +93,10 @@ class SparkResult:
         if self._collected is not None:
             yield from self._collected[tag_id].to_batches()
             return
-        rows = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA).toLocalIterator(
-            prefetchPartitions=True
-        )
+        rows = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA)
         counts = []
         with told_plainly():
-            for row in rows:
+            for row in rows.toLocalIterator(prefetchPartitions=True):
                 if row.kind == BATCH and row.output == tag_id:
                     yield from read_batch(row.payload)
                 elif row.kind == COUNTS:

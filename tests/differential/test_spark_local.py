@@ -1,6 +1,5 @@
 """Replays on Spark in one JVM give the rows that they give embedded."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,8 @@ import pytest
 from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
+
+from pyspark.errors import PythonException
 
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -32,7 +33,6 @@ from flinkcore.spark import SparkExecutionEnvironment, time_pass
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
-from flinkcore.spark.task_outputs import CountsOutput
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -380,18 +380,29 @@ def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_pa
         stream.to_arrow()
 
 
-def test_partitions_served_by_different_attempts_are_refused(spark: Any) -> None:
-    log = spark.range(0, 1000, 1, 2).selectExpr(
-        "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
-    )
+def test_keys_that_are_not_computed_alike_are_refused_in_every_form(spark: Any, tmp_path: Path) -> None:
+    def with_keys(batches: Any) -> Any:
+        import os
+
+        import pyarrow
+
+        for batch in batches:
+            yield batch.append_column("user", pyarrow.array([os.urandom(4).hex()] * batch.num_rows))
+
+    log = spark.range(0, 1000, 1, 2).mapInArrow(with_keys, "id long, user string")
+    log = log.selectExpr("id AS ts", "id AS at", "user", "0D AS amount", "1 AS item")
     environment = SparkExecutionEnvironment(spark).set_parallelism(2)
-    stream = job_over(environment.from_dataframe(log, timestamp="ts", arrival="at"))
-    replay = stream.execute()._replay
-    counts = [json.loads(row.payload) for row in replay.collect(CountsOutput())]
-    assert replay.report(json.dumps(partition).encode() for partition in counts).events_read == 1000
-    counts[1]["distribution"] += 1
-    with pytest.raises(SourceError, match=r"computed a partition of the DataFrame again.*checkpoint\(\)"):
-        replay.report(json.dumps(partition).encode() for partition in counts)
+    result = job_over(environment.from_dataframe(log, timestamp="ts", arrival="at")).execute()
+    told = r"column 'user' differs\): Spark does not compute.*checkpoint\(\)"
+    with pytest.raises(SourceError, match=told):
+        result.write_parquet(tmp_path / "out")
+    with pytest.raises(SourceError, match=told):
+        result.to_arrow()
+    with pytest.raises(SourceError, match=told):
+        list(result.to_batches())
+    with pytest.raises(PythonException, match=told):
+        result.to_dataframe().collect()
+    assert not any((tmp_path / "out").glob("*.parquet"))
 
 
 def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
