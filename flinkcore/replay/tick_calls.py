@@ -38,12 +38,12 @@ def warn_of_tick_calls(strategy: WatermarkStrategy, clock: TickClock, n_splits: 
     if own.create_watermark_generator(lambda: 0).changes_at_events_only:
         return
     seconds = calls / CALLS_PER_SECOND
-    split_word = "split" if n_splits == 1 else "splits"
+    splits = "1 split" if n_splits == 1 else f"{n_splits:,} splits"
     warnings.warn(
-        f"{strategy}: on_periodic_emit is called at every tick of the log, {ticks:,} ticks of "
-        f"{clock.interval_ms:,} ms in each of {n_splits:,} {split_word}, which takes {seconds:,.0f} s or more. If a "
-        "call without an event since the one before changes nothing, say so: changes_at_events_only = True in the class of "
-        "the generator. A longer auto-watermark interval helps, too",
+        f"{strategy}: on_periodic_emit is called at every tick of the log, {ticks:,} ticks of {clock.interval_ms:,} ms "
+        f"in each of {splits}, which takes {seconds:,.0f} s or more. If a call without an event since the one before "
+        "changes nothing, say so: changes_at_events_only = True in the class of the generator. A longer "
+        "auto-watermark interval helps, too",
         UserWarning,
         stacklevel=2,
     )
