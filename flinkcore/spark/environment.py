@@ -57,8 +57,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         same order, in the columns that decide which rows are events and where they go: times, split, and what keys
         and filters are made of. If it has not (Spark promises no order after a shuffle; `rand()`, an external
         source), the task fails, whatever form of the result is asked for, and the error asks to persist the
-        DataFrame. Other columns are read in the second pass only: if they are not the same each time, an event
-        counts once nevertheless, with one of its values. A log that is in files is better read with
+        DataFrame. If other columns are not the same each time, an event counts once nevertheless, with
+        one of its values. A log that is in files is better read with
         `from_event_log`: then no row passes through the JVM.
 
         Parameters

@@ -107,12 +107,16 @@ class DataFrameInput:
         assert context is not None
         partition = context.partitionId()
         if self.fingerprints is not None and partition not in self.fingerprints:
-            raise SourceError(
-                f"partition {partition} of the DataFrame was not there in the first pass, which had "
-                f"{len(self.fingerprints):,} partitions: Spark does not cut it alike every time (adaptive execution "
-                f"joins small partitions). {_ADVICE}"
-            )
+            raise partition_new(partition, len(self.fingerprints))
         yield DataFrameChunk.of(self, partition, batches)
+
+
+def partition_new(partition: int, before: int) -> SourceError:
+    """The error that a DataFrame has a partition that an earlier job has not seen."""
+    return SourceError(
+        f"partition {partition} of the DataFrame was not there before, when it had {before:,} partitions: Spark does "
+        f"not cut it alike every time (adaptive execution joins small partitions). {_ADVICE}"
+    )
 
 
 def partitions_gone(now: int, before: int) -> SourceError:

@@ -74,16 +74,24 @@ class SparkReplay:
     @cached_property
     def _first_pass(self) -> tuple[TimePlane, FileInput | DataFrameInput]:
         time_pass = TimePass(self.plan)
-        log, dataframe = self._log, self._dataframe
+        log, dataframe = self._log, self._read_dataframe
         if isinstance(log, DataFrameInput):
-            columns = self.plan.deciding_columns()
-            log, dataframe = replace(log, checked=tuple(columns)), dataframe.select(*_quoted(columns))
+            log = replace(log, checked=tuple(self.plan.deciding_columns()))
         time_plane, fingerprints = run_time_pass(self._spark, time_pass, log, dataframe)
         if isinstance(log, DataFrameInput):
             log = replace(log, fingerprints=fingerprints)
         if time_pass.is_by_element:
             time_plane = run_element_pass(self._spark, self.plan, time_plane, log, dataframe, self.partitions)
         return time_plane, log
+
+    @cached_property
+    def _read_dataframe(self) -> Any:
+        # Of a log that is a DataFrame both passes read the same columns, though the first needs fewer: of other columns
+        # Spark makes another plan, which deals rows out otherwise (repartition(n) does, by a hash of the whole row).
+        if not isinstance(self._log, DataFrameInput):
+            return self._dataframe
+        read = self.plan.reader(self.plan.data_columns()).columns_read
+        return self._dataframe.select(*_quoted(dict.fromkeys([*self.plan.deciding_columns(), *read])))
 
     @property
     def time_plane(self) -> TimePlane:
@@ -100,10 +108,7 @@ class SparkReplay:
     def dataframe(self, output: TaskOutput, schema: Any, progress: ProgressAddress | None = None) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
         time_plane, log = self._first_pass
-        dataframe = self._dataframe
-        if isinstance(log, DataFrameInput):
-            reader = self.plan.reader(self.plan.data_columns())
-            dataframe = dataframe.select(*_quoted(reader.columns_read))
+        dataframe = self._read_dataframe
         map_task = MapTask(
             plan=self.plan,
             time_plane=_without_timeline(time_plane),

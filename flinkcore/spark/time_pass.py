@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes, position_bases
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import TimePlane
-from flinkcore.spark.log_input import DataFrameChunk, Fingerprint, LogInput
+from flinkcore.spark.log_input import DataFrameChunk, Fingerprint, LogInput, partition_new
 from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
@@ -56,6 +56,8 @@ class SummariseTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
+            if self.bases is not None and chunk.index not in self.bases:
+                raise partition_new(chunk.index, len(self.bases))
             times = self.time_pass.summarise(chunk, self.bases)
             fingerprint = chunk.fingerprint if isinstance(chunk, DataFrameChunk) else None
             told = json.dumps(asdict(fingerprint)) if fingerprint else None

@@ -360,6 +360,25 @@ def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arriv
     assert result.report == expected.report
 
 
+@pytest.mark.parametrize("arrival", ["at", None])
+def test_dataframe_dealt_out_over_partitions_is_dealt_alike_in_both_passes(
+    spark: Any, arrival: str | None
+) -> None:
+    # Whole rows decide where repartition(n) puts them: a pass that read fewer columns would see others.
+    log = spark.range(0, 5000, 1, 4).selectExpr(
+        "id AS ts",
+        "id AS at",
+        "cast(id % 7 AS string) AS user",
+        "cast(id % 11 AS double) AS amount",
+        "1 AS item",
+    )
+    environment = SparkExecutionEnvironment(spark).set_parallelism(2)
+    stream = job_over(environment.from_dataframe(log.repartition(3), timestamp="ts", arrival=arrival))
+    result = stream.execute()
+    assert result.to_arrow()["n"].to_pylist()
+    assert result.report.windowed + result.report.late == 5000
+
+
 def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_path: Path) -> None:
     marker = str(tmp_path / "evaluated")
 

@@ -17,7 +17,7 @@ from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import SourceError
 from flinkcore.replay.plan import ReplayPlan, make_plan
-from flinkcore.replay.time_pass import time_plane_of
+from flinkcore.replay.time_pass import TimePass, time_plane_of
 from flinkcore.spark import map_task
 from flinkcore.spark.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.log_input import DataFrameInput, FileInput, Fingerprint
@@ -25,6 +25,7 @@ from flinkcore.spark.map_task import MapTask
 from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.reduce_task import ReduceTask
 from flinkcore.spark.task_outputs import CountsOutput
+from flinkcore.spark.time_pass import SummariseTask
 
 N_ROWS = 300
 TEXTS = [f"{i} " + "x" * (i * i % 1000) for i in range(N_ROWS)]
@@ -163,7 +164,7 @@ def counts_of(batches: list[pa.RecordBatch], chunks: int = 1) -> list[dict[str, 
 
 def test_a_partition_that_was_not_there_in_the_first_pass_is_refused(as_partition: Any) -> None:
     as_partition(1)
-    with pytest.raises(SourceError, match=r"partition 1 .* first pass, which had 1 partitions.*persist\(\)"):
+    with pytest.raises(SourceError, match=r"partition 1 .* before, when it had 1 partitions.*persist\(\)"):
         attempt(KEYS)
 
 
@@ -241,3 +242,11 @@ def test_fingerprints_tell_values_of_maps() -> None:
     for fingerprint, last in ((one, 2), (same, 2), (other, 3)):
         fingerprint.add(pa.record_batch({"m": pa.array([[("a", 1)], [("b", last)], None], kind)}), ["m"])
     assert one == same != other
+
+
+def test_a_partition_that_was_not_there_when_rows_were_counted_is_refused(as_partition: Any) -> None:
+    as_partition(1)
+    time_pass = TimePass(plan_of(table_of(KEYS)))
+    task = SummariseTask(time_pass, DataFrameInput(time_pass.plan.log.schema, ()), {0: {None: 0}})
+    with pytest.raises(SourceError, match=r"partition 1 .* before, when it had 1 partitions.*persist\(\)"):
+        list(task(iter(table_of(KEYS).to_batches())))
