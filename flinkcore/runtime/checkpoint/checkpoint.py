@@ -1,0 +1,227 @@
+"""A checkpoint that is complete, to be restored from."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+
+from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.runtime.checkpoint.checkpoint_manifest import (
+    DATA_FOLDER,
+    CheckpointManifest,
+    OperatorPart,
+    newest_manifest,
+)
+from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.runtime.checkpoint.keyed_state_table import keyed_state_of_table
+from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
+from flinkcore.runtime.checkpoint.operator_state_table import operator_state_of_table
+from flinkcore.runtime.checkpoint.splits_table import splits_of_table
+from flinkcore.runtime.checkpoint.table_file import TableFile, read_table
+from flinkcore.runtime.checkpoint.timers_table import timers_of_table
+from flinkcore.runtime.state import OperatorStateSnapshot, redistribute
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The manifest of a checkpoint, and where it is; small, to be sent to tasks, which read what they need.
+
+    Nothing is read from a file whose checksum is not the manifest's.
+
+    Parameters
+    ----------
+    storage : CheckpointStorage
+    manifest : CheckpointManifest
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.checkpoint.CompletedCheckpoint``; restoring follows
+    ``StateAssignmentOperation``.
+    """
+
+    storage: CheckpointStorage
+    manifest: CheckpointManifest
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Checkpoint":
+        """Return the checkpoint in a directory.
+
+        Parameters
+        ----------
+        path : path
+            Local, or a URI that pyarrow.fs knows.
+
+        Raises
+        ------
+        SourceError
+            If there is none, or it is damaged, incomplete or of a newer version.
+        """
+        storage = CheckpointStorage.at(path)
+        names = storage.names()
+        newest = newest_manifest(names)
+        if newest is None:
+            if any(DATA_FOLDER.fullmatch(name.rstrip("/")) for name in names):
+                raise SourceError(f"{storage.path} has a checkpoint that was never completed")
+            raise SourceError(
+                f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it"
+            )
+        where = f"{storage.path}/{newest[1]}"
+        manifest = CheckpointManifest.of_json(storage.read(newest[1]).to_pybytes(), where)
+        sizes: dict[str, int] = {}
+        tables = [table for part in manifest.parts for table in part.tables]
+        for folder in {table.file.partition("/")[0] for table in tables}:
+            sizes.update(storage.sizes(folder))
+        for table in tables:
+            if table.file not in sizes:
+                raise SourceError(
+                    f"{storage.path}/{table.file} ({table}) is missing: the checkpoint is incomplete, take another one"
+                )
+        return cls(storage, manifest)
+
+    @property
+    def max_parallelism(self) -> int:
+        """The number of key groups, which stays."""
+        return self.manifest.max_parallelism
+
+    @property
+    def uids(self) -> list[str]:
+        """The uids of all operators."""
+        return list(self.manifest.parts_by_operator())
+
+    def restore(
+        self, uid: str, key_group_range: tuple[int, int], max_parallelism: int
+    ) -> list[OperatorSnapshot]:
+        """Return what an operator had in some key groups: its timers, its keyed state and its watermarks.
+
+        Parameters
+        ----------
+        uid : str
+            Of the operator.
+        key_group_range : (int, int)
+            First and last key group, inclusive.
+        max_parallelism : int
+            The number of key groups of the job.
+
+        Returns
+        -------
+        list of OperatorSnapshot
+            One for each subtask that had any of the key groups; all of them are to be restored, in their order. Where
+            a watermark is not theirs all, the least of them counts.
+
+        Raises
+        ------
+        ConfigurationError
+            If the checkpoint has another number of key groups, or no such operator, or the range is not possible.
+        SourceError
+            If a file is missing, damaged or not what the manifest says.
+        """
+        if max_parallelism != self.max_parallelism:
+            raise ConfigurationError(
+                f"the checkpoint {self.storage.path} has {self.max_parallelism} key groups, but the job has "
+                f"max_parallelism {max_parallelism}: set it to {self.max_parallelism}, or start without the checkpoint"
+            )
+        first, last = key_group_range
+        if not 0 <= first <= last < max_parallelism:
+            raise ConfigurationError(
+                f"key_group_range is ({first}, {last}); it must lie within 0 and {max_parallelism - 1} "
+                "(max_parallelism - 1), both ends included"
+            )
+        snapshots = []
+        for part in self._parts(uid):
+            if part.key_group_range is None:
+                continue
+            own = max(first, part.key_group_range[0]), min(last, part.key_group_range[1])
+            if own[0] <= own[1]:
+                snapshots.append(self._keyed_snapshot(part, own))
+        return snapshots
+
+    def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
+        """Return what the subtasks of an operator get of its operator and broadcast states.
+
+        Parameters
+        ----------
+        uid : str
+        parallelism : int
+            The number of subtasks from now on.
+
+        Returns
+        -------
+        list of dict of str to OperatorStateSnapshot
+            By subtask, and state name.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such operator, or to be no subtask.
+        SourceError
+            If a file is missing, damaged or not what the manifest says.
+        """
+        snapshots = [
+            {
+                table.name: self._read(table, operator_state_of_table)
+                for table in part.tables_of(TableKind.OPERATOR_STATE)
+            }
+            for part in self._parts(uid)
+        ]
+        return redistribute(snapshots, parallelism)
+
+    def splits(self, uid: str) -> list[SplitPosition]:
+        """Return how far a source had read its splits, those of all its subtasks.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such operator.
+        SourceError
+            If a file is missing, damaged or not what the manifest says.
+        """
+        return [
+            split
+            for part in self._parts(uid)
+            for table in part.tables_of(TableKind.SPLITS)
+            for split in self._read(table, splits_of_table)
+        ]
+
+    def watermark_ms(self, uid: str) -> int:
+        """Return an operator's watermark, the least of its subtasks'; a ConfigurationError where there is none."""
+        return min(part.watermark_ms for part in self._parts(uid))
+
+    def _parts(self, uid: str) -> list[OperatorPart]:
+        parts = self.manifest.parts_by_operator()
+        if uid not in parts:
+            raise ConfigurationError(
+                f"the checkpoint {self.storage.path} has no operator {uid!r}; it has {list(parts)}: give operators the "
+                "uids they had"
+            )
+        return parts[uid]
+
+    def _keyed_snapshot(self, part: OperatorPart, own: tuple[int, int]) -> OperatorSnapshot:
+        return OperatorSnapshot(
+            own,
+            part.watermark_ms,
+            {
+                table.name: self._read(table, timers_of_table, own).with_used_names()
+                for table in part.tables_of(TableKind.TIMERS)
+            },
+            {
+                table.name: self._read(table, keyed_state_of_table, own)
+                for table in part.tables_of(TableKind.KEYED_STATE)
+            },
+        )
+
+    def _read(
+        self,
+        entry: TableFile,
+        of_table: Callable[[CheckpointTable], T],
+        key_groups: tuple[int, int] | None = None,
+    ) -> T:
+        table = read_table(self.storage, entry)
+        try:
+            return of_table(table if key_groups is None else table.of_key_groups(*key_groups))
+        except (SchemaError, pa.ArrowException) as failure:
+            raise SourceError(f"{self.storage.path}/{entry.file} ({entry}): {failure}") from failure

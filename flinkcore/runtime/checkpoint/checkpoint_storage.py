@@ -1,0 +1,99 @@
+"""The directory that a checkpoint is in, on any file system that pyarrow knows."""
+
+import os
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.fs as fs
+
+from flinkcore.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class CheckpointStorage:
+    """A directory; tasks get it by pickle.
+
+    Parameters
+    ----------
+    path : str
+        A URI, or a local path that is absolute.
+    """
+
+    path: str
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> "CheckpointStorage":
+        """Return the directory at a path of this process: a task's working directory may be another."""
+        name = os.fspath(path)
+        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)))
+
+    def names(self) -> list[str]:
+        """Return the names of what is in it, folders with a slash at their end; nothing if it does not exist.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is a file.
+        """
+        filesystem, directory = self._locate()
+        info = filesystem.get_file_info(directory)
+        if info.type == fs.FileType.File:
+            raise ConfigurationError(f"{self.path} is a file; a checkpoint is a directory")
+        found = filesystem.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        return [entry.base_name + "/" * (entry.type == fs.FileType.Directory) for entry in found]
+
+    def create_folder(self, name: str) -> None:
+        """Create a folder in it, and the directory itself where it is missing."""
+        filesystem, directory = self._locate()
+        filesystem.create_dir(f"{directory}/{name}", recursive=True)
+
+    def delete_folder(self, name: str) -> None:
+        """Delete a folder in it, with all there is; one that is missing is no error."""
+        filesystem, directory = self._locate()
+        if filesystem.get_file_info(f"{directory}/{name}").type == fs.FileType.Directory:
+            filesystem.delete_dir(f"{directory}/{name}")
+
+    def delete_file(self, name: str) -> None:
+        """Delete a file in it; one that is missing is no error."""
+        filesystem, directory = self._locate()
+        if filesystem.get_file_info(f"{directory}/{name}").type == fs.FileType.File:
+            filesystem.delete_file(f"{directory}/{name}")
+
+    def open_output(self, name: str) -> pa.NativeFile:
+        """Open a new file for writing."""
+        filesystem, directory = self._locate()
+        return filesystem.open_output_stream(f"{directory}/{name}", compression=None)
+
+    def read(self, name: str) -> pa.Buffer:
+        """Return what is in a file; a missing one is a FileNotFoundError."""
+        filesystem, directory = self._locate()
+        with filesystem.open_input_file(f"{directory}/{name}") as file:
+            return file.read_buffer()
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the sizes in bytes of all files of a folder, by their names with that of the folder."""
+        filesystem, directory = self._locate()
+        found = filesystem.get_file_info(fs.FileSelector(f"{directory}/{folder}", allow_not_found=True))
+        return {f"{folder}/{entry.base_name}": entry.size for entry in found if entry.is_file}
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a file."""
+        filesystem, directory = self._locate()
+        filesystem.move(f"{directory}/{name}", f"{directory}/{to}")
+
+    def sync(self, *names: str) -> None:
+        """Have a local disk keep files and folders, by then closed, whatever happens; "" is the directory itself."""
+        filesystem, directory = self._locate()
+        if isinstance(filesystem, fs.LocalFileSystem):
+            for name in names:
+                descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    def _locate(self) -> tuple[fs.FileSystem, str]:
+        if "://" in self.path:
+            filesystem, directory = fs.FileSystem.from_uri(self.path)
+            return filesystem, directory.rstrip("/")
+        return fs.LocalFileSystem(), self.path.rstrip("/")

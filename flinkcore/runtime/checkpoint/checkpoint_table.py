@@ -1,0 +1,121 @@
+"""One table of a checkpoint: the rows of a state, of a timer service or of a source's splits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.errors import SchemaError
+from flinkcore.runtime.checkpoint.value_decoding import decode
+from flinkcore.runtime.checkpoint.value_encoding import encode
+from flinkcore.runtime.checkpoint.value_shape import Shape
+
+
+class TableKind(Enum):
+    """What a table holds."""
+
+    TIMERS = "timers"
+    KEYED_STATE = "keyed_state"
+    OPERATOR_STATE = "operator_state"
+    SPLITS = "splits"
+
+
+@dataclass(frozen=True)
+class CheckpointTable:
+    """Columns, and what is to be known to read them.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    shapes : mapping of str to Shape
+        By column, of those that hold Python values.
+    attributes : mapping of str to object
+        What else the manifest says about it; a JSON object.
+    """
+
+    batch: pa.RecordBatch
+    shapes: Mapping[str, Shape]
+    attributes: Mapping[str, Any]
+
+    def values(self, column: str) -> list[Any]:
+        """Return the Python values of a column.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column, or it does not hold what its shape says.
+        """
+        if column not in self.shapes:
+            raise SchemaError(f"a table of a checkpoint lacks the shape of its column {column!r}")
+        return decode(self._array(column), self.shapes[column])
+
+    def indexed_values(self, column: str) -> tuple[list[Any], npt.NDArray[np.int64]]:
+        """Return the values of a dictionary column, each once, and by row the index of its value."""
+        array = self._array(column)
+        if column not in self.shapes or not pa.types.is_dictionary(array.type):
+            raise SchemaError(f"the column {column!r} of a table of a checkpoint is no dictionary of values")
+        return decode(array.dictionary, self.shapes[column]), array.indices.to_numpy().astype(np.int64)
+
+    def numbers(self, column: str, type: pa.DataType) -> npt.NDArray[Any]:
+        """Return a column of numbers, which has no nulls."""
+        array = self._array(column)
+        if array.type != type or array.null_count:
+            raise SchemaError(f"the column {column!r} of a table of a checkpoint is {array.type}, not {type}")
+        numbers: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return numbers
+
+    def of_key_groups(self, first: int, last: int) -> "CheckpointTable":
+        """Return the rows of the key groups first to last, inclusive."""
+        groups = self.numbers("key_group", pa.int32())
+        wanted = (groups >= first) & (groups <= last)
+        if wanted.all():
+            return self
+        return CheckpointTable(self.batch.filter(pa.array(wanted)), self.shapes, self.attributes)
+
+    def _array(self, column: str) -> pa.Array:
+        if column not in self.batch.schema.names:
+            raise SchemaError(f"a table of a checkpoint lacks the column {column!r}")
+        return self.batch.column(column)
+
+
+class TableColumns:
+    """Columns of a table in the making.
+
+    Parameters
+    ----------
+    what : str
+        What the table holds, for messages.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._arrays: dict[str, pa.Array] = {}
+        self._shapes: dict[str, Shape] = {}
+
+    def add_numbers(self, name: str, numbers: npt.NDArray[Any], type: pa.DataType) -> None:
+        """Add a column of numbers."""
+        self._arrays[name] = pa.array(numbers, type)
+
+    def add_values(self, name: str, values: Sequence[Any]) -> None:
+        """Add a column of Python values.
+
+        Raises
+        ------
+        SchemaError
+            If a column cannot hold one of them.
+        """
+        self._arrays[name], self._shapes[name] = encode(values, f"{name} of {self._what}")
+
+    def add_indexed_values(self, name: str, values: Sequence[Any], indexes: npt.NDArray[np.int64]) -> None:
+        """Add a column of Python values, given once each, and by row the index of its value."""
+        dictionary, self._shapes[name] = encode(values, f"{name} of {self._what}")
+        self._arrays[name] = pa.DictionaryArray.from_arrays(pa.array(indexes, pa.int32()), dictionary)
+
+    def table(self, attributes: Mapping[str, Any]) -> CheckpointTable:
+        """Return the table."""
+        batch = pa.RecordBatch.from_arrays(list(self._arrays.values()), list(self._arrays))
+        return CheckpointTable(batch, self._shapes, attributes)

@@ -1,0 +1,60 @@
+"""What one subtask of an operator holds at a checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot
+from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPosition:
+    """How far a source has read one of its splits.
+
+    Parameters
+    ----------
+    split : object
+        What tells the split from others, such as its id, or the value of the split column.
+    position : object
+        What is to be read next, such as the number of records read.
+    state : object
+        What else it takes to go on, such as the state of the split's watermark generator.
+
+    Notes
+    -----
+    All three are values that a column holds (see ``flinkcore.common.serializer.Serializer``).
+    """
+
+    split: Any
+    position: Any
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSnapshot:
+    """The state of one subtask of an operator.
+
+    Parameters
+    ----------
+    key_group_range : (int, int), optional
+        First and last key group of the subtask, inclusive; None for an operator without keys.
+    watermark_ms : int
+        The operator's watermark; -2**63 before the first.
+    timers : mapping of str to InternalTimersSnapshot
+        By name of the timer service.
+    keyed_state : mapping of str to KeyedStateSnapshot
+        By name of the state.
+    operator_state : mapping of str to OperatorStateSnapshot
+        By name of the state; broadcast state, too.
+    splits : sequence of SplitPosition
+        Of a source.
+    """
+
+    key_group_range: tuple[int, int] | None = None
+    watermark_ms: int = MIN_TIMESTAMP
+    timers: Mapping[str, InternalTimersSnapshot] = field(default_factory=dict)
+    keyed_state: Mapping[str, KeyedStateSnapshot] = field(default_factory=dict)
+    operator_state: Mapping[str, OperatorStateSnapshot] = field(default_factory=dict)
+    splits: Sequence[SplitPosition] = ()

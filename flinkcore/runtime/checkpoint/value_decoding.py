@@ -1,0 +1,158 @@
+"""The Python values of a column that `value_encoding` made."""
+
+from collections.abc import Callable
+from datetime import timedelta, timezone
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from flinkcore.errors import SchemaError
+from flinkcore.runtime.checkpoint.value_shape import Shape
+from flinkcore.runtime.state.serialized_value import SerializedValue
+
+
+def decode(array: pa.Array, shape: Shape) -> list[Any]:
+    """Return the values of a column.
+
+    Raises
+    ------
+    SchemaError
+        If the column is not of the shape.
+    """
+    kind, *parts = [shape] if isinstance(shape, str) else shape
+    if kind in _ARROW_TYPES:
+        _expect(array.type == _ARROW_TYPES[kind] and not parts, array, shape)
+        values: list[Any] = _SCALARS.get(kind, pa.Array.to_pylist)(array)
+        return values
+    decoder = _NESTED.get(kind)
+    if decoder is None:
+        raise SchemaError(f"a column of a checkpoint holds {shape!r}, which this version does not know")
+    return decoder(array, parts, shape)
+
+
+def _expect(is_so: bool, array: pa.Array, shape: Shape) -> None:
+    if not is_so:
+        raise SchemaError(f"a column of a checkpoint that should hold {shape!r} is {array.type}")
+
+
+def _objects(array: pa.Array) -> list[Any]:
+    # Several times as fast as to_pylist for what is no number.
+    values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+    return values
+
+
+def _big_ints(array: pa.Array) -> list[Any]:
+    return [None if data is None else int.from_bytes(data, "little", signed=True) for data in _objects(array)]
+
+
+def _decimals(array: pa.Array) -> list[Any]:
+    return [None if text is None else Decimal(text) for text in _objects(array)]
+
+
+def _optional(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(len(parts) == 1, array, shape)
+    return decode(array, parts[0])
+
+
+def _union(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(pa.types.is_union(array.type) and array.type.num_fields == len(parts), array, shape)
+    children = [decode(array.field(i), part) for i, part in enumerate(parts)]
+    codes, offsets = array.type_codes.to_pylist(), array.offsets.to_pylist()
+    return [children[code][offset] for code, offset in zip(codes, offsets, strict=True)]
+
+
+def _tuple(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(pa.types.is_struct(array.type) and array.type.num_fields == len(parts) > 0, array, shape)
+    columns = [decode(column, part) for column, part in zip(array.flatten(), parts, strict=True)]
+    return list(zip(*columns, strict=True))
+
+
+def _list(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(pa.types.is_large_list(array.type) and len(parts) == 1, array, shape)
+    items = decode(array.values, parts[0])
+    return [items[start:end] for start, end in pairwise(array.offsets.to_pylist())]
+
+
+def _tuples(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    return [tuple(items) for items in _list(array, parts, shape)]
+
+
+def _dict(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(
+        pa.types.is_large_list(array.type) and pa.types.is_struct(array.type.value_type) and len(parts) == 2,
+        array,
+        shape,
+    )
+    entries = _tuple(array.values, parts, shape)
+    return [dict(entries[start:end]) for start, end in pairwise(array.offsets.to_pylist())]
+
+
+def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:
+    wanted = pa.struct([("serializer", pa.large_string()), ("data", pa.large_binary())])
+    _expect(array.type == wanted, array, shape)
+    return [SerializedValue(name, data) for name, data in zip(*map(_objects, array.flatten()), strict=True)]
+
+
+_DATETIME_ZONE = pa.struct([("local", pa.timestamp("us")), ("fold", pa.bool_()), ("zone", pa.large_string())])
+
+
+def _datetimes(array: pa.Array) -> list[Any]:
+    local, fold, zone = (column.to_pylist() for column in array.flatten())
+    zones = {name: _zone(name) for name in set(zone)}
+    return [
+        None if moment is None else moment.replace(tzinfo=zones[name], fold=int(is_second))
+        for moment, is_second, name in zip(local, fold, zone, strict=True)
+    ]
+
+
+def _zone(name: str | None) -> Any:
+    if name is None:
+        return None
+    try:
+        if name.lstrip("-").isdigit():
+            offset = timedelta(microseconds=int(name))
+            return timezone(offset) if offset else timezone.utc
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as failure:
+        raise SchemaError(
+            f"a column of a checkpoint has datetimes of the time zone {name!r}, which is not known here: install the "
+            f"package tzdata ({failure})"
+        ) from failure
+
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "none": pa.null(),
+    "bool": pa.bool_(),
+    "int": pa.int64(),
+    "bigint": pa.large_binary(),
+    "float": pa.float64(),
+    "str": pa.large_string(),
+    "bytes": pa.large_binary(),
+    "decimal": pa.large_string(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "datetime": pa.timestamp("us"),
+    "datetime_zone": _DATETIME_ZONE,
+    "timedelta": pa.duration("us"),
+}
+
+_SCALARS: dict[str, Callable[[pa.Array], list[Any]]] = {
+    "bigint": _big_ints,
+    "str": _objects,
+    "bytes": _objects,
+    "decimal": _decimals,
+    "datetime_zone": _datetimes,
+}
+
+_NESTED: dict[str, Callable[[pa.Array, list[Any], Shape], list[Any]]] = {
+    "optional": _optional,
+    "union": _union,
+    "tuple": _tuple,
+    "tuples": _tuples,
+    "list": _list,
+    "dict": _dict,
+    "serialized": _serialized,
+}

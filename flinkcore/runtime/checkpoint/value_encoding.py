@@ -1,0 +1,219 @@
+"""Python values as an Arrow column that gives exactly them back."""
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.errors import SchemaError
+from flinkcore.runtime.checkpoint.value_shape import Shape
+from flinkcore.runtime.state.serialized_value import SerializedValue
+
+MAX_DEPTH = 16
+"""How deep lists, tuples and dictionaries may lie in each other: Arrow's files allow no much deeper types."""
+
+MAX_TUPLE_COLUMNS = 32
+"""Longer tuples are written as lists."""
+
+Encoded = tuple[pa.Array, Shape]
+
+
+def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
+    """Return values as a column, with its shape.
+
+    Values of one type are a column of that type, where they are mixed a union with a column for each type. 1, 1.0
+    and True stay what they are, as do NaN, -0.0 and the digits of a Decimal.
+
+    Parameters
+    ----------
+    values : sequence of object
+    what : str
+        What they are, for messages.
+    depth : int
+        How many containers are around them.
+
+    Raises
+    ------
+    SchemaError
+        If a value is of a type that has no column, of a subclass of one that has, or nested too deep.
+    """
+    types = set(map(type, values))
+    if depth > MAX_DEPTH:
+        raise SchemaError(
+            f"{what}: lists, tuples and dictionaries lie more than {MAX_DEPTH} deep in each other, or in themselves; "
+            "name a serializer in the state's descriptor"
+        )
+    for unknown in types - _ENCODERS.keys():
+        value = next(value for value in values if type(value) is unknown)
+        raise SchemaError(
+            f"{what}: {value!r} is {unknown.__module__}.{unknown.__qualname__}, which no column of a checkpoint holds: "
+            "name a Serializer as the type in the state's descriptor (PickleSerializer takes any value), or keep "
+            "built-in types: bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, list, tuple, dict"
+        )
+    none = type(None)
+    if types <= {none}:
+        return pa.nulls(len(values)), "none"
+    if len(types) == 1:
+        return _ENCODERS[types.pop()](values, what, depth)
+    if len(types) == 2 and none in types:
+        (other,) = types - {none}
+        if other in _NULLABLE:
+            array, shape = _ENCODERS[other](values, what, depth)
+            return array, ["optional", shape]
+    return _union(values, sorted(types, key=lambda found: found.__name__), what, depth)
+
+
+def _union(values: Sequence[Any], types: list[type], what: str, depth: int) -> Encoded:
+    codes = {found: code for code, found in enumerate(types)}
+    ids = np.array([codes[type(value)] for value in values], np.int8)
+    offsets = np.empty(len(values), np.int32)
+    children, shapes = [], []
+    for found, code in codes.items():
+        chosen = ids == code
+        offsets[chosen] = np.arange(chosen.sum())
+        array, shape = encode([value for value in values if type(value) is found], what, depth)
+        children.append(array)
+        shapes.append(shape)
+    return pa.UnionArray.from_dense(pa.array(ids), pa.array(offsets), children), ["union", *shapes]
+
+
+def _of_type(arrow_type: pa.DataType, shape: Shape) -> Callable[[Sequence[Any], str, int], Encoded]:
+    def encoder(values: Sequence[Any], what: str, depth: int) -> Encoded:
+        return pa.array(values, arrow_type), shape
+
+    return encoder
+
+
+def _ints(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    try:
+        return pa.array(values, pa.int64()), "int"
+    except (OverflowError, pa.ArrowInvalid):
+        data = [
+            None if value is None else value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+            for value in values
+        ]
+        return pa.array(data, pa.large_binary()), "bigint"
+
+
+def _texts(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    try:
+        return pa.array(values, pa.large_string()), "str"
+    except UnicodeEncodeError as failure:
+        raise SchemaError(
+            f"{what}: the text {failure.object!r} has a lone surrogate at {failure.start}, which UTF-8 cannot hold; "
+            "decode it with another error handler, or hold bytes"
+        ) from failure
+
+
+def _decimals(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    texts = [None if value is None else str(value) for value in values]
+    return pa.array(texts, pa.large_string()), "decimal"
+
+
+def _times(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    for value in values:
+        if value is not None and (value.tzinfo is not None or value.fold):
+            raise SchemaError(
+                f"{what}: {value!r} has a time zone or a fold, which a time of day in a checkpoint has not; hold a "
+                "datetime, or name a serializer"
+            )
+    return pa.array(values, pa.time64("us")), "time"
+
+
+def _timedeltas(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    try:
+        return pa.array(values, pa.duration("us")), "timedelta"
+    except (OverflowError, pa.ArrowInvalid) as failure:
+        raise SchemaError(f"{what}: a timedelta is beyond 64 bits of microseconds ({failure})") from failure
+
+
+def _datetimes(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    if all(value is None or (value.tzinfo is None and not value.fold) for value in values):
+        return pa.array(values, pa.timestamp("us")), "datetime"
+    parts = [
+        pa.array([v and v.replace(tzinfo=None, fold=0) for v in values], pa.timestamp("us")),
+        pa.array([None if v is None else bool(v.fold) for v in values], pa.bool_()),
+        pa.array([v and _zone(v, what) for v in values], pa.large_string()),
+    ]
+    return pa.StructArray.from_arrays(parts, ["local", "fold", "zone"]), "datetime_zone"
+
+
+def _zone(value: datetime, what: str) -> str | None:
+    """Return the name of a time zone, or its offset in microseconds."""
+    zone = value.tzinfo
+    if zone is None:
+        return None
+    if type(zone) is timezone:
+        offset = zone.utcoffset(None)
+        if timezone(offset).tzname(None) == zone.tzname(None):
+            return str(offset // timedelta(microseconds=1))
+    elif type(zone) is ZoneInfo and zone.key is not None:
+        return zone.key
+    raise SchemaError(
+        f"{what}: {value!r} has a time zone of its own; take a datetime.timezone without a name, a zoneinfo.ZoneInfo, "
+        "or name a serializer"
+    )
+
+
+def _lists(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    items, shape = encode(list(chain.from_iterable(values)), what, depth + 1)
+    return pa.LargeListArray.from_arrays(_offsets(values), items), ["list", shape]
+
+
+def _tuples(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    lengths = set(map(len, values))
+    length = lengths.pop()
+    if lengths or not 0 < length <= MAX_TUPLE_COLUMNS:
+        array, shape = _lists(values, what, depth)
+        return array, ["tuples", shape[1]]
+    columns = [encode(column, what, depth + 1) for column in zip(*values, strict=True)]
+    array = pa.StructArray.from_arrays([column for column, _ in columns], [f"f{i}" for i in range(length)])
+    return array, ["tuple", *(shape for _, shape in columns)]
+
+
+def _dicts(values: Sequence[Any], what: str, depth: int) -> Encoded:
+    keys, key_shape = encode(list(chain.from_iterable(values)), what, depth + 1)
+    items, shape = encode(list(chain.from_iterable(map(dict.values, values))), what, depth + 1)
+    entries = pa.StructArray.from_arrays([keys, items], ["key", "value"])
+    return pa.LargeListArray.from_arrays(_offsets(values), entries), ["dict", key_shape, shape]
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=offsets[1:])
+    return pa.array(offsets)
+
+
+def _serialized(values: Sequence[SerializedValue], what: str, depth: int) -> Encoded:
+    names = sorted({value.serializer for value in values})
+    parts = [
+        pa.array([value.serializer for value in values], pa.large_string()),
+        pa.array([value.data for value in values], pa.large_binary()),
+    ]
+    return pa.StructArray.from_arrays(parts, ["serializer", "data"]), ["serialized", *names]
+
+
+_ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
+    type(None): lambda values, what, depth: (pa.nulls(len(values)), "none"),
+    bool: _of_type(pa.bool_(), "bool"),
+    int: _ints,
+    float: _of_type(pa.float64(), "float"),
+    str: _texts,
+    bytes: _of_type(pa.large_binary(), "bytes"),
+    Decimal: _decimals,
+    date: _of_type(pa.date32(), "date"),
+    time: _times,
+    datetime: _datetimes,
+    timedelta: _timedeltas,
+    list: _lists,
+    tuple: _tuples,
+    dict: _dicts,
+    SerializedValue: _serialized,
+}
+
+_NULLABLE = {bool, int, float, str, bytes, Decimal, date, time, timedelta}

@@ -1,0 +1,37 @@
+"""What values a column of a checkpoint has, in a form that JSON can hold."""
+
+from typing import Any
+
+Shape = str | list[Any]
+"""The name of a kind, or a list of that name and what it consists of: ``["tuple", "int", ["list", "str"]]``.
+
+`none`, `bool`, `int` (64 bits), `bigint` (any int), `float`, `str`, `bytes`, `decimal`, `date`, `time`, `datetime`,
+`datetime_zone` (with a time zone or a fold), `timedelta`; `optional` (of a kind, or None), `union` (of several);
+`list`, `tuple` (all of one length, a shape for each position), `tuples` (of any length), `dict` (keys, values),
+`serialized` (by which serializers).
+"""
+
+_TEXTS = {"none": "None", "bigint": "int", "datetime_zone": "datetime", "decimal": "Decimal"}
+
+
+def shape_text(shape: Shape) -> str:
+    """Return a shape as a type is written in Python.
+
+    Examples
+    --------
+    >>> shape_text(["dict", "str", ["optional", "bigint"]])
+    'dict[str, int | None]'
+    """
+    if isinstance(shape, str):
+        return _TEXTS.get(shape, shape)
+    kind, *parts = shape
+    if kind == "serialized":
+        return f"serialized by {', '.join(parts)}"
+    texts = [shape_text(part) for part in parts]
+    if kind == "optional":
+        return f"{texts[0]} | None"
+    if kind == "union":
+        return " | ".join(dict.fromkeys(texts))
+    if kind == "tuples":
+        return f"tuple[{texts[0]}, ...]"
+    return f"{kind}[{', '.join(texts) or '()'}]"
