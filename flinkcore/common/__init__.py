@@ -4,6 +4,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
+from flinkcore.common.serializer import PickleSerializer, Serializer
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.timestamp_assigner import RecordTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
@@ -27,7 +28,9 @@ __all__ = [
     "NoWatermarksGenerator",
     "OutputTag",
     "PercentileOutOfOrdernessWatermarks",
+    "PickleSerializer",
     "RecordTimestampAssigner",
+    "Serializer",
     "Time",
     "TimestampAssigner",
     "Watermark",

@@ -68,8 +68,17 @@ class DenseIds:
         """Return the ids of objects, none of which is forgotten in favour of another one of them."""
         if len(self._ids) >= self._next_sweep:
             self._sweep()
-        known = self._ids.get
-        ids = [self._admit(item) if (id_ := known(item)) is None else id_ for item in items]
+        known, objects = self._ids, self._objects
+        ids = []
+        for item in items:
+            id_ = known.get(item)
+            if id_ is None:
+                if self._free:
+                    id_ = self._admit(item)
+                else:
+                    known[item] = id_ = len(objects)
+                    objects.append(item)
+            ids.append(id_)
         return np.array(ids, np.int64)
 
     def _admit(self, item: Hashable) -> int:

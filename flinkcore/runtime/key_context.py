@@ -124,6 +124,9 @@ class KeyContext(CurrentKey):
         return key_ids
 
     def _note_key_groups(self, key_ids: list[int], key_groups: Iterable[int]) -> None:
+        if key_ids == list(range(len(self._key_groups), len(self._keys))):
+            self._key_groups += key_groups
+            return
         self._key_groups += [NO_KEY] * (len(self._keys) - len(self._key_groups))
         for key_id, key_group in zip(key_ids, key_groups, strict=True):
             self._key_groups[key_id] = key_group
@@ -140,6 +143,11 @@ class KeyContext(CurrentKey):
     def key_group_of_id(self, key_id: int) -> int:
         """Return the key group of a held id."""
         return self._key_groups[key_id]
+
+    def key_groups_of_ids(self, key_ids: Iterable[int]) -> npt.NDArray[np.int64]:
+        """Return the key groups of held ids."""
+        key_groups = self._key_groups
+        return np.array([key_groups[key_id] for key_id in key_ids], np.int64)
 
     def add_holder(self, held_key_ids: HeldIds) -> None:
         """Keep the ids that this function returns, from now on, for their keys.

@@ -7,6 +7,7 @@ import pyarrow as pa
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
+from flinkcore.runtime.checkpoint.value_shape import has_serialized
 from flinkcore.runtime.state import KeyedStateSnapshot
 
 
@@ -54,4 +55,5 @@ def keyed_state_of_table(table: CheckpointTable) -> KeyedStateSnapshot:
         table.numbers("key_group", pa.int32()),
         table.values("namespace"),
         values,
+        has_serialized(table.shapes["value"]),
     )

@@ -35,3 +35,8 @@ def shape_text(shape: Shape) -> str:
     if kind == "tuples":
         return f"tuple[{texts[0]}, ...]"
     return f"{kind}[{', '.join(texts) or '()'}]"
+
+
+def has_serialized(shape: Shape) -> bool:
+    """Return whether there are values in it that a serializer wrote."""
+    return not isinstance(shape, str) and (shape[0] == "serialized" or any(map(has_serialized, shape[1:])))

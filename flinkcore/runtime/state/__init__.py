@@ -9,6 +9,7 @@ from flinkcore.runtime.state.operator_state_snapshot import (
     OperatorStateSnapshot,
     redistribute,
 )
+from flinkcore.runtime.state.serialized_value import SerializedValue
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "KeyedStateSnapshot",
     "OperatorStateBackend",
     "OperatorStateSnapshot",
+    "SerializedValue",
     "redistribute",
 ]

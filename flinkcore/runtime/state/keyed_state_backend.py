@@ -1,7 +1,8 @@
 """All keyed states of an operator, on the heap."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state.incremental_cleanup import IncrementalCleanup
 from flinkcore.runtime.state.keyed_state_factory import KeyedState, heap_state, ttl_state
 from flinkcore.runtime.state.keyed_state_snapshot import KeyedStateSnapshot
+from flinkcore.runtime.state.serialized_state import adopt_restored, has_serializer, serialized_values
 from flinkcore.runtime.state.stamped_values import map_values, unexpired_or_none
 from flinkcore.runtime.state.state_table import StateTable
 from flinkcore.runtime.state.ttl_clocks import TtlClocks
@@ -98,7 +100,10 @@ class KeyedStateBackend:
         Raises
         ------
         ConfigurationError
-            If the name belongs to a state of another kind, type or time to live, or it is no descriptor.
+            If the name belongs to a state of another kind, type or time to live, it is no descriptor, or restored
+            values were written by a serializer that the descriptor does not name.
+        SchemaError
+            If restored values are of another type than the declared one.
         """
         known = self._states.get(descriptor.name) if isinstance(descriptor, StateDescriptor) else None
         if known is None:
@@ -145,7 +150,8 @@ class KeyedStateBackend:
         LifecycleError
             If a state of the snapshot has been asked for already.
         DataError
-            If a key group is not below max_parallelism, or two snapshots disagree on the kind of a state.
+            If a key group is not below max_parallelism, or two snapshots disagree on the kind of a state. What its
+            descriptor says is checked when the state is asked for.
         """
         first, last = self._key_context.key_group_range
         for name, entries in snapshot.items():
@@ -163,8 +169,8 @@ class KeyedStateBackend:
                 )
             own = entries.of_key_groups(first, last)
             key_ids = self._key_context.restored_key_ids(own.keys, own.key_groups.tolist()).tolist()
-            for key_id, namespace, value in zip(key_ids, own.namespaces, own.values, strict=True):
-                table.put(namespace, key_id, _copy(table.type, value))
+            table.put_all(own.namespaces, key_ids, _copies(table.type, own.values))
+            table.is_serialized |= own.is_serialized
 
     def _create(self, descriptor: StateDescriptor) -> KeyedState:
         if not isinstance(descriptor, StateDescriptor):
@@ -181,8 +187,10 @@ class KeyedStateBackend:
                 f"the state {descriptor.name!r} was restored as a {table.type.value} state, but is declared as "
                 f"{descriptor!r}"
             )
-        elif table.ttl_time is not ttl_time:
-            self._change_ttl_time(table, ttl_time)
+        else:
+            adopt_restored(descriptor, table)
+            if table.ttl_time is not ttl_time:
+                self._change_ttl_time(table, ttl_time)
         state: KeyedState
         if config is None or ttl_time is None:
             state = heap_state(descriptor, self._key_context, table)
@@ -216,25 +224,27 @@ class KeyedStateBackend:
     ) -> KeyedStateSnapshot:
         first, last = self._key_context.key_group_range if key_group_range is None else key_group_range
         oldest_ms = self._oldest_in_snapshot(name, table)
+        namespaces, key_ids, values = table.columns()
+        key_groups = self._key_context.key_groups_of_ids(key_ids)
+        wanted = (first <= key_groups) & (key_groups <= last)
+        if oldest_ms is not None:
+            values = [unexpired_or_none(table.type, held, oldest_ms) for held in values]
+            wanted &= np.array([held is not None for held in values], np.bool_)
+        if not wanted.all():
+            chosen = wanted.tolist()
+            namespaces, key_ids, values = (list(compress(c, chosen)) for c in (namespaces, key_ids, values))
+            key_groups = key_groups[wanted]
         keys_by_id = self._key_context.keys_by_id
-        key_group_of_id = self._key_context.key_group_of_id
-        keys: list[Any] = []
-        key_groups: list[int] = []
-        namespaces: list[Any] = []
-        values: list[Any] = []
-        for namespace, key_id, held in table.entries():
-            key_group = key_group_of_id(key_id)
-            if not first <= key_group <= last:
-                continue
-            alive = held if oldest_ms is None else unexpired_or_none(table.type, held, oldest_ms)
-            if alive is None:
-                continue
-            keys.append(keys_by_id[key_id])
-            key_groups.append(key_group)
-            namespaces.append(namespace)
-            values.append(_copy(table.type, alive))
-        groups = np.array(key_groups, np.int64)
-        return KeyedStateSnapshot(table.type, table.ttl_time, keys, groups, namespaces, values)
+        keys = [keys_by_id[key_id] for key_id in key_ids]
+        taken = _copies(table.type, values)
+        known = self._states.get(name)
+        is_serialized = table.is_serialized
+        if known is not None and has_serializer(known[0]):
+            taken = serialized_values(known[0], taken, table.ttl_time is not None)
+            is_serialized = True
+        return KeyedStateSnapshot(
+            table.type, table.ttl_time, keys, key_groups, namespaces, taken, is_serialized
+        )
 
     def _oldest_in_snapshot(self, name: str, table: StateTable) -> int | None:
         """Return the time at or before which values have expired and are left out; None keeps all."""
@@ -271,10 +281,10 @@ def _without_stamp(stamped: tuple[Any, int]) -> Any:
     return stamped[0]
 
 
-def _copy(type: StateDescriptor.Type, held: Any) -> Any:
+def _copies(type: StateDescriptor.Type, values: Sequence[Any]) -> Sequence[Any]:
     if type is StateDescriptor.Type.LIST or type is StateDescriptor.Type.MAP:
-        return held.copy()
-    return held
+        return [held.copy() for held in values]
+    return values
 
 
 def _no_cleanup() -> None:

@@ -30,6 +30,8 @@ class KeyedStateSnapshot:
         By entry; a namespace of None is the void namespace.
     key_groups : int array (n_entries,)
         By entry.
+    is_serialized : bool
+        Whether user's values, or map keys, are SerializedValues.
     """
 
     type: StateDescriptor.Type
@@ -38,6 +40,7 @@ class KeyedStateSnapshot:
     key_groups: npt.NDArray[np.int64]
     namespaces: Sequence[Hashable]
     values: Sequence[Any]
+    is_serialized: bool = False
 
     def of_key_groups(self, first: int, last: int) -> "KeyedStateSnapshot":
         """Return the entries of the key groups first to last, inclusive."""
@@ -52,6 +55,7 @@ class KeyedStateSnapshot:
             self.key_groups[wanted],
             list(compress(self.namespaces, chosen)),
             list(compress(self.values, chosen)),
+            self.is_serialized,
         )
 
     def entries(self) -> Iterator[tuple[Hashable, Hashable, Any]]:

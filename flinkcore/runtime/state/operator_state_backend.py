@@ -15,6 +15,7 @@ from flinkcore.runtime.state.entry_check import EntryCheck
 from flinkcore.runtime.state.heap_broadcast_state import HeapBroadcastState
 from flinkcore.runtime.state.operator_state_snapshot import DistributionMode, OperatorStateSnapshot
 from flinkcore.runtime.state.partitionable_list_state import PartitionableListState
+from flinkcore.runtime.state.serialized_state import deserialized_elements, serialized_elements
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -94,10 +95,10 @@ class OperatorStateBackend(OperatorStateStore):
     def snapshot(self) -> dict[str, OperatorStateSnapshot]:
         """Return what the states hold, by their names; also those that were restored and not asked for."""
         taken = dict(self._restored)
-        for name, (_, state) in self._states.items():
+        for name, (descriptor, state) in self._states.items():
             mode = self._modes[name]
-            elements = state.items() if mode is DistributionMode.BROADCAST else state.get()
-            taken[name] = OperatorStateSnapshot(mode, elements)
+            elements = list(state.items()) if mode is DistributionMode.BROADCAST else state.get()
+            taken[name] = OperatorStateSnapshot(mode, serialized_elements(descriptor, elements))
         return taken
 
     def restore(self, snapshot: dict[str, OperatorStateSnapshot]) -> None:
@@ -141,11 +142,14 @@ class OperatorStateBackend(OperatorStateStore):
                 f"the operator state {name!r} was restored as {restored.mode.value} state, but is asked for as "
                 f"{mode.value} state"
             )
+        elements = deserialized_elements(descriptor, restored.elements)
         state: Any
         if isinstance(descriptor, MapStateDescriptor):
-            state = HeapBroadcastState(name, dict(restored.elements), EntryCheck(descriptor))
+            entry_check = EntryCheck(descriptor)
+            state = HeapBroadcastState(name, entry_check.all(elements), entry_check)
         else:
-            state = PartitionableListState(list(restored.elements), ElementCheck(name, descriptor.type_info))
+            element_check = ElementCheck(name, descriptor.type_info)
+            state = PartitionableListState(element_check.all(elements), element_check)
         self._restored.pop(name, None)
         self._modes[name] = mode
         self._states[name] = descriptor, state

@@ -1,6 +1,6 @@
 """What one keyed state holds, for all keys and namespaces."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,18 +39,24 @@ class StateTable:
     ttl_time : StateTtlConfig.TtlTimeCharacteristic, optional
         The time of the stamps that the values have; without it they have none.
 
+    Attributes
+    ----------
+    is_serialized : bool
+        Whether the values were restored as SerializedValues, and no descriptor has named a serializer yet.
+
     Notes
     -----
     Flink's ``org.apache.flink.runtime.state.heap.StateTable``, with key ids for keys.
     """
 
-    __slots__ = ("_by_namespace", "_selected", "_void", "ttl_time", "type")
+    __slots__ = ("_by_namespace", "_selected", "_void", "is_serialized", "ttl_time", "type")
 
     def __init__(
         self, type: StateDescriptor.Type, ttl_time: StateTtlConfig.TtlTimeCharacteristic | None
     ) -> None:
         self.type = type
         self.ttl_time = ttl_time
+        self.is_serialized = False
         self._void: list[Any] = []
         self._by_namespace: dict[Hashable, NamespaceValues] = {}
         self._selected: Hashable = VOID_NAMESPACE
@@ -83,6 +89,17 @@ class StateTable:
             self._void += [None] * (missing + len(self._void) // 8)
         self._void[key_id] = value
 
+    def put_all(self, namespaces: Iterable[Hashable], key_ids: Sequence[int], values: Iterable[Any]) -> None:
+        """Set values, none of which is None."""
+        if key_ids and max(key_ids) >= len(self._void):
+            self._void += [None] * (max(key_ids) + 1 - len(self._void))
+        void, by_namespace = self._void, self._by_namespace
+        for namespace, key_id, value in zip(namespaces, key_ids, values, strict=True):
+            if namespace is VOID_NAMESPACE:
+                void[key_id] = value
+            else:
+                by_namespace.setdefault(namespace, NamespaceValues())[key_id] = value
+
     def remove(self, namespace: Hashable, key_id: int) -> Any:
         """Remove a value and return it; None where there was none."""
         if namespace is VOID_NAMESPACE:
@@ -105,6 +122,17 @@ class StateTable:
         for namespace, values in self._by_namespace.items():
             for key_id, value in values.items():
                 yield namespace, key_id, value
+
+    def columns(self) -> tuple[list[Hashable], list[int], list[Any]]:
+        """Return namespaces, key ids and values of all there is, as :meth:`entries` does."""
+        key_ids = [key_id for key_id, value in enumerate(self._void) if value is not None]
+        values = [value for value in self._void if value is not None]
+        namespaces: list[Hashable] = [VOID_NAMESPACE] * len(values)
+        for namespace, held in self._by_namespace.items():
+            key_ids += held
+            values += held.values()
+            namespaces += [namespace] * len(held)
+        return namespaces, key_ids, values
 
     @property
     def void_values(self) -> list[Any]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
+import numpy.typing as npt
 
 from flinkcore._native.timers import TimerColumns
 
@@ -43,23 +45,23 @@ class InternalTimersSnapshot:
     def with_used_names(self) -> "InternalTimersSnapshot":
         """Return the same timers, with those keys and namespaces only that they have."""
         domains = (self.event_time_timers, self.processing_time_timers)
-        n_event_time = len(domains[0].keys)
-        used_keys, key_indexes = np.unique(
-            np.concatenate([timers.keys for timers in domains]), return_inverse=True
-        )
-        used_namespaces, namespace_indexes = np.unique(
-            np.concatenate([timers.namespaces for timers in domains]), return_inverse=True
-        )
+        keys, new_keys = _used(self.keys, [timers.keys for timers in domains])
+        namespaces, new_namespaces = _used(self.namespaces, [timers.namespaces for timers in domains])
         event_time, processing_time = (
-            timers._replace(keys=key_indexes[part], namespaces=namespace_indexes[part])
-            for timers, part in zip(domains, (slice(n_event_time), slice(n_event_time, None)), strict=True)
+            timers._replace(keys=new_keys[timers.keys], namespaces=new_namespaces[timers.namespaces])
+            for timers in domains
         )
-        return InternalTimersSnapshot(
-            [self.keys[i] for i in used_keys.tolist()],
-            [self.namespaces[i] for i in used_namespaces.tolist()],
-            event_time,
-            processing_time,
-        )
+        return InternalTimersSnapshot(keys, namespaces, event_time, processing_time)
+
+
+def _used(
+    names: Sequence[Hashable], indexes: list[npt.NDArray[np.int64]]
+) -> tuple[list[Hashable], npt.NDArray[np.int64]]:
+    """Return those names that are used, and by the index of a name that among them."""
+    is_used = np.zeros(len(names), np.bool_)
+    for used in indexes:
+        is_used[used] = True
+    return list(compress(names, is_used.tolist())), np.cumsum(is_used, dtype=np.int64) - 1
 
 
 def _of_key_groups(timers: TimerColumns, first: int, last: int) -> TimerColumns:
