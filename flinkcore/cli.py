@@ -1,4 +1,4 @@
-"""The command `flinkcore`: replay a log, or see the demo."""
+"""The command `flinkcore`: replay a log, see what is in a checkpoint, or see the demo."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import flinkcore
+from flinkcore.cli_checkpoint import add_checkpoint_command, show_checkpoint
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     FILE,
@@ -169,6 +170,8 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
     demo.add_argument("--output", metavar="DIR", default="flinkcore-demo", help="directory for the results")
     _add_engine(demo)
+
+    add_checkpoint_command(commands)
     return parser
 
 
@@ -274,7 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parser().parse_args(arguments)
     try:
-        {"replay": _replay, "demo": _demo}[parsed.command](parsed)
+        {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
     except FlinkcoreError as error:
         print(f"flinkcore: {error}", file=sys.stderr)
         return 1

@@ -20,6 +20,7 @@ RANKS = {
     "report": 6,
     "spark": 6,
     "examples": 7,
+    "cli_checkpoint": 7,
     "cli": 8,
 }
 SOURCES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))

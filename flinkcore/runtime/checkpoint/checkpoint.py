@@ -1,7 +1,7 @@
 """A checkpoint that is complete, to be restored from."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from flinkcore.runtime.checkpoint.operator_state_table import operator_state_of_
 from flinkcore.runtime.checkpoint.splits_table import splits_of_table
 from flinkcore.runtime.checkpoint.table_file import TableFile, read_table
 from flinkcore.runtime.checkpoint.timers_table import timers_of_table
-from flinkcore.runtime.state import OperatorStateSnapshot, redistribute
+from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute
 
 T = TypeVar("T")
 
@@ -139,6 +139,21 @@ class Checkpoint:
             if own[0] <= own[1]:
                 snapshots.append(self._keyed_snapshot(part, own))
         return snapshots
+
+    def keyed_state(self, uid: str, name: str) -> Iterator[KeyedStateSnapshot]:
+        """Yield the entries of one keyed state, by subtask, in all key groups.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such operator.
+        SourceError
+            If a file is missing, damaged or not what the manifest says.
+        """
+        for part in self._parts(uid):
+            for table in part.tables_of(TableKind.KEYED_STATE):
+                if table.name == name:
+                    yield self._read(table, keyed_state_of_table)
 
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return what the subtasks of an operator get of its operator and broadcast states.

@@ -1,6 +1,6 @@
 """All keyed states of an operator, on the heap."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import Any
@@ -139,7 +139,7 @@ class KeyedStateBackend:
         """
         return {name: self._snapshot(name, table, key_group_range) for name, table in self._tables.items()}
 
-    def restore(self, snapshot: dict[str, KeyedStateSnapshot]) -> None:
+    def restore(self, snapshot: Mapping[str, KeyedStateSnapshot]) -> None:
         """Take what a snapshot has for this operator's key groups.
 
         To be called before the states are asked for, once for every snapshot: after a change of parallelism

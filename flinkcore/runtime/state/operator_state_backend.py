@@ -1,5 +1,6 @@
 """All operator states of one instance, on the heap."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from flinkcore.datastream.state import (
@@ -101,7 +102,7 @@ class OperatorStateBackend(OperatorStateStore):
             taken[name] = OperatorStateSnapshot(mode, serialized_elements(descriptor, elements))
         return taken
 
-    def restore(self, snapshot: dict[str, OperatorStateSnapshot]) -> None:
+    def restore(self, snapshot: Mapping[str, OperatorStateSnapshot]) -> None:
         """Take a snapshot, before its states are asked for.
 
         Raises

@@ -1,7 +1,8 @@
 """All timer services of an operator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.timers.internal_timer import Triggerable
@@ -76,11 +77,20 @@ class InternalTimeServiceManager:
         """
         return {name: service.snapshot(key_group_range) for name, service in self._services.items()}
 
-    def restore(self, snapshot: dict[str, InternalTimersSnapshot]) -> None:
+    def restore(
+        self, snapshot: Mapping[str, InternalTimersSnapshot], watermark_ms: int = MIN_TIMESTAMP
+    ) -> None:
         """Register the timers of a snapshot that belong to this operator's key groups.
 
         To be called before the services are asked for, once for every snapshot: after a change of parallelism
         there may be several.
+
+        Parameters
+        ----------
+        snapshot : mapping of str to InternalTimersSnapshot
+        watermark_ms : int
+            What the services then tell as the current watermark; nothing fires before the next advance. Flink
+            tells none then.
 
         Raises
         ------
@@ -90,7 +100,7 @@ class InternalTimeServiceManager:
             If a key group is not below max_parallelism.
         """
         for name, timers in snapshot.items():
-            self._service(name).restore(timers)
+            self._service(name).restore(timers, watermark_ms)
 
     def _service(self, name: str) -> InternalTimerService:
         service = self._services.get(name)

@@ -111,7 +111,7 @@ class InternalTimerService:
         return self._processing_time_service.current_processing_time()
 
     def current_watermark(self) -> int:
-        """Return the watermark of the last advance; at first, and after a restore, -2**63."""
+        """Return the watermark of the last advance, or that of the restore; at first -2**63."""
         return self._current_watermark
 
     # ---- timers of the current key ----
@@ -312,13 +312,15 @@ class InternalTimerService:
             self._processing_time_timers.timers(key_group_range),
         ).with_used_names()
 
-    def restore(self, snapshot: InternalTimersSnapshot) -> None:
+    def restore(self, snapshot: InternalTimersSnapshot, watermark_ms: int = MIN_TIMESTAMP) -> None:
         """Register the timers of a snapshot that belong to this operator's key groups; before `start`.
 
         Parameters
         ----------
         snapshot : InternalTimersSnapshot
             May be that of another parallelism, but of the same max_parallelism; several can be restored.
+        watermark_ms : int
+            The current watermark, until the next advance.
 
         Raises
         ------
@@ -336,6 +338,7 @@ class InternalTimerService:
                 f"timers named {self._name!r} are restored before the service is started, not after"
             )
         self._refuse_impossible_key_groups(snapshot)
+        self._current_watermark = watermark_ms
         own = snapshot.of_key_groups(*self._key_context.key_group_range)
         key_groups = np.empty(len(own.keys), np.int32)
         for timers in (own.event_time_timers, own.processing_time_timers):

@@ -1,0 +1,268 @@
+"""The command `flinkcore checkpoint`: shows people what is in a checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.state import StateDescriptor
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.report import format_timestamp
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart
+from flinkcore.runtime.checkpoint.checkpoint_manifest import VERSION
+from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
+from flinkcore.runtime.checkpoint.table_file import TableFile
+from flinkcore.runtime.checkpoint.value_shape import Shape, shape_text
+from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, SerializedValue
+from flinkcore.runtime.state.stamped_values import map_values
+
+
+def add_checkpoint_command(commands: Any) -> None:
+    """Add the command to those of a parser."""
+    checkpoint = commands.add_parser("checkpoint", help="see what is in a checkpoint")
+    actions = checkpoint.add_subparsers(dest="action", required=True)
+    show = actions.add_parser("show", help="print what a checkpoint consists of, or the entries of a state")
+    show.add_argument("path", metavar="DIR", help="directory of the checkpoint, or its URI")
+    show.add_argument("--state", metavar="NAME", help="print the entries of this state")
+    show.add_argument("--operator", metavar="UID", help="only this operator")
+    show.add_argument("--key", help="only the entries of this key, with --state")
+    show.add_argument("--limit", type=int, default=20, help="print so many entries or splits at most")
+
+
+def show_checkpoint(arguments: argparse.Namespace) -> None:
+    """Print what the arguments of `flinkcore checkpoint show` ask for.
+
+    Raises
+    ------
+    SourceError
+        If there is no checkpoint, or it is damaged.
+    ConfigurationError
+        If there is no such operator or state, or the state's operator is to be named.
+    """
+    if arguments.key is not None and arguments.state is None:
+        raise ConfigurationError("--key needs --state: the state whose entries are to be printed")
+    if arguments.limit < 0:
+        raise ConfigurationError(f"--limit is {arguments.limit}; it is 0 or more")
+    checkpoint = Checkpoint.open(arguments.path)
+    operators = _operators(checkpoint, arguments.operator)
+    if arguments.state is None:
+        lines = _overview(checkpoint, operators, arguments.limit)
+    else:
+        lines = _entries(checkpoint, operators, arguments.state, arguments.key, arguments.limit)
+    for line in lines:
+        print(line)
+
+
+def _operators(checkpoint: Checkpoint, uid: str | None) -> dict[str, list[OperatorPart]]:
+    operators = checkpoint.manifest.parts_by_operator()
+    if uid is None:
+        return operators
+    if uid not in operators:
+        raise ConfigurationError(f"there is no operator {uid!r}; there are {list(operators)}")
+    return {uid: operators[uid]}
+
+
+def _overview(checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], limit: int) -> Iterator[str]:
+    manifest = checkpoint.manifest
+    yield f"checkpoint {checkpoint.storage.path}"
+    yield (
+        f"written {format_timestamp(manifest.written_ms)}, format version {VERSION}, "
+        f"{manifest.max_parallelism} key groups"
+    )
+    for uid, parts in operators.items():
+        yield ""
+        yield f"operator {uid!r}: {_count(len(parts), 'subtask')}, {_watermarks(parts)}"
+        for kind, lines_of in (
+            (TableKind.KEYED_STATE, _keyed_state_lines),
+            (TableKind.TIMERS, _timer_lines),
+            (TableKind.OPERATOR_STATE, _operator_state_lines),
+        ):
+            names = {table.name: None for part in parts for table in part.tables_of(kind)}
+            for name in names:
+                yield from lines_of(
+                    name,
+                    [(part, table) for part in parts for table in part.tables_of(kind) if table.name == name],
+                )
+        if any(part.tables_of(TableKind.SPLITS) for part in parts):
+            yield from _split_lines(checkpoint, uid, limit)
+
+
+def _keyed_state_lines(name: str, tables: Sequence[tuple[OperatorPart, TableFile]]) -> Iterator[str]:
+    attributes = tables[0][1].attributes
+    kind, ttl_time = attributes["type"], attributes["ttl_time"]
+    values = [
+        _unstamped(kind, table.shapes["value"]) if ttl_time else table.shapes["value"] for _, table in tables
+    ]
+    ttl = f", time to live in {_words(ttl_time)}" if ttl_time else ""
+    n_rows = sum(table.n_rows for _, table in tables)
+    yield (
+        f"  {kind} state {name!r}: {_types(values)} by {_types(table.shapes['key'] for _, table in tables)}{ttl}, "
+        f"{_count(n_rows, 'entry', 'entries')}"
+    )
+    if len(tables) > 1:
+        for part, table in tables:
+            yield f"    {_key_groups(part)}: {table.n_rows:,}"
+
+
+def _timer_lines(name: str, tables: Sequence[tuple[OperatorPart, TableFile]]) -> Iterator[str]:
+    if not sum(table.n_rows for _, table in tables):
+        yield f"  timers {name!r}: none"
+        return
+    yield f"  timers {name!r}: by {_types(table.shapes['key'] for _, table in tables)}"
+    for domain in ("event_time", "processing_time"):
+        extents = [table.attributes[domain] for _, table in tables]
+        counts = [extent["count"] for extent in extents]
+        if not sum(counts):
+            yield f"    {_words(domain)}: none"
+            continue
+        earliest = min(extent["earliest_ms"] for extent in extents if extent["count"])
+        latest = max(extent["latest_ms"] for extent in extents if extent["count"])
+        span = (
+            f"from {_moment(earliest)} to {_moment(latest)}" if latest > earliest else f"at {_moment(latest)}"
+        )
+        yield f"    {_words(domain)}: {sum(counts):,}, {span}"
+        if len(tables) > 1:
+            for (part, _), count in zip(tables, counts, strict=True):
+                yield f"      {_key_groups(part)}: {count:,}"
+
+
+def _operator_state_lines(name: str, tables: Sequence[tuple[OperatorPart, TableFile]]) -> Iterator[str]:
+    mode = tables[0][1].attributes["mode"]
+    shapes = _types(table.shapes["element"] for _, table in tables)
+    if mode == DistributionMode.BROADCAST.value:
+        yield f"  broadcast state {name!r}: {shapes}, {_count(tables[0][1].n_rows, 'entry', 'entries')}"
+    else:
+        n_rows = sum(table.n_rows for _, table in tables)
+        yield f"  operator state {name!r} ({mode}): {shapes}, {_count(n_rows, 'element')}"
+
+
+def _split_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[str]:
+    splits = checkpoint.splits(uid)
+    yield f"  {_count(len(splits), 'split')}"
+    for split in splits[:limit]:
+        state = "" if split.state is None else f", state {split.state!r}"
+        yield f"    {split.split!r}: position {split.position!r}{state}"
+    if len(splits) > limit:
+        yield f"    … {len(splits) - limit:,} more"
+
+
+def _entries(
+    checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], name: str, key: str | None, limit: int
+) -> Iterator[str]:
+    kinds = {
+        (uid, table.kind)
+        for uid, parts in operators.items()
+        for part in parts
+        for table in part.tables
+        if table.name == name and table.kind in (TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
+    }
+    if not kinds:
+        raise ConfigurationError(f"there is no state {name!r}; `flinkcore checkpoint show DIR` lists all")
+    if len(kinds) > 1:
+        raise ConfigurationError(
+            f"several operators have a state {name!r}: {sorted(uid for uid, _ in kinds)}; choose one with --operator"
+        )
+    ((uid, kind),) = kinds
+    if kind is TableKind.KEYED_STATE:
+        rows = _keyed_rows(checkpoint.keyed_state(uid, name), key)
+    else:
+        elements = checkpoint.operator_states(uid, 1)[0][name]
+        rows = _operator_rows(elements.elements, elements.mode is DistributionMode.BROADCAST, key)
+    yield from islice(rows, limit)
+    if more := sum(1 for _ in rows):
+        yield f"… {more:,} more"
+
+
+def _keyed_rows(snapshots: Iterable[KeyedStateSnapshot], key: str | None) -> Iterator[str]:
+    for snapshot in snapshots:
+        for entry_key, namespace, held in snapshot.entries():
+            if key is None or key in (str(entry_key), repr(entry_key)):
+                window = "" if namespace is None else f" in {namespace!r}"
+                value = held if snapshot.ttl_time is None else map_values(snapshot.type, held, _Stamped)
+                yield f"{entry_key!r}{window}: {_value_text(value)}"
+
+
+def _operator_rows(elements: Sequence[Any], are_pairs: bool, key: str | None) -> Iterator[str]:
+    if not are_pairs:
+        if key is not None:
+            raise ConfigurationError("--key is for keyed and broadcast state; this one is a list")
+        for element in elements:
+            yield _value_text(element)
+        return
+    for entry_key, value in elements:
+        if key is None or key in (str(entry_key), repr(entry_key)):
+            yield f"{_value_text(entry_key)}: {_value_text(value)}"
+
+
+class _Stamped:
+    """A value with the time of its last access, as people read it."""
+
+    def __init__(self, stamped: tuple[Any, int]) -> None:
+        self._value, self._timestamp_ms = stamped
+
+    def __repr__(self) -> str:
+        return f"{_value_text(self._value)} (last access {format_timestamp(self._timestamp_ms)})"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, SerializedValue):
+        return f"<{len(value.data):,} bytes by {value.serializer!r}>"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value_text, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value_text(k)}: {_value_text(v)}" for k, v in value.items()) + "}"
+    return repr(value)
+
+
+def _unstamped(kind: str, shape: Shape) -> Shape:
+    """Return the shape of values without their stamps."""
+    if isinstance(shape, str):
+        return shape
+    name, *parts = shape
+    if name == "tuple":
+        return parts[0] if kind not in (_LIST, _MAP) else shape
+    if name == "list" and kind == _LIST:
+        return ["list", _unstamped(_VALUE, parts[0])]
+    if name == "dict" and kind == _MAP:
+        return ["dict", parts[0], _unstamped(_VALUE, parts[1])]
+    return [name, *(_unstamped(kind, part) for part in parts)]
+
+
+_VALUE, _LIST, _MAP = (
+    kind.value for kind in (StateDescriptor.Type.VALUE, StateDescriptor.Type.LIST, StateDescriptor.Type.MAP)
+)
+
+
+def _types(shapes: Iterable[Shape]) -> str:
+    texts = list(dict.fromkeys(shape_text(shape) for shape in shapes))
+    # Parts without an entry say nothing about types.
+    return " | ".join([text for text in texts if text != "None"] or texts)
+
+
+def _watermarks(parts: Sequence[OperatorPart]) -> str:
+    least, greatest = min(p.watermark_ms for p in parts), max(p.watermark_ms for p in parts)
+    text = f"watermark {format_timestamp(least)}"
+    return text if least == greatest else f"{text} to {format_timestamp(greatest)}"
+
+
+def _key_groups(part: OperatorPart) -> str:
+    return (
+        "no key groups" if part.key_group_range is None else "key groups {}-{}".format(*part.key_group_range)
+    )
+
+
+def _moment(timestamp_ms: int) -> str:
+    if timestamp_ms in (MIN_TIMESTAMP, MAX_TIMESTAMP):
+        return f"the {'end' if timestamp_ms == MAX_TIMESTAMP else 'beginning'} of time"
+    return format_timestamp(timestamp_ms)
+
+
+def _words(name: str) -> str:
+    return {"EventTime": "event time", "ProcessingTime": "processing time"}.get(name, name.replace("_", " "))
+
+
+def _count(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
