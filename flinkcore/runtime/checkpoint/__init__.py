@@ -4,6 +4,7 @@ from flinkcore.runtime.checkpoint.checkpoint import Checkpoint
 from flinkcore.runtime.checkpoint.checkpoint_manifest import CheckpointManifest, OperatorPart
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_writer import CheckpointWriter
+from flinkcore.runtime.checkpoint.operator_backends import OperatorBackends
 from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 
@@ -12,6 +13,7 @@ __all__ = [
     "CheckpointManifest",
     "CheckpointStorage",
     "CheckpointWriter",
+    "OperatorBackends",
     "OperatorPart",
     "OperatorSnapshot",
     "PendingCheckpoint",
