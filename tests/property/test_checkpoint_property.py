@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from flinkcore.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
+from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage, OperatorBackends, PendingCheckpoint
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.key_context import KeyContext
@@ -204,7 +205,8 @@ class Job:
 
 def rows_of(stages: Sequence[tuple[int, Sequence[tuple[Any, ...]]]]) -> list[Any]:
     """The rows of a job that runs each of its stages at a parallelism of its own."""
-    with tempfile.TemporaryDirectory() as path:
+    # The disk need not keep anything here, and waiting for it is most of the time.
+    with tempfile.TemporaryDirectory() as path, patch.object(CheckpointStorage, "sync"):
         job = Job(path)
         for parallelism, events in stages:
             job.start(parallelism)
@@ -236,7 +238,7 @@ events = st.one_of(
 end = [("watermark", 100), ("clock", 100), ("watermark", 200)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(1, 5), st.lists(events, max_size=25)), min_size=2, max_size=4))
 def test_a_job_that_is_interrupted_gives_the_same_rows(stages: list[tuple[int, list[Any]]]) -> None:
     stages[-1][1].extend(end)

@@ -4,6 +4,7 @@ from collections import namedtuple
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import IntEnum
+from itertools import compress
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -79,6 +80,18 @@ def test_a_value_comes_back_among_none(value: Any) -> None:
 
 def test_mixed_values_come_back_exactly() -> None:
     assert same(round_trip(VALUES * 2), VALUES * 2)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda v: v, lambda v: (v, 1), lambda v: [v], lambda v: {1: v}, lambda v: ((v,), v)]
+)
+def test_rows_can_be_selected_whatever_they_hold(wrap: Any) -> None:
+    values = [wrap(value) for value in VALUES]
+    array, shape = encode(values, "x")
+    wanted = [i % 3 != 1 for i in range(len(values))]
+    batch = pa.RecordBatch.from_arrays([through_a_file(array)], ["a"]).filter(pa.array(wanted))
+    assert same(decode(batch.column(0), shape), list(compress(values, wanted)))
+    assert same(decode(array.slice(5, 9), shape), values[5:14])
 
 
 def test_equal_values_of_different_types_stay_apart() -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore.errors import SchemaError
@@ -52,6 +53,11 @@ def _decimals(array: pa.Array) -> list[Any]:
     return [None if text is None else Decimal(text) for text in _objects(array)]
 
 
+def _fields(array: pa.Array) -> list[pa.Array]:
+    # Not flatten(): it gives children the nulls of the struct, and a union must not have any.
+    return [array.field(i) for i in range(array.type.num_fields)]
+
+
 def _optional(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     _expect(len(parts) == 1, array, shape)
     return decode(array, parts[0])
@@ -60,13 +66,17 @@ def _optional(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
 def _union(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     _expect(pa.types.is_union(array.type) and array.type.num_fields == len(parts), array, shape)
     children = [decode(array.field(i), part) for i, part in enumerate(parts)]
-    codes, offsets = array.type_codes.to_pylist(), array.offsets.to_pylist()
+    # Not type_codes and offsets: in a slice, those are of the array that it is a slice of.
+    _, code_buffer, offset_buffer, *_ = array.buffers()
+    rows = slice(array.offset, array.offset + len(array))
+    codes = np.frombuffer(code_buffer, np.int8)[rows].tolist() if len(array) else []
+    offsets = np.frombuffer(offset_buffer, np.int32)[rows].tolist() if len(array) else []
     return [children[code][offset] for code, offset in zip(codes, offsets, strict=True)]
 
 
 def _tuple(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     _expect(pa.types.is_struct(array.type) and array.type.num_fields == len(parts) > 0, array, shape)
-    columns = [decode(column, part) for column, part in zip(array.flatten(), parts, strict=True)]
+    columns = [decode(column, part) for column, part in zip(_fields(array), parts, strict=True)]
     return list(zip(*columns, strict=True))
 
 
@@ -93,14 +103,14 @@ def _dict(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
 def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:
     wanted = pa.struct([("serializer", pa.large_string()), ("data", pa.large_binary())])
     _expect(array.type == wanted, array, shape)
-    return [SerializedValue(name, data) for name, data in zip(*map(_objects, array.flatten()), strict=True)]
+    return [SerializedValue(name, data) for name, data in zip(*map(_objects, _fields(array)), strict=True)]
 
 
 _DATETIME_ZONE = pa.struct([("local", pa.timestamp("us")), ("fold", pa.bool_()), ("zone", pa.large_string())])
 
 
 def _datetimes(array: pa.Array) -> list[Any]:
-    local, fold, zone = (column.to_pylist() for column in array.flatten())
+    local, fold, zone = (column.to_pylist() for column in _fields(array))
     zones = {name: _zone(name) for name in set(zone)}
     return [
         None if moment is None else moment.replace(tzinfo=zones[name], fold=int(is_second))
