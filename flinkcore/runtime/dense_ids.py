@@ -66,9 +66,19 @@ class DenseIds:
 
     def ids_of(self, items: Iterable[Hashable]) -> npt.NDArray[np.int64]:
         """Return the ids of objects, none of which is forgotten in favour of another one of them."""
-        if len(self._ids) >= self._next_sweep:
-            self._sweep()
         known, objects = self._ids, self._objects
+        items = list(items)
+        if not objects:
+            known.update(zip(items, range(len(items)), strict=True))
+            if len(known) == len(items):
+                objects += items
+                return np.arange(len(items))
+            known.clear()
+        found = list(map(known.get, items))
+        if None not in found:
+            return np.array(found, np.int64)
+        if len(known) >= self._next_sweep:
+            self._sweep()
         ids = []
         for item in items:
             id_ = known.get(item)

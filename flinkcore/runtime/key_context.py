@@ -120,13 +120,13 @@ class KeyContext(CurrentKey):
         int64 array (n_keys,)
         """
         key_ids = self._dense_ids.ids_of(keys)
-        self._note_key_groups(key_ids.tolist(), key_groups)
+        if np.array_equal(key_ids, np.arange(len(self._key_groups), len(self._keys))):
+            self._key_groups += key_groups
+        else:
+            self._note_key_groups(key_ids.tolist(), key_groups)
         return key_ids
 
     def _note_key_groups(self, key_ids: list[int], key_groups: Iterable[int]) -> None:
-        if key_ids == list(range(len(self._key_groups), len(self._keys))):
-            self._key_groups += key_groups
-            return
         self._key_groups += [NO_KEY] * (len(self._keys) - len(self._key_groups))
         for key_id, key_group in zip(key_ids, key_groups, strict=True):
             self._key_groups[key_id] = key_group

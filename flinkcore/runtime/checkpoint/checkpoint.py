@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from flinkcore.runtime.checkpoint.operator_state_table import operator_state_of_
 from flinkcore.runtime.checkpoint.splits_table import splits_of_table
 from flinkcore.runtime.checkpoint.table_file import TableFile, read_table
 from flinkcore.runtime.checkpoint.timers_table import timers_of_table
+from flinkcore.runtime.checkpoint.value_decoding import EqualColumnsOnce
 from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute
 
 T = TypeVar("T")
@@ -216,15 +218,15 @@ class Checkpoint:
         return parts[uid]
 
     def _keyed_snapshot(self, part: OperatorPart, own: tuple[int, int]) -> OperatorSnapshot:
+        decode_keys = EqualColumnsOnce().decode
+        timers_of = partial(timers_of_table, decode_keys=decode_keys)
+        keyed_state_of = partial(keyed_state_of_table, decode_keys=decode_keys)
         return OperatorSnapshot(
             own,
             part.watermark_ms,
+            {table.name: self._read(table, timers_of, own) for table in part.tables_of(TableKind.TIMERS)},
             {
-                table.name: self._read(table, timers_of_table, own).with_used_names()
-                for table in part.tables_of(TableKind.TIMERS)
-            },
-            {
-                table.name: self._read(table, keyed_state_of_table, own)
+                table.name: self._read(table, keyed_state_of, own)
                 for table in part.tables_of(TableKind.KEYED_STATE)
             },
         )

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_decoding import decode
-from flinkcore.runtime.checkpoint.value_encoding import encode
+from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
+from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
 from flinkcore.runtime.checkpoint.value_shape import Shape
 
 
@@ -41,7 +41,7 @@ class CheckpointTable:
     shapes: Mapping[str, Shape]
     attributes: Mapping[str, Any]
 
-    def values(self, column: str) -> list[Any]:
+    def values(self, column: str, decode: Decode = decode) -> list[Any]:
         """Return the Python values of a column.
 
         Raises
@@ -53,7 +53,7 @@ class CheckpointTable:
             raise SchemaError(f"a table of a checkpoint lacks the shape of its column {column!r}")
         return decode(self._array(column), self.shapes[column])
 
-    def indexed_values(self, column: str) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    def indexed_values(self, column: str, decode: Decode = decode) -> tuple[list[Any], npt.NDArray[np.int64]]:
         """Return the values of a dictionary column, each once, and by row the index of its value."""
         array = self._array(column)
         if column not in self.shapes or not pa.types.is_dictionary(array.type):
@@ -100,8 +100,15 @@ class TableColumns:
         """Add a column of numbers."""
         self._arrays[name] = pa.array(numbers, type)
 
-    def add_values(self, name: str, values: Sequence[Any]) -> None:
+    def add_values(self, name: str, values: Sequence[Any], encode: Encode = encode) -> None:
         """Add a column of Python values.
+
+        Parameters
+        ----------
+        name : str
+        values : sequence of object
+        encode : callable
+            As `encode`.
 
         Raises
         ------
@@ -110,10 +117,12 @@ class TableColumns:
         """
         self._arrays[name], self._shapes[name] = encode(values, f"{name} of {self._what}")
 
-    def add_indexed_values(self, name: str, values: Sequence[Any], indexes: npt.NDArray[np.int64]) -> None:
+    def add_indexed_values(
+        self, name: str, values: Sequence[Any], indexes: npt.NDArray[np.int64], encode: Encode = encode
+    ) -> None:
         """Add a column of Python values, given once each, and by row the index of its value."""
         dictionary, self._shapes[name] = encode(values, f"{name} of {self._what}")
-        self._arrays[name] = pa.DictionaryArray.from_arrays(pa.array(indexes, pa.int32()), dictionary)
+        self._arrays[name] = pa.DictionaryArray.from_arrays(pa.array(indexes.astype(np.int32)), dictionary)
 
     def table(self, attributes: Mapping[str, Any]) -> CheckpointTable:
         """Return the table."""

@@ -17,6 +17,7 @@ from flinkcore.runtime.checkpoint.operator_state_table import operator_state_to_
 from flinkcore.runtime.checkpoint.splits_table import splits_to_table
 from flinkcore.runtime.checkpoint.table_file import TableFile, write_table
 from flinkcore.runtime.checkpoint.timers_table import timers_to_table
+from flinkcore.runtime.checkpoint.value_encoding import EqualValuesOnce
 
 
 class CheckpointWriter:
@@ -77,13 +78,14 @@ class CheckpointWriter:
     def _tables(
         self, uid: str, snapshot: OperatorSnapshot
     ) -> Iterator[tuple[TableKind, str, CheckpointTable]]:
+        encode_keys = EqualValuesOnce().encode
         for name, timers in snapshot.timers.items():
             for domain in (timers.event_time_timers, timers.processing_time_timers):
                 self._refuse_others(uid, f"timers {name!r}", domain.key_groups, snapshot.key_group_range)
-            yield TableKind.TIMERS, name, timers_to_table(name, timers)
+            yield TableKind.TIMERS, name, timers_to_table(name, timers, encode_keys)
         for name, state in snapshot.keyed_state.items():
             self._refuse_others(uid, f"state {name!r}", state.key_groups, snapshot.key_group_range)
-            yield TableKind.KEYED_STATE, name, keyed_state_to_table(name, state)
+            yield TableKind.KEYED_STATE, name, keyed_state_to_table(name, state, encode_keys)
         for name, operator_state in snapshot.operator_state.items():
             yield TableKind.OPERATOR_STATE, name, operator_state_to_table(name, operator_state)
         if snapshot.splits:

@@ -7,12 +7,23 @@ import pyarrow as pa
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
+from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
+from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
 from flinkcore.runtime.checkpoint.value_shape import has_serialized
 from flinkcore.runtime.state import KeyedStateSnapshot
 
 
-def keyed_state_to_table(name: str, snapshot: KeyedStateSnapshot) -> CheckpointTable:
+def keyed_state_to_table(
+    name: str, snapshot: KeyedStateSnapshot, encode_keys: Encode = encode
+) -> CheckpointTable:
     """Return the table of a state's entries; values with a time to live are pairs with their stamps.
+
+    Parameters
+    ----------
+    name : str
+    snapshot : KeyedStateSnapshot
+    encode_keys : callable
+        As `encode`.
 
     Raises
     ------
@@ -21,7 +32,7 @@ def keyed_state_to_table(name: str, snapshot: KeyedStateSnapshot) -> CheckpointT
     """
     columns = TableColumns(f"the state {name!r}")
     columns.add_numbers("key_group", snapshot.key_groups, pa.int32())
-    columns.add_values("key", snapshot.keys)
+    columns.add_values("key", snapshot.keys, encode_keys)
     columns.add_values("namespace", snapshot.namespaces)
     columns.add_values("value", snapshot.values)
     ttl_time = snapshot.ttl_time
@@ -30,8 +41,14 @@ def keyed_state_to_table(name: str, snapshot: KeyedStateSnapshot) -> CheckpointT
     )
 
 
-def keyed_state_of_table(table: CheckpointTable) -> KeyedStateSnapshot:
+def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -> KeyedStateSnapshot:
     """Return the entries of a table.
+
+    Parameters
+    ----------
+    table : CheckpointTable
+    decode_keys : callable
+        As `decode`.
 
     Raises
     ------
@@ -51,7 +68,7 @@ def keyed_state_of_table(table: CheckpointTable) -> KeyedStateSnapshot:
     return KeyedStateSnapshot(
         type,
         characteristic,
-        table.values("key"),
+        table.values("key", decode_keys),
         table.numbers("key_group", pa.int32()),
         table.values("namespace"),
         values,

@@ -14,6 +14,8 @@ from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
 from flinkcore.runtime.state.serialized_value import SerializedValue
 
+Decode = Callable[[pa.Array, Shape], list[Any]]
+
 
 def decode(array: pa.Array, shape: Shape) -> list[Any]:
     """Return the values of a column.
@@ -32,6 +34,23 @@ def decode(array: pa.Array, shape: Shape) -> list[Any]:
     if decoder is None:
         raise SchemaError(f"a column of a checkpoint holds {shape!r}, which this version does not know")
     return decoder(array, parts, shape)
+
+
+class EqualColumnsOnce:
+    """Decodes, and gives for a column that equals the one before the values of that.
+
+    The states and timers of an operator mostly have the same keys; that they are the same objects makes them
+    faster to find.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[pa.Array, Shape, list[Any]] | None = None
+
+    def decode(self, array: pa.Array, shape: Shape) -> list[Any]:
+        """Return the values of a column, as :func:`decode` does; they are not to be changed."""
+        if self._last is None or self._last[1] != shape or not self._last[0].equals(array):
+            self._last = array, shape, decode(array, shape)
+        return self._last[2]
 
 
 def _expect(is_so: bool, array: pa.Array, shape: Shape) -> None:

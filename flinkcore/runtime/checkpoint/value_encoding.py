@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain
+from operator import is_
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,6 +22,7 @@ MAX_TUPLE_COLUMNS = 32
 """Longer tuples are written as lists."""
 
 Encoded = tuple[pa.Array, Shape]
+Encode = Callable[[Sequence[Any], str], Encoded]
 
 
 def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
@@ -66,6 +68,21 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
             array, shape = _ENCODERS[other](values, what, depth)
             return array, ["optional", shape]
     return _union(values, sorted(types, key=lambda found: found.__name__), what, depth)
+
+
+class EqualValuesOnce:
+    """Encodes, and gives for values that are those before, as objects, the column of those."""
+
+    def __init__(self) -> None:
+        self._values: Sequence[Any] = ()
+        self._encoded: Encoded = encode((), "")
+
+    def encode(self, values: Sequence[Any], what: str) -> Encoded:
+        """Return values as a column, as :func:`encode` does."""
+        if len(values) != len(self._values) or not all(map(is_, values, self._values)):
+            self._encoded = encode(values, what)
+            self._values = values
+        return self._encoded
 
 
 def _union(values: Sequence[Any], types: list[type], what: str, depth: int) -> Encoded:

@@ -306,8 +306,8 @@ class InternalTimerService:
         Flink's ``snapshotTimersForKeyGroup``.
         """
         return InternalTimersSnapshot(
-            self._key_context.keys_by_id,
-            self._namespaces.objects,
+            self._key_context.keys_by_id.copy(),
+            self._namespaces.objects.copy(),
             self._event_time_timers.timers(key_group_range),
             self._processing_time_timers.timers(key_group_range),
         ).with_used_names()
@@ -340,9 +340,10 @@ class InternalTimerService:
         self._refuse_impossible_key_groups(snapshot)
         self._current_watermark = watermark_ms
         own = snapshot.of_key_groups(*self._key_context.key_group_range)
-        key_groups = np.empty(len(own.keys), np.int32)
-        for timers in (own.event_time_timers, own.processing_time_timers):
-            key_groups[timers.keys] = timers.key_groups
+        key_groups = _key_groups(own)
+        if (key_groups == NO_KEY).any():
+            own = own.with_used_names()
+            key_groups = _key_groups(own)
         key_ids = self._key_context.restored_key_ids(own.keys, key_groups.tolist())
         namespace_ids = self._namespaces.ids_of(own.namespaces)
         for heap, timers in (
@@ -374,6 +375,14 @@ class InternalTimerService:
                     f"{groups[row]}, but max_parallelism is {max_parallelism}; restore with the max_parallelism that "
                     "the snapshot was taken with"
                 )
+
+
+def _key_groups(snapshot: InternalTimersSnapshot) -> npt.NDArray[np.int32]:
+    """Return the key group of every key; NO_KEY where it has no timer."""
+    key_groups = np.full(len(snapshot.keys), NO_KEY, np.int32)
+    for timers in (snapshot.event_time_timers, snapshot.processing_time_timers):
+        key_groups[timers.keys] = timers.key_groups
+    return key_groups
 
 
 def _ids_in(timers: TimerHeap, column: str) -> Callable[[], npt.ArrayLike]:

@@ -35,6 +35,11 @@ class InternalTimersSnapshot:
 
     def of_key_groups(self, first: int, last: int) -> "InternalTimersSnapshot":
         """Return the timers of the key groups first to last, inclusive."""
+        if all(
+            ((first <= timers.key_groups) & (timers.key_groups <= last)).all()
+            for timers in (self.event_time_timers, self.processing_time_timers)
+        ):
+            return self
         return InternalTimersSnapshot(
             self.keys,
             self.namespaces,
@@ -47,6 +52,8 @@ class InternalTimersSnapshot:
         domains = (self.event_time_timers, self.processing_time_timers)
         keys, new_keys = _used(self.keys, [timers.keys for timers in domains])
         namespaces, new_namespaces = _used(self.namespaces, [timers.namespaces for timers in domains])
+        if len(keys) == len(self.keys) and len(namespaces) == len(self.namespaces):
+            return InternalTimersSnapshot(keys, namespaces, *domains)
         event_time, processing_time = (
             timers._replace(keys=new_keys[timers.keys], namespaces=new_namespaces[timers.namespaces])
             for timers in domains
@@ -56,11 +63,13 @@ class InternalTimersSnapshot:
 
 def _used(
     names: Sequence[Hashable], indexes: list[npt.NDArray[np.int64]]
-) -> tuple[list[Hashable], npt.NDArray[np.int64]]:
+) -> tuple[Sequence[Hashable], npt.NDArray[np.int64]]:
     """Return those names that are used, and by the index of a name that among them."""
     is_used = np.zeros(len(names), np.bool_)
     for used in indexes:
         is_used[used] = True
+    if is_used.all():
+        return names, np.arange(len(names))
     return list(compress(names, is_used.tolist())), np.cumsum(is_used, dtype=np.int64) - 1
 
 
