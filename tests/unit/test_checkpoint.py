@@ -14,10 +14,20 @@ import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state, timer_pairs, timers, two_subtasks, write_checkpoint
 
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+from flinkcore.datastream.state import ListStateDescriptor, StateDescriptor, StateTtlConfig
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, SplitPosition
-from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot, SplitPosition
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.state import (
+    DistributionMode,
+    KeyedStateBackend,
+    KeyedStateSnapshot,
+    OperatorStateBackend,
+    OperatorStateSnapshot,
+)
+from flinkcore.runtime.timers import InternalTimeServiceManager
+from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 Type = StateDescriptor.Type
 
@@ -319,3 +329,87 @@ def test_a_large_checkpoint_comes_back(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path, {"op": [OperatorSnapshot((0, 7), keyed_state={"v": state})]})
     assert entries(checkpoint, 0, 7) == {f"key {i}": i / 7 for i in range(n)}
     assert entries(checkpoint, 2, 3) == {f"key {i}": i / 7 for i in range(n) if i % 8 in (2, 3)}
+
+
+# ---- backends ----
+
+
+class Fired:
+    def __init__(self) -> None:
+        self.timers: list[Any] = []
+
+    def on_event_time(self, timer: Any) -> None:
+        self.timers.append((timer.timestamp_ms, timer.key))
+
+    def on_processing_time(self, timer: Any) -> None:
+        self.timers.append((timer.timestamp_ms, timer.key))
+
+
+def new_backends(key_groups: tuple[int, int] | None = None) -> OperatorBackends:
+    context, clock = KeyContext(KEY_GROUPS, key_groups, lambda key: int(key)), DrivenProcessingTimeService(0)
+    state = KeyedStateBackend(context, clock)
+    services = InternalTimeServiceManager(context, clock, state.set_current_key_id)
+    return OperatorBackends(state, services, OperatorStateBackend())
+
+
+def test_a_restored_operator_knows_its_watermark_and_fires_nothing_by_that(tmp_path: Path) -> None:
+    state = {"v": keyed_state({2: "a"})}
+    snapshot = OperatorSnapshot((0, 7), 50, {"t": timers([(40, 2), (60, 2)])}, state)
+    checkpoint = write_checkpoint(tmp_path, {"op": [snapshot]})
+    backends, fired = new_backends((0, 3)), Fired()
+    assert backends.restore(checkpoint, "op", 0, 2) == 50
+    assert backends.time_services is not None
+    service = backends.time_services.get_internal_timer_service("t", fired)
+    assert service.current_watermark() == 50
+    assert fired.timers == []
+    service.advance_watermark(50)
+    assert fired.timers == [(40, 2)]
+
+
+def test_what_is_restored_is_in_the_next_snapshot(tmp_path: Path) -> None:
+    elements = OperatorStateSnapshot(DistributionMode.SPLIT_DISTRIBUTE, [1])
+    snapshot = OperatorSnapshot(
+        (0, 7), 50, {"t": timers([(60, 5), (60, 2)])}, {"v": keyed_state({2: "a", 5: 1})}, {"list": elements}
+    )
+    backends = new_backends()
+    backends.restore(write_checkpoint(tmp_path / "1", {"op": [snapshot]}), "op", 0, 1)
+    split = SplitPosition("s", 3)
+    checkpoint = write_checkpoint(tmp_path / "2", {"op": [backends.snapshot(51, [split])]})
+    assert entries(checkpoint, 0, 7) == {2: "a", 5: 1}
+    (again,) = checkpoint.restore("op", (0, 7), KEY_GROUPS)
+    assert timer_pairs(again.timers["t"]) == [(60, 5), (60, 2)]
+    assert (checkpoint.operator_states("op", 1), checkpoint.splits("op")) == ([{"list": elements}], [split])
+    assert checkpoint.watermark_ms("op") == 51
+
+
+def test_timers_of_keys_that_have_none_leave_no_key(tmp_path: Path) -> None:
+    snapshot = timers([(60, 5)])
+    unused = InternalTimersSnapshot(
+        [5, 6], [None], snapshot.event_time_timers, snapshot.processing_time_timers
+    )
+    backends = new_backends()
+    assert backends.keyed_state is not None
+    assert backends.time_services is not None
+    backends.time_services.restore({"t": unused})
+    assert len(backends.keyed_state.key_context) == 1
+    backends.keyed_state.key_context._check()
+
+
+def test_an_operator_without_keys_has_operator_state_only(tmp_path: Path) -> None:
+    state = OperatorStateBackend()
+    state.get_list_state(ListStateDescriptor("list")).update([1, 2])
+    checkpoint = write_checkpoint(tmp_path, {"op": [OperatorBackends(operator_state=state).snapshot(7)]})
+    restored = OperatorStateBackend()
+    assert OperatorBackends(operator_state=restored).restore(checkpoint, "op", 1, 2) == 7
+    assert restored.get_list_state(ListStateDescriptor("list")).get() == [2]
+
+
+def test_a_state_is_restored_as_the_kind_it_was(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path, {"op": two_subtasks({0: 1}, {})})
+    backends = new_backends()
+    backends.restore(checkpoint, "op", 0, 1)
+    assert backends.keyed_state is not None
+    with pytest.raises(
+        ConfigurationError, match="was restored as a value state, but is declared as ListState"
+    ):
+        backends.keyed_state.get_or_create_keyed_state(ListStateDescriptor("v"))

@@ -1,0 +1,104 @@
+"""A checkpoint of a million keys, each with a value and a timer: taken, written, read and restored.
+
+The baseline is what one writes without a library: keys, values and timers as lists through pickle, into a
+dictionary and a heap. It has no checksums, key groups or namespaces, waits for no disk, and could not be
+read in safety from somebody else. Both run in this process; setting up the operator's state is not counted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.runtime.timers import InternalTimeServiceManager
+
+KEYS = 1_000_000
+MAX_PARALLELISM = 128
+
+
+class NoTrigger:
+    def on_event_time(self, timer: Any) -> None:
+        pass
+
+    def on_processing_time(self, timer: Any) -> None:
+        pass
+
+
+def new_backends() -> OperatorBackends:
+    context, clock = KeyContext(MAX_PARALLELISM), DrivenProcessingTimeService(0)
+    state = KeyedStateBackend(context, clock)
+    return OperatorBackends(state, InternalTimeServiceManager(context, clock, state.set_current_key_id))
+
+
+def filled(key_of: Callable[[int], Any]) -> OperatorBackends:
+    backends = new_backends()
+    assert backends.keyed_state is not None
+    assert backends.time_services is not None
+    state = backends.keyed_state.get_or_create_keyed_state(ValueStateDescriptor("value"))
+    timers = backends.time_services.get_internal_timer_service("user-timers", NoTrigger())
+    for i in range(KEYS):
+        backends.keyed_state.set_current_key(key_of(i * 7919))
+        state.update(i)
+        timers.register_event_time_timer(None, i * 31 % 1_000_003)
+    return backends
+
+
+def measure(benchmark: Any, run: Callable[[], Any]) -> Any:
+    """Best of three, wall and CPU time per key; what `run` returned."""
+    cpu: list[float] = []
+
+    def timed() -> Any:
+        begin = time.process_time()
+        result = run()
+        cpu.append(time.process_time() - begin)
+        return result
+
+    result = benchmark.pedantic(timed, rounds=3, warmup_rounds=1)
+    benchmark.extra_info["keys"] = KEYS
+    benchmark.extra_info["cpu_ns_per_key"] = min(cpu) / KEYS * 1e9
+    if benchmark.stats:  # not with --benchmark-disable
+        benchmark.extra_info["ns_per_key"] = benchmark.stats.stats.min / KEYS * 1e9
+    return result
+
+
+@pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
+def test_write_and_restore(benchmark: Any, tmp_path: Path, key_of: Callable[[int], Any]) -> None:
+    backends = filled(key_of)
+
+    def run() -> OperatorBackends:
+        with PendingCheckpoint.begin(tmp_path, MAX_PARALLELISM) as pending:
+            pending.commit([pending.writer().write("op", 0, backends.snapshot(MIN_TIMESTAMP))])
+        restored = new_backends()
+        restored.restore(Checkpoint.open(tmp_path), "op", 0, 1)
+        return restored
+
+    restored = measure(benchmark, run)
+    assert restored.time_services.num_event_time_timers() == KEYS
+
+
+@pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
+def test_pickle(benchmark: Any, tmp_path: Path, key_of: Callable[[int], Any]) -> None:
+    values = {key_of(i * 7919): i for i in range(KEYS)}
+    timers = [(i * 31 % 1_000_003, key) for i, key in enumerate(values)]
+    heapq.heapify(timers)
+    path = tmp_path / "state.pickle"
+
+    def run() -> dict[Any, int]:
+        path.write_bytes(pickle.dumps((values, timers), protocol=5))
+        restored: dict[Any, int]
+        restored, _ = pickle.loads(path.read_bytes())
+        return restored
+
+    assert len(measure(benchmark, run)) == KEYS
