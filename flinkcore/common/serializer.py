@@ -2,7 +2,6 @@
 
 import pickle
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
@@ -17,7 +16,7 @@ class Serializer(ABC):
     Attributes
     ----------
     name : str
-        Not empty; stands in the checkpoint. One of another name cannot read the values.
+        Of the class; not empty. It stands in the checkpoint. One of another name cannot read the values.
 
     Notes
     -----
@@ -38,8 +37,17 @@ class Serializer(ABC):
         """Return whether a value may be held by the state; here, any."""
         return True
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other is of the same class, with equal attributes."""
+        return type(self) is type(other) and vars(self) == vars(other)
 
-@dataclass(frozen=True)
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
 class PickleSerializer(Serializer):
     """Any value that pickle takes.
 

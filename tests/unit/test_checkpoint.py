@@ -382,6 +382,22 @@ def test_what_is_restored_is_in_the_next_snapshot(tmp_path: Path) -> None:
     assert checkpoint.watermark_ms("op") == 51
 
 
+def test_a_damaged_file_leaves_the_backends_as_they_were(tmp_path: Path) -> None:
+    elements = OperatorStateSnapshot(DistributionMode.UNION, [1])
+    snapshot = OperatorSnapshot(
+        (0, 7), 50, {"t": timers([(60, 5)])}, {"v": keyed_state({2: "a"})}, {"l": elements}
+    )
+    checkpoint = write_checkpoint(tmp_path, {"op": [snapshot]})
+    for file in data_files(tmp_path):
+        content = file.read_bytes()
+        file.write_bytes(content[:-1])
+        backends = new_backends()
+        with pytest.raises(SourceError, match="truncated"):
+            backends.restore(checkpoint, "op", 0, 1)
+        assert backends.snapshot(MIN_TIMESTAMP) == OperatorSnapshot((0, 7))
+        file.write_bytes(content)
+
+
 def test_timers_of_keys_that_have_none_leave_no_key(tmp_path: Path) -> None:
     snapshot = timers([(60, 5)])
     unused = InternalTimersSnapshot(

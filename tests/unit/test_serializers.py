@@ -38,12 +38,6 @@ class FractionSerializer(Serializer):
     def deserialize(self, data: bytes) -> Fraction:
         return Fraction(data.decode())
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is FractionSerializer
-
-    def __hash__(self) -> int:
-        return 1
-
 
 class Total(AggregateFunction[Fraction, Fraction, Fraction]):
     def create_accumulator(self) -> Fraction:
@@ -218,6 +212,27 @@ def test_a_serializer_that_fails_is_told_with_the_value(value: Any, message: str
     backend.get_or_create_keyed_state(ValueStateDescriptor("v", Broken())).update(value)
     with pytest.raises(UserCodeError, match=message):
         backend.snapshot()
+
+
+class Unnamed(PickleSerializer):
+    name = ""
+
+
+def test_a_serializer_without_a_name_is_told() -> None:
+    backend = new_backend()
+    backend.set_current_key(2)
+    backend.get_or_create_keyed_state(ValueStateDescriptor("v", Unnamed())).update(1)
+    with pytest.raises(ConfigurationError, match=r"Unnamed\(\) of the state 'v' has no name"):
+        backend.snapshot()
+
+
+def test_serializers_of_one_class_are_one_type() -> None:
+    backend = new_backend()
+    state = backend.get_or_create_keyed_state(ValueStateDescriptor("v", FractionSerializer()))
+    assert backend.get_or_create_keyed_state(ValueStateDescriptor("v", FractionSerializer())) is state
+    assert hash(FractionSerializer()) == hash(FractionSerializer())
+    with pytest.raises(ConfigurationError, match="another kind, type"):
+        backend.get_or_create_keyed_state(ValueStateDescriptor("v", PickleSerializer()))
 
 
 def test_operator_states_go_through_a_serializer(tmp_path: Path) -> None:

@@ -73,7 +73,11 @@ class Checkpoint:
                 f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it"
             )
         where = f"{storage.path}/{newest[1]}"
-        manifest = CheckpointManifest.of_json(storage.read(newest[1]).to_pybytes(), where)
+        try:
+            data = storage.read(newest[1]).to_pybytes()
+        except FileNotFoundError as failure:
+            raise SourceError(f"{where} has just been replaced by another checkpoint: open that") from failure
+        manifest = CheckpointManifest.of_json(data, where)
         sizes: dict[str, int] = {}
         tables = [table for part in manifest.parts for table in part.tables]
         for folder in {table.file.partition("/")[0] for table in tables}:

@@ -73,9 +73,13 @@ class OperatorBackends:
         ConfigurationError
             If the checkpoint has another number of key groups than the key context, or no such operator.
         SourceError
-            If a file is missing, damaged or not what the manifest says.
+            If a file is missing, damaged or not what the manifest says. Nothing is restored.
         """
         watermark_ms = checkpoint.watermark_ms(uid)
+        # All is read before anything is restored: an error leaves all as it was.
+        operator_states = (
+            None if self.operator_state is None else checkpoint.operator_states(uid, parallelism)
+        )
         if self.keyed_state is not None:
             context = self.keyed_state.key_context
             for snapshot in checkpoint.restore(uid, context.key_group_range, context.max_parallelism):
@@ -84,6 +88,6 @@ class OperatorBackends:
                     self.time_services.restore(snapshot.timers, watermark_ms)
             if watermark_ms > MIN_TIMESTAMP:
                 self.keyed_state.advance_watermark(watermark_ms)
-        if self.operator_state is not None:
-            self.operator_state.restore(checkpoint.operator_states(uid, parallelism)[subtask])
+        if self.operator_state is not None and operator_states is not None:
+            self.operator_state.restore(operator_states[subtask])
         return watermark_ms

@@ -54,8 +54,9 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
         value = next(value for value in values if type(value) is unknown)
         raise SchemaError(
             f"{what}: {value!r} is {unknown.__module__}.{unknown.__qualname__}, which no column of a checkpoint holds: "
-            "name a Serializer as the type in the state's descriptor (PickleSerializer takes any value), or keep "
-            "built-in types: bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, list, tuple, dict"
+            "for values and map keys name a Serializer as the type in the state's descriptor (PickleSerializer takes "
+            "any); for keys and all else take built-in types: bool, int, float, str, bytes, Decimal, date, time, "
+            "datetime, timedelta, list, tuple, dict"
         )
     none = type(None)
     if types <= {none}:

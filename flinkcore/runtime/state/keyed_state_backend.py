@@ -136,6 +136,13 @@ class KeyedStateBackend:
         ----------
         key_group_range : (int, int), optional
             First and last key group, inclusive; by default all.
+
+        Raises
+        ------
+        UserCodeError
+            If a serializer that a descriptor names raises.
+        ConfigurationError
+            If it has no name.
         """
         return {name: self._snapshot(name, table, key_group_range) for name, table in self._tables.items()}
 

@@ -34,6 +34,12 @@ def serialization(state_name: str, type_info: TypeInformation | None) -> Convers
     if not isinstance(type_info, Serializer):
         return None
     serializer = type_info
+    name = getattr(serializer, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(
+            f"the serializer {serializer!r} of the state {state_name!r} has no name: give its class the attribute "
+            "name, a text that tells it from others"
+        )
 
     def serialize(value: Any) -> Any:
         if value is None or isinstance(value, SerializedValue):
