@@ -24,9 +24,11 @@ from flinkcore._native.watermarks cimport (
     tick_of,
 )
 
-from flinkcore.errors import ConfigurationError
+from flinkcore._native.watermarks import MAX_ARRIVAL_MS
+from flinkcore.errors import ConfigurationError, DataError
 
 cdef int64_t _NEVER = INT64_MAX  # later than all calls
+cdef int64_t _MAX_ARRIVAL = MAX_ARRIVAL_MS
 
 
 # ---- one split ---------------------------------------------------------------------------------------------------
@@ -68,13 +70,25 @@ cdef int _periodic_emit(SplitMerge merge, int32_t split, int64_t clock) except -
     return 0
 
 
+cdef inline int _look_ahead(SplitMerge merge, int32_t split) except -1 nogil:
+    cdef SplitOperator* state = &merge.splits[split]
+    state.ends = not next_move(merge.records, split, &state.ahead)
+    if not state.ends and state.ahead.tick > merge.last_tick:
+        with gil:
+            raise DataError(
+                f"split number {split} has an event at the tick of {state.ahead.tick} ms, after the last arrival of the "
+                f"log, {merge.last_arrival} ms: the summaries of its chunks do not fit together"
+            )
+    return 0
+
+
 cdef inline int _read_up_to(SplitMerge merge, int32_t split, int64_t clock) except -1 nogil:
     # What a chunk saw before the last arrival of the chunks before it has in fact arrived with that.
     cdef SplitOperator* state = &merge.splits[split]
     while not state.ends and state.ahead.tick <= clock:
         generator_on_event(&state.generator, state.ahead.timestamp)
         state.unseen = True
-        state.ends = not next_move(merge.records, split, &state.ahead)
+        _look_ahead(merge, split)
     return 0
 
 
@@ -359,7 +373,7 @@ cdef class SplitMerge:
     out_of_orderness_ms, idleness_ms : int or None
         As of WatermarkGenerator.
     first_arrival_ms, last_arrival_ms : int
-        The earliest and the last arrival of the log.
+        The earliest and the last arrival of the log, within ±MAX_ARRIVAL_MS.
     max_drift_ms, update_interval_ms : int or None
         How closely the splits are aligned, and how often, a multiple of the interval of the records; None: not at all.
     window_emissions : int
@@ -390,8 +404,14 @@ cdef class SplitMerge:
         self.valve = StatusWatermarkValve(self.n_splits)
         self.interval = checked_interval(interval_ms)
         _check_grid(self.interval, records.interval, update_interval_ms)
+        if not -_MAX_ARRIVAL <= first_arrival_ms <= last_arrival_ms <= _MAX_ARRIVAL:
+            raise ConfigurationError(
+                f"arrivals from {first_arrival_ms} to {last_arrival_ms} ms: the first comes not after the last, and both "
+                f"are within ±{_MAX_ARRIVAL} ms"
+            )
         self.opened = first_arrival_ms
         self.last_arrival = last_arrival_ms
+        self.last_tick = tick_of(last_arrival_ms, records.interval)
         if self.interval:
             self.opened = tick_of(first_arrival_ms, self.interval) - self.interval
         self.window_ticks = max(1, window_emissions // self.n_splits)
@@ -437,11 +457,13 @@ cdef class SplitMerge:
         ------
         SourceError
             If the file of the records cannot be read.
+        DataError
+            If a record lies after the last arrival.
         """
         cdef int32_t split
         with nogil:
             for split in range(self.n_splits):
-                self.splits[split].ends = not next_move(self.records, split, &self.splits[split].ahead)
+                _look_ahead(self, split)
                 _schedule(self, split, self.opened)
             _find_start(self)
         while self.next_update < self.last_arrival:

@@ -46,6 +46,7 @@ cdef class SplitMerge:
     cdef int64_t interval
     cdef int64_t opened
     cdef int64_t last_arrival
+    cdef int64_t last_tick     # of the records
     cdef int32_t n_splits
     cdef SplitRecords records
     cdef StatusWatermarkValve valve

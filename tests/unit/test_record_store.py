@@ -12,7 +12,7 @@ from models.watermarks import Event
 
 from flinkcore._native.split_records import SplitRecords
 from flinkcore._native.timeline import SplitMerge
-from flinkcore.errors import DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.chunk_times import ChunkTimes, GeneratorSpec
 from flinkcore.replay.combine_times import MergeLimits, combine
 from flinkcore.replay.record_store import RecordStore
@@ -104,15 +104,30 @@ def columns(n_records: int = 2, events: int = 5) -> list[np.ndarray]:
     return [np.zeros(1, np.int32), *same]
 
 
-def merge_of(records: SplitRecords) -> SplitMerge:
-    return SplitMerge(
-        records,
-        interval_ms=100,
-        out_of_orderness_ms=0,
-        idleness_ms=None,
-        first_arrival_ms=0,
-        last_arrival_ms=300,
-    )
+def merge_of(records: SplitRecords, **changed: Any) -> SplitMerge:
+    settings = {"interval_ms": 100, "first_arrival_ms": 0, "last_arrival_ms": 300}
+    return SplitMerge(records, out_of_orderness_ms=0, idleness_ms=None, **(settings | changed))
+
+
+@pytest.mark.parametrize(
+    ("last_arrival_ms", "record"),
+    [(301, [200 * 2, 5]), (2**63 - 100, [200 * 2, 5]), (300, [301 * 2, 5]), (300, [200 * 2 + 1, 301])],
+)
+@pytest.mark.parametrize("interval_ms", [1, 1000])
+def test_what_lies_after_the_last_arrival_is_refused(
+    last_arrival_ms: int, record: list[int], interval_ms: int
+) -> None:
+    records = SplitRecords(splits=1, interval_ms=1)
+    events, first, last, greatest, n_records = (np.array([value]) for value in (5, 0, last_arrival_ms, 9, 1))
+    records.add_chunk(np.zeros(1, np.int32), events, first, last, greatest, n_records, np.array(record))
+    with pytest.raises(DataError, match=r"split number 0 .* after the last arrival of the log, 300 ms"):
+        merge_of(records, interval_ms=interval_ms).run()
+
+
+@pytest.mark.parametrize("ends", [(301, 300), (0, 2**61 + 1), (0, 2**63 - 1), (-(2**61) - 1, 300)])
+def test_arrivals_out_of_order_or_bounds_are_refused(ends: tuple[int, int]) -> None:
+    with pytest.raises(ConfigurationError, match=f"arrivals from {ends[0]} to {ends[1]} ms"):
+        merge_of(SplitRecords(splits=1, interval_ms=100), first_arrival_ms=ends[0], last_arrival_ms=ends[1])
 
 
 def test_a_file_that_was_cut_short_is_told(tmp_path: Path) -> None:
