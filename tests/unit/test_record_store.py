@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,25 @@ def test_the_file_has_no_name_and_goes_with_the_store(
         descriptor = store.file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_writes_that_take_only_a_part_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ShortWrites(FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(data[:10])
+
+    real = tempfile.TemporaryFile
+
+    def short_file(**_: Any) -> ShortWrites:
+        with real() as file:
+            return ShortWrites(os.dup(file.fileno()), "r+b")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", short_file)
+    with RecordStore(0) as store:
+        numbers = [store.add(part) for part in PARTS]
+        assert [read(store, number, len(part)) for number, part in zip(numbers, PARTS, strict=True)] == [
+            part.tolist() for part in PARTS
+        ]
 
 
 def test_a_chunk_that_fails_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
