@@ -242,7 +242,7 @@ class DataStream:
         Raises
         ------
         ConfigurationError
-            If a tag is not one of the job's.
+            If a tag is not one of the job's, or a directory is not empty or within that of another output.
         """
         side_outputs = {} if side_outputs is None else side_outputs
         for output_tag in side_outputs:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -22,6 +23,15 @@ def _locate(path: str) -> tuple[fs.FileSystem, str]:
         filesystem, inner = fs.FileSystem.from_uri(path)
         return filesystem, inner.rstrip("/")
     return fs.LocalFileSystem(), path.rstrip("/")
+
+
+def _place(path: str) -> tuple[str, ...]:
+    # The folders on the way to a directory, from the root of its file system, links followed where they are local.
+    uri = urlsplit(path) if "://" in path else None
+    if uri is not None and uri.scheme != "file":
+        return uri.scheme, uri.netloc, *filter(None, uri.path.split("/"))
+    local = unquote(uri.path) if uri is not None else path
+    return "file", "", *filter(None, os.path.realpath(local).split(os.sep))
 
 
 def _encodings(schema: pa.Schema, repeating: Collection[str]) -> tuple[list[str], dict[str, str]]:
@@ -108,6 +118,11 @@ class ParquetOutput:
         """The output at a path of this process: a worker's working directory may be another."""
         name = os.fspath(path)
         return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)), repeating)
+
+    def contains(self, other: ParquetOutput) -> bool:
+        """Whether the directory of the other is this one, or lies within it."""
+        place = _place(self.path)
+        return _place(other.path)[: len(place)] == place
 
     def prepare(self) -> None:
         """Create the directory.

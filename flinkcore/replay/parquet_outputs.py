@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import permutations
 from types import TracebackType
 
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
 from flinkcore.replay.plan import ReplayPlan
 
@@ -28,9 +30,23 @@ class ParquetOutputs:
     ----------
     directories
         By name of the side output; that of the results under None.
+
+    Raises
+    ------
+    ConfigurationError
+        If two are the same, or one lies within the other.
     """
 
     directories: Mapping[str | None, ParquetOutput]
+
+    def __post_init__(self) -> None:
+        for (outer_id, outer), (inner_id, inner) in permutations(self.directories.items(), 2):
+            if outer.contains(inner):
+                raise ConfigurationError(
+                    f"{_output_name(inner_id)} would go to {inner.path}, which lies in the directory of "
+                    f"{_output_name(outer_id)}, {outer.path}: whoever reads that would read both; give each output a "
+                    "directory apart from the others"
+                )
 
     @classmethod
     def of(
@@ -44,7 +60,7 @@ class ParquetOutputs:
         Raises
         ------
         ConfigurationError
-            If the plan has no such side output.
+            If the plan has no such side output, or a directory is that of another output or lies within it.
         """
         directories: dict[str | None, ParquetOutput] = {
             None: ParquetOutput.at(path, (*plan.keys, *WINDOW_RESULT_COLUMNS))
@@ -91,6 +107,10 @@ class ParquetOutputs:
     def open_parts(self, partition: int) -> ParquetParts:
         """Files for one partition's outputs."""
         return ParquetParts(self.directories, partition)
+
+
+def _output_name(tag_id: str | None) -> str:
+    return "the results" if tag_id is None else f"the side output {tag_id!r}"
 
 
 @contextmanager

@@ -120,7 +120,7 @@ class EmbeddedResult:
         Raises
         ------
         ConfigurationError
-            If a directory is not empty or a tag is unknown.
+            If a directory is not empty or within that of another output, or a tag is unknown.
         """
         outputs = ParquetOutputs.of(self._plan, path, side_outputs)
         outputs.write(lambda: self._write_parts(outputs))

@@ -138,7 +138,7 @@ class SparkResult:
         Raises
         ------
         ConfigurationError
-            If a directory is not empty or a tag is unknown.
+            If a directory is not empty or within that of another output, or a tag is unknown.
         """
         outputs = ParquetOutputs.of(self._replay.plan, path, side_outputs)
         outputs.write(lambda: self._write_parts(outputs))

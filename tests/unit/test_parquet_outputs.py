@@ -59,6 +59,42 @@ def written(path: Path, batch: pa.RecordBatch, repeating: tuple[str, ...] = ()) 
     return path / "part-00000.parquet"
 
 
+@pytest.mark.parametrize(
+    ("results", "late"),
+    [
+        ("y", "y"),
+        ("y", "y/"),
+        ("y", "y/late"),
+        ("y/results", "y"),
+        ("y", "z/../y/late"),
+        ("y", "link/late"),
+        ("y", "file://{here}/y/late"),
+        ("s3://bucket/y", "s3://bucket/y/late/"),
+        ("s3://bucket", "s3://bucket/y"),
+    ],
+)
+def test_an_output_within_the_directory_of_another_is_refused_with_both_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: str, late: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("y")
+    directories = {None: results, "late": late.format(here=tmp_path)}
+    with pytest.raises(
+        ConfigurationError, match=r"the (results|side output 'late') would go to .* lies in"
+    ) as refusal:
+        ParquetOutputs({tag_id: ParquetOutput.at(path) for tag_id, path in directories.items()})
+    assert "the results" in str(refusal.value)
+    assert "the side output 'late'" in str(refusal.value)
+    assert not (tmp_path / "y").exists()
+
+
+def test_outputs_side_by_side_are_taken() -> None:
+    for paths in (["y", "y2", "x/y"], ["s3://bucket/y", "s3://other/y", "/y", "s3://bucket/yy"]):
+        assert ParquetOutputs({path: ParquetOutput.at(path) for path in paths}).directories.keys() == set(
+            paths
+        )
+
+
 @pytest.mark.parametrize("repeating", [(), tuple(COLUMNS)], ids=["few repeat", "all repeat"])
 def test_columns_of_all_types_come_back(tmp_path: Path, repeating: tuple[str, ...]) -> None:
     back = pq.read_table(written(tmp_path / "out", pa.record_batch(COLUMNS), repeating))
