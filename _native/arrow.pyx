@@ -103,6 +103,14 @@ cdef str field_name(const ArrowSchema* field):
     return "" if field.name == NULL else field.name.decode()
 
 
+cdef str advise_large(str name, bint is_text):
+    large = "large_string" if is_text else "large_binary"
+    return (
+        f"cast it to {large} after it is read, by with_columns({name}=pyarrow.compute.field({name!r}).cast({large!r})), "
+        "or let fewer values come together"
+    )
+
+
 cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
     cdef int64_t row, nulls = 0
     for row in range(offset, offset + length):

@@ -20,6 +20,7 @@ from flinkcore._native.arrow cimport (
     ColumnType,
     NativeArray,
     RecordBatch,
+    advise_large,
     buffer_free,
     field_name,
     is_valid,
@@ -105,7 +106,7 @@ cdef NativeArray _varying_array(
     if size > INT32_MAX:
         raise DataError(
             f"key column {name!r}: {length:,} keys take {size:,} bytes, more than a column of its type holds; "
-            f"cast it to {'large_string' if format == 'u' else 'large_binary'}"
+            f"{advise_large(name, format == 'u')}"
         )
     memset(&narrow, 0, sizeof(Buffer))
     try:

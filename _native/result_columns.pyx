@@ -6,6 +6,7 @@ from libc.string cimport memcpy, memset
 from flinkcore.errors import DataError
 
 from flinkcore._native.arrow cimport (
+    advise_large,
     bits_append,
     bits_append_many,
     buffer_free,
@@ -39,10 +40,10 @@ cdef int result_reserve(ResultColumn* result, int64_t n, int64_t data_bytes) exc
         width = 4
         if result.data.size + data_bytes > INT32_MAX:
             with gil:
-                name = "" if result.name == NULL else f" of column {result.name.decode()!r}"
+                name = result.name.decode()
                 raise DataError(
-                    f"the values{name} in one batch of results take more than 2 GiB; cast the column to "
-                    f"large_{'string' if result.type == ColumnType.STRING else 'binary'} before it is aggregated"
+                    f"the values of column {name!r} in one batch of results take more than 2 GiB; "
+                    f"{advise_large(name, result.type == ColumnType.STRING)}"
                 )
     elif _has_int64_offsets(result):
         width = 8

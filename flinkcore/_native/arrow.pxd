@@ -101,6 +101,8 @@ cdef struct Column:
 
 # Name of a field; empty where the producer gives none, which the format allows.
 cdef str field_name(const ArrowSchema* field)
+# What helps where a string or binary column is too small for its values: a log's own large columns are read as small ones.
+cdef str advise_large(str name, bint is_text)
 
 
 cdef inline bint is_valid(const Column* column, int64_t row) noexcept nogil:

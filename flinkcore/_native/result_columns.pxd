@@ -9,7 +9,7 @@ cdef struct ResultColumn:
     # Zero-initialise, then set type, width and name.
     ColumnType type
     int32_t width        # bytes per value of fixed-width types, else 0
-    const char* name     # of the column that the values came from, for messages; may be NULL
+    const char* name     # of the column that the values came from, for messages; NULL where there is none: not of strings
     int64_t length
     BitBuffer validity   # empty until the first null
     BitBuffer bits       # BOOL

@@ -163,6 +163,21 @@ def test_column_steps_run_before_the_key() -> None:
     assert (result.report.filtered, result.report.late) == (2, 1)
 
 
+def test_columns_cast_to_large_types_after_they_are_read_stay_large_in_the_results() -> None:
+    large = LOG.append_column("text", pa.array(["x"] * len(LOG), pa.large_string()))
+    stream = environment().from_event_log(large, timestamp="ts", arrival="arrival")
+    casts = {name: pc.field(name).cast("large_string") for name in ("key", "text")}
+    types = []
+    for source in (stream, stream.with_columns(**casts)):
+        windowed = source.assign_timestamps_and_watermarks(STRATEGY).key_by("key")
+        results = windowed.window(TumblingEventTimeWindows.of(Time.milliseconds(10))).aggregate(
+            last=last("text"), all=collect("text")
+        )
+        schema = results.to_arrow().schema
+        types.append([schema.field(name).type for name in ("key", "last", "all")])
+    assert types == [[text, text, pa.list_(text)] for text in (pa.string(), pa.large_string())]
+
+
 def test_composite_keys_may_have_nulls_inside() -> None:
     log = pa.table({"ts": [1, 2, 3], "x": ["a", None, None], "y": [1, 1, 1]})
     stream = (
