@@ -257,10 +257,8 @@ def _merge(
 
 
 def _timeline(merge: SplitMerge | None) -> Timeline:
-    if merge is None:
-        return Timeline(np.array([MAX_TIMESTAMP]), np.array([MAX_TIMESTAMP]))
-    clocks, watermarks = merge.steps()
-    return Timeline(np.append(clocks, MAX_TIMESTAMP), np.append(watermarks, MAX_TIMESTAMP))
+    none = np.empty(0, np.int64)
+    return Timeline.to_end_of_time(*(merge.steps() if merge is not None else (none, none)))
 
 
 def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.replay.column_ipc import read_columns, write_columns
@@ -137,17 +137,14 @@ class Emissions:
         )
         merged = kinds == WATERMARK_KIND
         steps = causes[merged]
-        timeline = Timeline(
-            np.append(self.clock_ms[steps], MAX_TIMESTAMP), np.append(watermarks[merged], MAX_TIMESTAMP)
-        )
         by_event = self.cause[steps] == Cause.EVENT
         if not by_event.any():
-            return timeline
-        return Timeline(
-            timeline.clock_ms,
-            timeline.watermark_ms,
-            np.append(np.where(by_event, self.split[steps], AFTER_ALL_SPLITS), AFTER_ALL_SPLITS),
-            np.append(np.where(by_event, self.position[steps], 0), 0),
+            return Timeline.to_end_of_time(self.clock_ms[steps], watermarks[merged])
+        return Timeline.to_end_of_time(
+            self.clock_ms[steps],
+            watermarks[merged],
+            np.where(by_event, self.split[steps], AFTER_ALL_SPLITS),
+            np.where(by_event, self.position[steps], 0),
         )
 
     def final_watermarks(self, splits: int) -> Int64s:

@@ -60,7 +60,7 @@ class ReplayReport:
     timeline_steps
         Steps of the merged watermark.
     watermark_ms
-        The merged watermark before the end of the log, -2**63 if there was none.
+        The merged watermark before the last, 2**63 - 1, with which the log ends; -2**63 if there was none.
     split_watermarks
         The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
         it had none.

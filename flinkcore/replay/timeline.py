@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.chunk_clock import ChunkClock
 from flinkcore.replay.chunk_times import ArrivalRate
 from flinkcore.replay.column_ipc import read_columns, write_columns
 from flinkcore.replay.paused_spans import PausedSpans
-from flinkcore.replay.step_order import steps_before
+from flinkcore.replay.step_order import AFTER_ALL_SPLITS, steps_before
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -33,7 +33,7 @@ class Timeline:
     clock_ms : numpy.ndarray of int64, shape (n_steps,)
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        Increasing; the last step, at clock 2**63 - 1, is 2**63 - 1.
+        Increasing; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before.
     split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
         The event that made the step, which comes right after it, before later events with the same arrival;
         split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. Empty if no step was
@@ -44,6 +44,33 @@ class Timeline:
     watermark_ms: Int64s
     split: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     position: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def to_end_of_time(
+        cls,
+        clock_ms: Int64s,
+        watermark_ms: Int64s,
+        split: Int64s | None = None,
+        position: Int64s | None = None,
+    ) -> "Timeline":
+        """The timeline of what generators have emitted, and of the end of time after it, if that is not in it.
+
+        Parameters
+        ----------
+        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+        split, position : numpy.ndarray of int64, shape (n_steps,), or None
+            None: no step was made by an event.
+        """
+        ended = len(watermark_ms) > 0 and watermark_ms[-1] == MAX_TIMESTAMP
+        end = np.full(0 if ended else 1, MAX_TIMESTAMP)
+        steps = np.append(clock_ms, end), np.append(watermark_ms, end)
+        if split is None or position is None:
+            return cls(*steps)
+        return cls(
+            *steps,
+            np.append(split, np.full_like(end, AFTER_ALL_SPLITS)),
+            np.append(position, np.zeros_like(end)),
+        )
 
     @property
     def is_punctuated(self) -> bool:

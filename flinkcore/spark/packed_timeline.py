@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.replay.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.timeline import Timeline
 from flinkcore.spark.narrow import NarrowIntegers
 
@@ -19,7 +18,7 @@ class PackedTimeline:
     Attributes
     ----------
     steps
-        Number of steps before the last, which is the end of time for every timeline.
+        Number of steps before that at clock 2**63 - 1, the end of time, which follows from them.
     clock_ms, watermark_ms
         Of these steps; None if there are none.
     split, position
@@ -35,30 +34,30 @@ class PackedTimeline:
     @classmethod
     def of(cls, timeline: Timeline) -> PackedTimeline:
         """Pack a timeline."""
-        clock_ms, watermark_ms = timeline.clock_ms[:-1], timeline.watermark_ms[:-1]
-        if len(clock_ms) == 0:
+        steps = len(timeline.clock_ms) - int(timeline.clock_ms[-1] == MAX_TIMESTAMP)
+        if steps == 0:
             return cls(0, None, None)
-        packed = cls(len(clock_ms), NarrowIntegers.of(clock_ms), NarrowIntegers.of(watermark_ms))
+        packed = cls(
+            steps,
+            NarrowIntegers.of(timeline.clock_ms[:steps]),
+            NarrowIntegers.of(timeline.watermark_ms[:steps]),
+        )
         if not timeline.is_punctuated:
             return packed
         return replace(
             packed,
-            split=NarrowIntegers.of(timeline.split[:-1]),
-            position=NarrowIntegers.of(timeline.position[:-1]),
+            split=NarrowIntegers.of(timeline.split[:steps]),
+            position=NarrowIntegers.of(timeline.position[:steps]),
         )
 
     def unpacked(self) -> Timeline:
         """The timeline again."""
         if self.clock_ms is None or self.watermark_ms is None:
-            return Timeline(np.array([MAX_TIMESTAMP]), np.array([MAX_TIMESTAMP]))
-        timeline = Timeline(
-            np.append(self.clock_ms.values(self.steps), MAX_TIMESTAMP),
-            np.append(self.watermark_ms.values(self.steps), MAX_TIMESTAMP),
-        )
-        if self.split is None or self.position is None:
-            return timeline
-        return replace(
-            timeline,
-            split=np.append(self.split.values(self.steps), AFTER_ALL_SPLITS),
-            position=np.append(self.position.values(self.steps), 0),
+            none = np.empty(0, np.int64)
+            return Timeline.to_end_of_time(none, none)
+        return Timeline.to_end_of_time(
+            self.clock_ms.values(self.steps),
+            self.watermark_ms.values(self.steps),
+            None if self.split is None else self.split.values(self.steps),
+            None if self.position is None else self.position.values(self.steps),
         )

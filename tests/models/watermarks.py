@@ -167,8 +167,9 @@ class ReplayModel:
         self.final_watermarks = dict.fromkeys(self.splits, MIN_TIMESTAMP)
         if self.events:
             self._replay()
-        self.steps.append((MAX_TIMESTAMP, MAX_TIMESTAMP))
-        self.places.append((MAX_TIMESTAMP, math.inf, math.inf))
+        if not self.steps or self.steps[-1][1] != MAX_TIMESTAMP:
+            self.steps.append((MAX_TIMESTAMP, MAX_TIMESTAMP))
+            self.places.append((MAX_TIMESTAMP, math.inf, math.inf))
 
     def _place(self) -> None:
         running: dict[Any, int] = {}

@@ -67,14 +67,16 @@ def test_integers_take_as_few_bytes_as_they_can(values: list[int], width: Any) -
         ([200], [-7]),
         ([200, 200, 400, 10_000_000_000], [1, 2, 300, 10_000_000_001]),
         ([-(2**62), 2**62], [-(2**63) + 1, 2**63 - 2]),
+        ([200], [2**63 - 1]),
+        ([200, 400], [-(2**63) + 1, 2**63 - 1]),
     ],
 )
 def test_timeline_comes_back(clock_ms: list[int], watermark_ms: list[int]) -> None:
-    end = 2**63 - 1
-    timeline = Timeline(np.array([*clock_ms, end]), np.array([*watermark_ms, end]))
+    end = [] if 2**63 - 1 in watermark_ms else [2**63 - 1]
+    timeline = Timeline(np.array([*clock_ms, *end]), np.array([*watermark_ms, *end]))
     back = pickle.loads(pickle.dumps(PackedTimeline.of(timeline))).unpacked()
-    assert back.clock_ms.tolist() == [*clock_ms, end]
-    assert back.watermark_ms.tolist() == [*watermark_ms, end]
+    assert back.clock_ms.tolist() == [*clock_ms, *end]
+    assert back.watermark_ms.tolist() == [*watermark_ms, *end]
     assert back.clock_ms.dtype == back.watermark_ms.dtype == np.int64
 
 
