@@ -46,6 +46,15 @@ class Job:
         return coordinator, receivers
 
 
+def test_a_clock_that_passes_several_intervals_makes_each_announcement_with_the_reports_of_its_time() -> None:
+    job = Job()
+    coordinator, (receiver,) = job.source("clicks")
+    for time, watermark in ((1050, 1), (1150, 2), (1250, 4)):
+        job.clock.register_timer(time, lambda _, it=watermark: coordinator.handle_reported_watermark(0, it))
+    job.clock.advance_to(1300)
+    assert receiver.heard == [11, 12, 14]
+
+
 def test_the_least_watermark_of_the_subtasks_and_the_drift_are_announced() -> None:
     job = Job()
     coordinator, (first, second) = job.source("clicks", subtasks=2)

@@ -15,13 +15,15 @@ class DrivenProcessingTimeService(ProcessingTimeService):
     Parameters
     ----------
     start_ms : int, default 0
-        What the clock shows at first, in ms since the epoch.
+        What the clock shows at first, in ms since the epoch. Of a log, take the first arrival: a timer of fixed
+        rate that was registered at 0 is called for every period of the decades up to it.
 
     Notes
     -----
     Flink's ``TestProcessingTimeService``. A callback for T runs once the clock shows T, where the system
     service waits for T + 1: who drives the clock moves it after all that came at T. Timers of equal time run
-    in the order of their registration.
+    in the order of their registration. A timer of fixed rate is called for each period that an advance passes, as
+    Java's executors catch up with what they missed; only one of fixed delay is called once.
 
     Examples
     --------

@@ -55,7 +55,8 @@ class SourceCoordinator:
 
     Notes
     -----
-    The part of Flink's ``org.apache.flink.runtime.source.coordinator.SourceCoordinator`` that aligns watermarks.
+    The part of Flink's ``org.apache.flink.runtime.source.coordinator.SourceCoordinator`` that aligns watermarks. Its
+    executor, too, makes up for announcements that it missed (``ScheduledExecutorService.scheduleAtFixedRate``).
     """
 
     def __init__(
@@ -75,6 +76,9 @@ class SourceCoordinator:
 
     def start(self) -> None:
         """Announce once per interval from now.
+
+        No announcement is left out, not even where the clock passes several intervals at once, because reports may
+        come between them: start when the clock shows the time of the first arrival, not 0.
 
         Raises
         ------
