@@ -24,11 +24,11 @@ from flinkcore._native.watermarks cimport (
     tick_of,
 )
 
-from flinkcore._native.watermarks import MAX_ARRIVAL_MS
+from flinkcore._native.watermarks import MAX_ARRIVAL_MS as _MAX_ARRIVAL_MS
 from flinkcore.errors import ConfigurationError, DataError
 
 cdef int64_t _NEVER = INT64_MAX  # later than all calls
-cdef int64_t _MAX_ARRIVAL = MAX_ARRIVAL_MS
+cdef int64_t _MAX_ARRIVAL = _MAX_ARRIVAL_MS
 
 
 # ---- one split ---------------------------------------------------------------------------------------------------
