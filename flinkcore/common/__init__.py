@@ -4,6 +4,8 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
+from flinkcore.common.row import Row
+from flinkcore.common.row_kind import RowKind
 from flinkcore.common.serializer import PickleSerializer, Serializer
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.timestamp_assigner import RecordTimestampAssigner, TimestampAssigner
@@ -30,6 +32,8 @@ __all__ = [
     "PercentileOutOfOrdernessWatermarks",
     "PickleSerializer",
     "RecordTimestampAssigner",
+    "Row",
+    "RowKind",
     "Serializer",
     "Time",
     "TimestampAssigner",

@@ -1,6 +1,7 @@
 """Streams: names for what a job computes, and the calls that run it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.datastream.transformations import (
     FilterTransformation,
+    ProcessTransformation,
     SelectTransformation,
     StreamGraph,
     TimestampsAndWatermarksTransformation,
@@ -172,6 +174,20 @@ class DataStream:
 
         return KeyedStream(self, columns)
 
+    def process(self, func: Any, output_type: Any = None) -> "DataStream":
+        """Raise ConfigurationError: process functions run on keyed streams only.
+
+        Parameters
+        ----------
+        func, output_type : object
+            Of ``pyflink.datastream.DataStream.process``; see :meth:`KeyedStream.process`.
+        """
+        raise ConfigurationError(
+            f"a replay cannot run {func!r} on a stream without keys: call key_by('column') first, and let it be a "
+            "KeyedProcessFunction; what needs no keys, state or timers is an expression in filter, select or "
+            "with_columns"
+        )
+
     def execute(self, progress: ProgressListener | None = None) -> ReplayResult:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
 
@@ -245,25 +261,23 @@ class DataStream:
             If a tag is not one of the job's, or a directory is not empty or within that of another output.
         """
         side_outputs = {} if side_outputs is None else side_outputs
-        for output_tag in side_outputs:
-            self._require_side_output(output_tag)
-        return self.execute().write_parquet(path, side_outputs)
+        return self._with_side_outputs(side_outputs).execute().write_parquet(path, side_outputs)
 
     def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:
-        """Return a side output of the job that leads to this stream: late rows, or rejected ones.
+        """Return a side output of the job that leads to this stream: late rows, rejected ones, or a function's own.
 
         Parameters
         ----------
         output_tag : OutputTag
-            The tag given to ``side_output_late_data`` or ``from_event_log``; matched by its id.
+            The tag given to ``side_output_late_data`` or ``from_event_log``; or one that a process function emits
+            to, with a schema. Matched by its id.
 
         Raises
         ------
         ConfigurationError
             If no operator of the job has this tag (Flink gives an empty stream).
         """
-        self._require_side_output(output_tag)
-        return SideOutputStream(self, output_tag)
+        return SideOutputStream(self._with_side_outputs((output_tag,)), output_tag)
 
     def explain(self) -> str:
         """Return the steps of the job as text, one per line, each with the path that it takes."""
@@ -280,16 +294,26 @@ class DataStream:
             [head, *(f"{number:>3}. [{step.path}] {step}" for number, step in enumerate(steps, start=1))]
         )
 
-    def _require_side_output(self, output_tag: OutputTag) -> None:
-        if not isinstance(output_tag, OutputTag):
-            raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
-        tags = [tag for step in self._transformation.in_order() for tag in step.side_outputs()]
-        if output_tag not in tags:
+    def _with_side_outputs(self, output_tags: Iterable[OutputTag]) -> "DataStream":
+        """Return this stream, of a job that has these side outputs; a process function can have any with a schema."""
+        transformation = self._transformation
+        for output_tag in output_tags:
+            if not isinstance(output_tag, OutputTag):
+                raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
+            tags = [tag for step in transformation.in_order() for tag in step.side_outputs()]
+            if output_tag in tags:
+                continue
+            if isinstance(transformation, ProcessTransformation):
+                transformation = replace(transformation, tags=(*transformation.tags, output_tag))
+                continue
             known = ", ".join(tag.tag_id for tag in tags) or "none"
             raise ConfigurationError(
                 f"no side output is named {output_tag.tag_id!r}; this job has: {known}. Name one with "
                 "side_output_late_data(tag), or from_event_log(..., on_bad_row=tag)"
             )
+        return (
+            self if transformation is self._transformation else DataStream(self._environment, transformation)
+        )
 
     def _require_dataframes(self) -> None:
         executor = self._environment.executor

@@ -1,6 +1,12 @@
 """Streams partitioned by key."""
 
+from collections.abc import Sequence
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.schemas import Schema
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.transformations import PartitionTransformation, ProcessTransformation
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.datastream.windowed_stream import WindowedStream
 from flinkcore.errors import ConfigurationError
@@ -38,3 +44,49 @@ class KeyedStream(DataStream):
                 f"not {window_assigner!r}"
             )
         return WindowedStream(self, window_assigner)
+
+    def process(
+        self,
+        func: KeyedProcessFunction,
+        output_type: Schema = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> DataStream:
+        """Return what a function gives for the rows of each key, and for the timers that it registers.
+
+        Rows are ``flinkcore.common.Row`` with the columns of this stream, and come in the order of the replay. The
+        replay clock is the processing time. Every parallel instance works on a copy of the function.
+
+        Parameters
+        ----------
+        func : KeyedProcessFunction
+        output_type : pyarrow.Schema
+            Columns of the results. A result is a Row, a tuple or list in the order of the columns, or a dict; where
+            there is one column only, also the bare value, and that alone where the column is a list, struct or
+            map.
+        side_outputs : sequence of OutputTag
+            Side outputs that are wanted, each with a schema as its `type_info`. One that is asked for by
+            :meth:`get_side_output` need not be named here. What the function emits to others is counted and
+            dropped, as in Flink.
+        timestamp_column : str, optional
+            Name of a column that all outputs get after their own, with the timestamps of the records: null where a
+            record has none, which is so in the main output of processing-time timers.
+
+        Raises
+        ------
+        ConfigurationError
+            If the function is another one, or a type is missing or no schema.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.KeyedStream.process``. Deliberate difference: the type is an Arrow schema, and
+        not optional.
+        """
+        if not isinstance(func, KeyedProcessFunction):
+            raise ConfigurationError(f"process on a keyed stream takes a KeyedProcessFunction, not {func!r}")
+        keyed = PartitionTransformation(self._transformation, self._key_columns)
+        return DataStream(
+            self._environment,
+            ProcessTransformation(keyed, func, output_type, tuple(side_outputs), timestamp_column),
+        )

@@ -6,10 +6,13 @@ from typing import Any, ClassVar, Literal
 
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.datastream.window import WindowAssigner
+from flinkcore.errors import ConfigurationError
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +22,8 @@ class Transformation:
     Attributes
     ----------
     path : str
-        How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row.
+        How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows`` steps
+        call a Python function for each row.
 
     Notes
     -----
@@ -162,6 +166,58 @@ class WindowTransformation(OneInputTransformation):
         aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
         return (
             f"{self.assigner}, allowed lateness {self.allowed_lateness_ms} ms, late rows {late}: {aggregates}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessTransformation(OneInputTransformation):
+    """Calls a function for each row of each key, and for the timers that it registers.
+
+    Attributes
+    ----------
+    function : KeyedProcessFunction
+    output_type : pyarrow.Schema
+        Columns of its results.
+    tags : tuple of OutputTag
+        Side outputs that are wanted of it, each with its schema.
+    timestamp_column : str or None
+        Column that all its outputs get with the timestamps of their records.
+    """
+
+    path: ClassVar[str] = "rows"
+
+    function: KeyedProcessFunction
+    output_type: Schema
+    tags: tuple[OutputTag, ...] = ()
+    timestamp_column: str | None = None
+
+    def __post_init__(self) -> None:
+        require_row_schema(self.output_type, "the output_type of process")
+        schemas = {"output_type": self.output_type}
+        for tag in self.tags:
+            if not isinstance(tag, OutputTag):
+                raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
+            if self.tags.count(tag) > 1:
+                raise ConfigurationError(f"process names the side output {tag.tag_id!r} twice")
+            name = f"OutputTag({tag.tag_id!r}).type_info, for a process function,"
+            require_row_schema(tag.type_info, name)
+            schemas[name] = tag.type_info
+        for name, schema in schemas.items():
+            if self.timestamp_column in schema.names:
+                raise ConfigurationError(
+                    f"timestamp_column={self.timestamp_column!r} is a column of {name} already: take another name"
+                )
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of the function."""
+        return self.tags
+
+    def __str__(self) -> str:
+        columns = [*self.output_type.names, *filter(None, [self.timestamp_column])]
+        sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
+        return (
+            f"process by {type(self.function).__qualname__}, Python called for each row and timer: "
+            f"{', '.join(columns)}{sides}"
         )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
-from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
-from flinkcore._native.keys import KeyEncoder
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages
 from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.partition_threads import PartitionThreads
 from flinkcore.replay.plan import ReplayPlan, make_plan
@@ -24,7 +26,6 @@ from flinkcore.replay.result import EmbeddedResult, Output
 from flinkcore.replay.time_pass import time_plane_of
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
-from flinkcore.replay.window_stage import WindowStage
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,9 @@ class ReadStep:
 
 @dataclass(frozen=True)
 class PreparedEvents:
-    """Ordered events with their keys encoded, and the rows of each partition."""
+    """Ordered events as the stages take them, and the rows of each partition."""
 
-    events: Events
-    columns: RecordBatch
-    keys: KeyEncoder
+    events: Any
     rows: list[RowNumbers | None]
 
 
@@ -88,9 +87,6 @@ class EmbeddedReplay:
         self._parallelism = min(parallelism, plan.max_parallelism)
         self._progress = progress
         self._chunks = plan.log.chunks(self._parallelism)
-        self._schema = plan.data_schema()
-        self._native_columns = plan.native_columns()
-        self._idle_encoders: list[KeyEncoder] = []
         self.report = ReplayReport()
 
     def run(self) -> Iterator[Output]:
@@ -102,19 +98,28 @@ class EmbeddedReplay:
         time_plane = time_plane_of(plan, self._chunks, self._parallelism)
         self.report = ReplayReport()
         self.report.add_time_plane(plan, time_plane)
-        stages = [
-            WindowStage(plan, self._schema, plan.time_type(), time_plane.timeline)
-            for _ in range(self._parallelism)
-        ]
+        makes_stages = keyed_stages(plan, time_plane.timeline, time_plane.last_arrival_ms, self._parallelism)
+        with ExitStack() as open_stages:
+            stages = []
+            for partition in range(self._parallelism):
+                stages.append(makes_stages.stage(partition))
+                open_stages.callback(stages[-1].close)
+            yield from self._run_stages(time_plane, makes_stages, stages)
+        self.report.check()
+
+    def _run_stages(
+        self, time_plane: TimePlane, makes_stages: KeyedStages, stages: list[KeyedStage]
+    ) -> Iterator[Output]:
         meter = ProgressMeter(time_plane.rows_read, self._progress)
-        yield Output(None, [_empty(stages[0].schema)])
-        for step, processed in self._processed(self._read(time_plane), stages):
+        yield Output(None, [_empty(makes_stages.schema)])
+        for step, processed in self._processed(self._read(time_plane), makes_stages, stages):
             meter.advance(step.read.rows_read, step.read.watermark_ms)
             yield from self._outputs(step, processed)
+            for ready in step.ready:
+                makes_stages.release(ready.events)
         for stage in stages:
             yield from stage.finish()
-            self.report.add_windows(stage.counts())
-        self.report.check()
+            self.report.add_counts(stage.counts())
 
     def _read(self, time_plane: TimePlane) -> Iterator[ReadStep]:
         """The events of the log, in total order; what is still to come bounds what is held back."""
@@ -145,42 +150,35 @@ class EmbeddedReplay:
             return MIN_TIMESTAMP
         return int(time_plane.current_watermark(events.arrivals[-1]))
 
-    def _prepare(self, read: ReadStep) -> PreparedStep:
-        return PreparedStep(read, [self._prepare_events(events, rows) for events, rows in read.ready])
-
-    def _prepare_events(self, events: Events, rows: RowNumbers | None) -> PreparedEvents:
-        narrow = events.batch.select(self._native_columns)
-        columns = RecordBatch(narrow)
-        try:
-            keys = self._idle_encoders.pop()
-        except IndexError:
-            keys = KeyEncoder(self._schema, list(self._plan.keys))
-        keys.encode_batch(columns)
+    def _prepared(self, events: Events, rows: RowNumbers | None, makes_stages: KeyedStages) -> PreparedEvents:
+        prepared = makes_stages.prepare(events)
         if self._parallelism == 1:
-            return PreparedEvents(events, columns, keys, [rows])
-        groups = key_groups(narrow.select(list(self._plan.keys)), self._plan.max_parallelism)
+            return PreparedEvents(prepared, [rows])
+        groups = key_groups(events.batch.select(list(self._plan.keys)), self._plan.max_parallelism)
         order, bounds = partition_rows(groups, self._plan.max_parallelism, self._parallelism, rows)
-        return PreparedEvents(
-            events, columns, keys, [order[bounds[p] : bounds[p + 1]] for p in range(self._parallelism)]
-        )
+        return PreparedEvents(prepared, [order[bounds[p] : bounds[p + 1]] for p in range(self._parallelism)])
 
     def _processed(
-        self, steps: Iterator[ReadStep], stages: list[WindowStage]
+        self, steps: Iterator[ReadStep], makes_stages: KeyedStages, stages: list[KeyedStage]
     ) -> Iterator[tuple[PreparedStep, list[Processed]]]:
+        def prepare(read: ReadStep) -> PreparedStep:
+            return PreparedStep(
+                read, [self._prepared(events, rows, makes_stages) for events, rows in read.ready]
+            )
+
         def process(partition: int, step: PreparedStep) -> Processed:
             return chain.from_iterable(
-                stages[partition].process(ready.events, ready.columns, ready.keys, ready.rows[partition])
-                for ready in step.ready
+                stages[partition].process(ready.events, ready.rows[partition]) for ready in step.ready
             )
 
         def process_all(partition: int, step: PreparedStep) -> Processed:
             return list(process(partition, step))
 
         if self._parallelism > 1:
-            yield from PartitionThreads(steps, self._prepare, process_all, self._parallelism).run()
+            yield from PartitionThreads(steps, prepare, process_all, self._parallelism).run()
             return
         for read in steps:
-            step = self._prepare(read)
+            step = prepare(read)
             yield step, [process(0, step)]
 
     def _outputs(self, step: PreparedStep, processed: list[Processed]) -> Iterator[Output]:
@@ -188,7 +186,6 @@ class EmbeddedReplay:
             assert isinstance(self._plan.log.on_bad_row, OutputTag)
             yield Output(self._plan.log.on_bad_row, step.read.refused)
         yield from chain.from_iterable(processed)
-        self._idle_encoders += [ready.keys for ready in step.ready]
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
@@ -211,12 +208,13 @@ class EmbeddedExecutor:
         graph
             The job.
         configuration
-            Parallelism (threads; by default one per core), number of key groups, auto-watermark interval.
+            Parallelism (threads; by default one per core, and one for a process function, as Python runs in one
+            thread at a time), number of key groups, auto-watermark interval.
         progress
             Told how far the replay has come.
         """
         plan = make_plan(graph, configuration)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
-            parallelism = os.cpu_count() or 1
+            parallelism = 1 if isinstance(plan.operator, KeyedProcess) else os.cpu_count() or 1
         return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress))

@@ -13,7 +13,6 @@ from types import TracebackType
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
-from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
 from flinkcore.replay.plan import ReplayPlan
@@ -63,7 +62,7 @@ class ParquetOutputs:
             If the plan has no such side output, or a directory is that of another output or lies within it.
         """
         directories: dict[str | None, ParquetOutput] = {
-            None: ParquetOutput.at(path, (*plan.keys, *WINDOW_RESULT_COLUMNS))
+            None: ParquetOutput.at(path, (*plan.keys, *plan.operator.repeating_columns))
         }
         for tag, directory in (side_outputs or {}).items():
             plan.side_output_schema(tag)

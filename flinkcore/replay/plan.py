@@ -1,4 +1,4 @@
-"""From the graph of a job to what a replay does: one log, one watermark strategy, one keyed window."""
+"""From the graph of a job to what a replay does: one log, one watermark strategy, one keyed operator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.transformations import (
     EventLogSource,
     FilterTransformation,
     PartitionTransformation,
+    ProcessTransformation,
     SelectTransformation,
     StreamGraph,
     TimestampsAndWatermarksTransformation,
@@ -26,8 +26,7 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.datastream.window import WindowAssigner
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
@@ -40,7 +39,7 @@ from flinkcore.replay.column_ops import (
 )
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.event_reader import EventReader
-from flinkcore.replay.native_windows import window_kernel
+from flinkcore.replay.keyed_operator import KeyedOperator, KeyedProcess, WindowAggregation, require_column
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
@@ -64,12 +63,8 @@ class ReplayPlan:
     after : tuple of ColumnOp
         Between the strategy and the key; both chains compute only what the rest of the job reads.
     keys : tuple of str
-    window : WindowAssigner
-    allowed_lateness_ms : int
-    late_tag : OutputTag or None
-        Where rows go that are late for all their windows; None: counted and dropped.
-    aggregates : tuple of (str, Aggregate)
-        Output names and aggregates.
+    operator : KeyedOperator
+        What is done with the events of each key.
     max_parallelism : int
         Number of key groups.
     auto_watermark_interval_ms : int
@@ -81,10 +76,7 @@ class ReplayPlan:
     strategy: WatermarkStrategy
     after: tuple[ColumnOp, ...]
     keys: tuple[str, ...]
-    window: WindowAssigner
-    allowed_lateness_ms: int
-    late_tag: OutputTag | None
-    aggregates: tuple[tuple[str, Aggregate], ...]
+    operator: KeyedOperator
     max_parallelism: int = 128
     auto_watermark_interval_ms: int = 200
 
@@ -96,21 +88,11 @@ class ReplayPlan:
         columns
             Those needed of what `before` gives; None: only the timestamp.
         """
-        kernel = window_kernel(self.window, self.allowed_lateness_ms)
-        return EventReader(
-            self.log, self.before, columns, (kernel.lowest_timestamp, kernel.highest_timestamp)
-        )
+        return EventReader(self.log, self.before, columns, self.operator.timestamp_range)
 
     def time_type(self) -> pa.DataType:
         """Return the Arrow type of the event time."""
         return output_schema(self.before, self.log.schema).field(self.log.timestamp).type
-
-    def native_columns(self) -> list[str]:
-        """Return the columns that keys and aggregates read, each once."""
-        read = [*self.keys]
-        for _, aggregate in self.aggregates:
-            read += [name for name in (aggregate.column, aggregate.by) if name is not None]
-        return list(dict.fromkeys(read))
 
     def data_columns(self) -> list[str]:
         """Return the columns that the data plane needs of what `before` gives, in their order there."""
@@ -130,15 +112,14 @@ class ReplayPlan:
         return _visible(output_schema(self.after, needed))
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tags of the side outputs: of rejected rows, of late rows."""
+        """Return the tags of the side outputs: of rejected rows, and of the operator."""
         rejected = self.log.on_bad_row
-        tags = (rejected if isinstance(rejected, OutputTag) else None, self.late_tag)
-        return tuple(tag for tag in tags if tag is not None)
+        return (*([rejected] if isinstance(rejected, OutputTag) else []), *self.operator.side_outputs)
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output.
 
-        Those of the events as they reach the key; for rejected rows the reason comes last.
+        Those of the events as they reach the key, but for a function's own; for rejected rows the reason comes last.
 
         Raises
         ------
@@ -151,11 +132,14 @@ class ReplayPlan:
             known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
             raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}")
         schema = self.data_schema()
-        return schema if output_tag == self.late_tag else schema.append(pa.field(REASON, pa.string()))
+        if output_tag in self.operator.side_outputs:
+            return self.operator.side_output_schema(output_tag, schema, self.time_type())
+        return schema.append(pa.field(REASON, pa.string()))
 
     def _kept_columns(self) -> Columns:
         """Columns of the events at the key that something reads; None: all, as a side output shows them."""
-        return None if self.side_outputs() else frozenset(self.native_columns())
+        read = self.operator.columns
+        return None if read is None or self.side_outputs() else read.union(self.keys)
 
 
 def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
@@ -164,7 +148,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
     Parameters
     ----------
     graph : StreamGraph
-        Source, column steps, one watermark strategy, more column steps, key, window with aggregates.
+        Source, column steps, a watermark strategy, more column steps, key, then a window with aggregates or a
+        process function. A process function can do without the strategy: then there are no watermarks.
     configuration : ExecutionConfig
 
     Returns
@@ -180,8 +165,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
     SourceError
         If the log has no files, or their schema cannot be read.
     """
-    source, before_key, keys, window = _shape(graph)
-    before, strategy, after = _around_strategy(before_key)
+    source, before_key, keys, operator = _shape(graph)
+    before, strategy, after = _around_strategy(before_key, operator)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)
     log = EventLog.of(
         source.data,
@@ -195,9 +180,11 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         filesystem=source.filesystem,
         format_options=source.format_options,
     )
-    if window.late_tag is not None and window.late_tag == log.on_bad_row:
+    if log.on_bad_row in operator.side_outputs:
+        assert isinstance(log.on_bad_row, OutputTag)
+        also = "late" if isinstance(operator, WindowAggregation) else "the function's"
         raise ConfigurationError(
-            f"side output {window.late_tag.tag_id!r} is named for both late and rejected rows: take two names"
+            f"side output {log.on_bad_row.tag_id!r} is named for both {also} and rejected rows: take two names"
         )
     plan = ReplayPlan(
         log=log,
@@ -205,48 +192,53 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         strategy=strategy,
         after=after,
         keys=keys,
-        window=window.assigner,
-        allowed_lateness_ms=window.allowed_lateness_ms,
-        late_tag=window.late_tag,
-        aggregates=window.aggregates,
+        operator=operator,
         max_parallelism=configuration.get_max_parallelism(),
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
     )
     _check_columns(plan)
-    window_kernel(plan.window, plan.allowed_lateness_ms)  # refuses what it cannot run
     return _narrowed(plan)
 
 
 def _shape(
     graph: StreamGraph,
-) -> tuple[EventLogSource, tuple[Transformation, ...], tuple[str, ...], WindowTransformation]:
-    """Take apart a job of the one shape that there is: source, steps, key, window."""
+) -> tuple[EventLogSource, tuple[Transformation, ...], tuple[str, ...], KeyedOperator]:
+    """Take apart a job of the shape that there is: source, steps, key, operator."""
     source, *steps = graph.transformations()
     if not isinstance(source, EventLogSource):
         raise ConfigurationError(f"a replay starts from an event log, not from: {source}")
-    aggregated = [step for step in steps if isinstance(step, WindowTransformation)]
-    if not aggregated:
+    keyed = [step for step in steps if isinstance(step, WindowTransformation | ProcessTransformation)]
+    if not keyed:
         raise ConfigurationError(
-            "this stream is not the result of a window: end the job with "
-            ".key_by('column').window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count())"
+            "this stream is not the result of a window or a process function: end the job with "
+            ".key_by('column').window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count()), or with "
+            ".key_by('column').process(MyFunction(), output_type)"
         )
-    *before_key, partition, window = steps[: steps.index(aggregated[0]) + 1]
-    if graph.result is not window:
-        following = steps[steps.index(aggregated[0]) + 1]
+    *before_key, partition, last = steps[: steps.index(keyed[0]) + 1]
+    if graph.result is not last:
+        end = "aggregate(...)" if isinstance(last, WindowTransformation) else "process(...)"
         raise ConfigurationError(
-            f"a job ends with aggregate(...), but this one goes on with: {following}; apply that to the rows "
-            "that the job gives, as to_arrow(), to_batches() or to_dataframe()"
+            f"a job ends with {end}, but this one goes on with: {steps[steps.index(last) + 1]}; apply that to the "
+            "rows that the job gives, as to_arrow(), to_batches() or to_dataframe()"
         )
-    assert isinstance(window, WindowTransformation)
     assert isinstance(partition, PartitionTransformation)
-    return source, tuple(before_key), partition.key_columns, window
+    return source, tuple(before_key), partition.key_columns, _keyed_operator(last)
+
+
+def _keyed_operator(step: Transformation) -> KeyedOperator:
+    if isinstance(step, ProcessTransformation):
+        return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
+    assert isinstance(step, WindowTransformation)
+    return WindowAggregation(step.assigner, step.allowed_lateness_ms, step.late_tag, step.aggregates)
 
 
 def _around_strategy(
-    steps: tuple[Transformation, ...],
+    steps: tuple[Transformation, ...], operator: KeyedOperator
 ) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
     assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
+    if not assigned and isinstance(operator, KeyedProcess):
+        return tuple(_column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
     if not assigned:
         raise ConfigurationError(
             "windows need event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
@@ -325,24 +317,14 @@ def _may_change(op: ColumnOp, column: str) -> bool:
 
 def _check_columns(plan: ReplayPlan) -> None:
     given = output_schema(plan.before, plan.log.schema)
-    _require(plan.log.timestamp, given, "timestamp")
+    require_column(plan.log.timestamp, given, "timestamp")
     at_key = output_schema(plan.after, given)
     for key in plan.keys:
-        _require(key, at_key, "key_by")
-    for name, aggregate in plan.aggregates:
-        for column in (aggregate.column, aggregate.by):
-            if column is not None:
-                _require(column, at_key, f"{name} = {aggregate}")
+        require_column(key, _visible(at_key), "key_by")
+    plan.operator.check(_visible(at_key))
     if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
         raise ConfigurationError(
             f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
-        )
-
-
-def _require(column: str, schema: pa.Schema, what: str) -> None:
-    if column not in schema.names:
-        raise SchemaError(
-            f"{what}: there is no column {column!r}; columns: {', '.join(_visible(schema).names) or 'none'}"
         )
 
 

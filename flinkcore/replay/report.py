@@ -12,6 +12,7 @@ import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.milliseconds import unit_warning
 from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.plan import ReplayPlan
@@ -49,8 +50,18 @@ class ReplayReport:
         Events too late for all their windows: in the late side output where there is one, else dropped.
     in_no_window
         Events in no window, where the slide is longer than the size.
+    processed
+        Events that a process function was called for.
     on_time_firings, late_firings
-        Result rows fired by a watermark, and by a late event.
+        Result rows of windows fired by a watermark, and by a late event.
+    event_time_timers, processing_time_timers
+        Timers that fired.
+    pending_processing_time_timers
+        Timers that the end of the log left: they were due after its last arrival.
+    results, side_results
+        Result rows of a process function, and rows of the side outputs that were asked for.
+    dropped_side_results
+        What it emitted to other side outputs.
     splits
         Splits of the log.
     arrival_regressions
@@ -76,8 +87,15 @@ class ReplayReport:
     windowed: int = 0
     late: int = 0
     in_no_window: int = 0
+    processed: int = 0
     on_time_firings: int = 0
     late_firings: int = 0
+    event_time_timers: int = 0
+    processing_time_timers: int = 0
+    pending_processing_time_timers: int = 0
+    results: int = 0
+    side_results: int = 0
+    dropped_side_results: int = 0
     splits: int = 0
     arrival_regressions: int = 0
     min_timestamp_ms: int | None = None
@@ -87,12 +105,14 @@ class ReplayReport:
     split_watermarks: dict[Any, int] = field(default_factory=dict)
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    _has_windows: bool = field(default=True, repr=False, compare=False)
     _split_times: SplitTimes | None = field(default=None, repr=False, compare=False)
     _paused: PausedSpans = field(default_factory=PausedSpans.none, repr=False, compare=False)
 
     def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
         """Add what the first pass found."""
         splits = time_plane.splits
+        self._has_windows = isinstance(plan.operator, WindowAggregation)
         self.splits = len(splits.values)
         self.arrival_regressions = int(splits.regressions.sum())
         self.timeline_steps = len(time_plane.timeline.clock_ms)
@@ -168,13 +188,10 @@ class ReplayReport:
         self.filtered += filtered
         self.rejected.update(rejected)
 
-    def add_windows(self, counts: Mapping[str, int]) -> None:
-        """Add the counts of a window operator."""
-        self.windowed += counts["windowed"]
-        self.late += counts["late"]
-        self.in_no_window += counts["in_no_window"]
-        self.on_time_firings += counts["on_time_firings"]
-        self.late_firings += counts["late_firings"]
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Add the counts of a keyed operator, by the names that they have here."""
+        for name, count in counts.items():
+            setattr(self, name, getattr(self, name) + count)
 
     def check(self) -> None:
         """Assert that every event read is accounted for exactly once.
@@ -184,7 +201,8 @@ class ReplayReport:
         FlinkcoreError
             If events are missing or counted twice; that is a defect of flinkcore.
         """
-        accounted = self.filtered + self.rejected.total() + self.windowed + self.late + self.in_no_window
+        taken = self.windowed + self.late + self.in_no_window + self.processed
+        accounted = self.filtered + self.rejected.total() + taken
         if accounted != self.events_read:
             raise FlinkcoreError(
                 f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}; "
@@ -197,8 +215,11 @@ class ReplayReport:
             lines[0] += (
                 f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
             )
-        lines.append(f"  {self.windowed:>14,} in windows")
-        lines.append(f"  {self.late:>14,} late for all their windows")
+        if self._has_windows:
+            lines.append(f"  {self.windowed:>14,} in windows")
+            lines.append(f"  {self.late:>14,} late for all their windows")
+        else:
+            lines.append(f"  {self.processed:>14,} processed")
         for count, label in (
             (self.in_no_window, "between windows (the slide is longer than the size)"),
             (self.filtered, "filtered"),
@@ -206,10 +227,7 @@ class ReplayReport:
         ):
             if count:
                 lines.append(f"  {count:>14,} {label}")
-        lines.append(
-            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} fired by the watermark, "
-            f"{self.late_firings:,} by late events"
-        )
+        lines += self._window_lines() if self._has_windows else self._process_lines()
         if self.watermark_ms != MIN_TIMESTAMP:
             lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
         if self.paused_ms:
@@ -224,3 +242,24 @@ class ReplayReport:
             )
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
+
+    def _window_lines(self) -> list[str]:
+        return [
+            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} fired by the watermark, "
+            f"{self.late_firings:,} by late events"
+        ]
+
+    def _process_lines(self) -> list[str]:
+        lines = [
+            f"{self.event_time_timers:,} event-time and {self.processing_time_timers:,} processing-time timers fired",
+            f"{self.results:,} results, {self.side_results:,} rows in side outputs",
+        ]
+        if self.pending_processing_time_timers:
+            lines.append(
+                f"{self.pending_processing_time_timers:,} processing-time timers were due after the end of the log"
+            )
+        if self.dropped_side_results:
+            lines.append(
+                f"{self.dropped_side_results:,} rows for side outputs that nobody asked for, dropped"
+            )
+        return lines

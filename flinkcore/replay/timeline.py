@@ -249,6 +249,12 @@ class TimePlane:
         return self.timeline.current_watermark(arrival_ms)
 
     @property
+    def last_arrival_ms(self) -> int | None:
+        """The last arrival of an event; None if there is no event."""
+        live = self.splits.events > 0
+        return int(self.splits.last_arrival_ms[live].max()) if live.any() else None
+
+    @property
     def rows_read(self) -> int:
         """Number of rows of the log, before filters and rejections."""
         return int(self.starts.rows_read.sum())

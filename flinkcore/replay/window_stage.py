@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
+from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.native_windows import window_kernel
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
@@ -20,12 +22,6 @@ from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28
 """Of keys, strings and lists; what has a fixed width is bounded by the rows."""
-
-
-def native_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> tuple[RecordBatch, pa.RecordBatch]:
-    """The columns that a native operator reads, borrowed, and their owner."""
-    narrow = batch.select(list(columns)) if list(columns) != batch.schema.names else batch
-    return RecordBatch(narrow), narrow
 
 
 # The native operators walk a timeline by clock and arrival. Where events made steps, the clock they are given
@@ -47,6 +43,28 @@ def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | No
     return arrivals
 
 
+_COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings")
+
+
+@dataclass(frozen=True)
+class EncodedEvents:
+    """A batch of events with its keys encoded.
+
+    Attributes
+    ----------
+    events
+        The batch and its times.
+    columns
+        The batch, borrowed, with the columns that keys and aggregates read.
+    keys
+        Has encoded the keys of this batch.
+    """
+
+    events: Events
+    columns: RecordBatch
+    keys: KeyEncoder
+
+
 class WindowStage:
     """Runs the window operator of a plan over ordered events of one partition.
 
@@ -56,6 +74,8 @@ class WindowStage:
     ----------
     plan
         The job.
+    aggregation
+        Its operator.
     schema
         Columns of the events, after all column operations.
     time_type
@@ -67,19 +87,23 @@ class WindowStage:
     def __init__(
         self,
         plan: ReplayPlan,
+        aggregation: WindowAggregation,
         schema: pa.Schema,
         time_type: pa.DataType,
         timeline: Timeline,
     ) -> None:
         self._operator = WindowOperator(
-            window_kernel(plan.window, plan.allowed_lateness_ms),
+            window_kernel(aggregation.window, aggregation.allowed_lateness_ms),
             keys=KeyEncoder(schema, list(plan.keys)),
             accumulators=Accumulators(
                 schema,
-                [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in plan.aggregates],
+                [
+                    (aggregate.function, aggregate.column, aggregate.by)
+                    for _, aggregate in aggregation.aggregates
+                ],
             ),
             key_names=list(plan.keys),
-            aggregate_names=[name for name, _ in plan.aggregates],
+            aggregate_names=[name for name, _ in aggregation.aggregates],
             clocks=_operator_clocks(timeline),
             watermarks=timeline.watermark_ms,
             row_limit=RESULT_BATCH_ROWS,
@@ -88,7 +112,7 @@ class WindowStage:
         )
         self._timeline = timeline
         self._schema: pa.Schema | None = None
-        self._late_tag = plan.late_tag
+        self._late_tag = aggregation.late_tag
 
     @property
     def schema(self) -> pa.Schema:
@@ -101,21 +125,15 @@ class WindowStage:
 
     def process(
         self,
-        events: Events,
-        columns: RecordBatch,
-        keys: KeyEncoder,
+        prepared: EncodedEvents,
         rows: RowNumbers | None,
     ) -> Iterator[Output]:
         """Take in events in total order, and give what they make ready.
 
         Parameters
         ----------
-        events
-            The batch and its times.
-        columns
-            The batch, borrowed, with the columns that keys and aggregates read.
-        keys
-            Has encoded the keys of this batch.
+        prepared
+            The batch.
         rows
             Rows of this partition, in total order; None: all, as they lie.
 
@@ -125,10 +143,13 @@ class WindowStage:
             Batches of results, each as soon as there are enough rows for one; at the end, where the plan has a
             late side output, the rows that came too late for all their windows.
         """
+        events = prepared.events
         arrivals = _operator_arrivals(self._timeline, events, rows)
         taken, n = 0, events.batch.num_rows if rows is None else len(rows)
         while taken < n:
-            taken = self._operator.process(columns, keys, rows, events.timestamps, arrivals, taken)
+            taken = self._operator.process(
+                prepared.columns, prepared.keys, rows, events.timestamps, arrivals, taken
+            )
             if self._operator.is_full:
                 yield self._results()
         late_rows = self._operator.take_late()
@@ -148,9 +169,64 @@ class WindowStage:
 
     def counts(self) -> dict[str, int]:
         """Counts of events and firings so far."""
-        return self._operator.counts()
+        counts = self._operator.counts()
+        return {name: counts[name] for name in _COUNTS}
 
     @property
     def current_watermark(self) -> int:
         """Watermark in force, ms since the epoch."""
         return int(self._operator.current_watermark)
+
+    def close(self) -> None:
+        """Do nothing: the operator goes with the stage."""
+
+
+class WindowStages:
+    """Makes window stages, and prepares the batches that they share.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    aggregation
+        Its operator.
+    timeline
+        The watermarks of the whole log.
+    """
+
+    def __init__(self, plan: ReplayPlan, aggregation: WindowAggregation, timeline: Timeline) -> None:
+        self._plan = plan
+        self._aggregation = aggregation
+        self._timeline = timeline
+        self._events_schema = plan.data_schema()
+        read = aggregation.columns or frozenset()
+        self._columns = [name for name in self._events_schema.names if name in read.union(plan.keys)]
+        self._idle_encoders: list[KeyEncoder] = []
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the results."""
+        return self._stage().schema
+
+    def _stage(self) -> WindowStage:
+        return WindowStage(
+            self._plan, self._aggregation, self._events_schema, self._plan.time_type(), self._timeline
+        )
+
+    def stage(self, partition: int) -> WindowStage:
+        """A stage for a range of key groups."""
+        return self._stage()
+
+    def prepare(self, events: Events) -> EncodedEvents:
+        """Encode the keys of a batch; may be called from several threads at once."""
+        columns = RecordBatch(events.batch.select(self._columns))
+        try:
+            keys = self._idle_encoders.pop()
+        except IndexError:
+            keys = KeyEncoder(self._events_schema, list(self._plan.keys))
+        keys.encode_batch(columns)
+        return EncodedEvents(events, columns, keys)
+
+    def release(self, prepared: EncodedEvents) -> None:
+        """Take back what a batch was prepared with, once all stages have processed it."""
+        self._idle_encoders.append(prepared.keys)

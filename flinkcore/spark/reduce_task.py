@@ -9,15 +9,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from flinkcore._native.arrow import RecordBatch
-from flinkcore._native.keys import KeyEncoder
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken, keyed_stages
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
-from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
-from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
 from flinkcore.spark.log_input import partitions_gone
 from flinkcore.spark.packed_timeline import PackedTimeline
@@ -41,8 +38,8 @@ class PartitionReplay:
     ----------
     plan
         The job.
-    timeline
-        Watermarks of the whole log.
+    stages
+        Makes what runs its operator.
     chunks
         Number of chunks of the log.
     recomputable
@@ -58,7 +55,7 @@ class PartitionReplay:
     def __init__(
         self,
         plan: ReplayPlan,
-        timeline: Timeline,
+        stages: KeyedStages,
         chunks: int,
         recomputable: bool,
         partition: int,
@@ -68,19 +65,18 @@ class PartitionReplay:
         self.partition = partition
         self._plan = plan
         self._schema = plan.data_schema()
-        self._native_columns = plan.native_columns()
         self._chunks = chunks
         self._recomputable = recomputable
         self._blocks = blocks
-        self._stage = WindowStage(plan, self._schema, plan.time_type(), timeline)
-        self._keys = KeyEncoder(self._schema, list(plan.keys))
+        self._stages = stages
+        self._counts: dict[str, int] = {}
         self._manifests: list[dict[str, Any]] = []
         self._progress = TaskProgress(progress, True, partition)
 
     def schemas(self) -> dict[str | None, pa.Schema]:
         """Columns of the results (None) and of each side output."""
         side_outputs = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
-        return {None: self._stage.schema} | side_outputs
+        return {None: self._stages.schema} | side_outputs
 
     def run(self) -> Iterator[Output]:
         """Results and side outputs as they come.
@@ -90,6 +86,14 @@ class PartitionReplay:
         FlinkcoreError
             If not every event that the map tasks sent is accounted for.
         """
+        stage = self._stages.stage(self.partition)
+        try:
+            yield from self._run(stage)
+        finally:
+            stage.close()
+        self._check()
+
+    def _run(self, stage: KeyedStage) -> Iterator[Output]:
         merge = TotalOrderMerge()
         rows_added = 0
         for block in self._blocks:
@@ -103,30 +107,29 @@ class PartitionReplay:
             else:
                 if rows_added >= RELEASE_ROWS:
                     for events, rows in merge.release(block.first_arrival):
-                        yield from self._process(events, rows)
+                        yield from self._process(stage, events, rows)
                     rows_added = 0
                 added = read_events(block, self._schema)
                 merge.add(added)
                 rows_added += added.batch.num_rows
         for events, rows in merge.release(None):
-            yield from self._process(events, rows)
-        yield from self._stage.finish()
+            yield from self._process(stage, events, rows)
+        yield from stage.finish()
         self._progress.advance(0, at_end=True)
-        self._check()
+        self._counts = stage.counts()
 
-    def _process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
-        columns = RecordBatch(events.batch.select(self._native_columns))
-        self._keys.encode_batch(columns)
-        yield from self._stage.process(events, columns, self._keys, rows)
-        self._progress.advance(len(events.arrivals), self._stage.current_watermark)
+    def _process(self, stage: KeyedStage, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+        prepared = self._stages.prepare(events)
+        yield from stage.process(prepared, rows)
+        self._stages.release(prepared)
+        self._progress.advance(len(events.arrivals), stage.current_watermark)
 
     def _check(self) -> None:
         chunks = {manifest["chunk"] for manifest in self._manifests}
         sent = sum(manifest["rows"] for manifest in self._manifests)
         if self._recomputable and len(chunks) == len(self._manifests) < self._chunks:
             raise partitions_gone(len(chunks), self._chunks)
-        counts = self._stage.counts()
-        taken = counts["windowed"] + counts["late"] + counts["in_no_window"]
+        taken = events_taken(self._counts)
         if len(chunks) != self._chunks or len(self._manifests) != self._chunks or taken != sent:
             raise FlinkcoreError(
                 f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
@@ -138,7 +141,7 @@ class PartitionReplay:
         read = [manifest for manifest in self._manifests if "events_read" in manifest]
         return {
             "partition": self.partition,
-            "windows": self._stage.counts(),
+            "counts": self._counts,
             "read": read,
         }
 
@@ -153,6 +156,10 @@ class ReduceTask:
         The job.
     timeline
         Watermarks of the whole log.
+    last_arrival_ms
+        Of the whole log; None if it has no events.
+    partitions
+        Number of ranges of key groups.
     chunks
         Number of chunks of the log.
     recomputable
@@ -165,6 +172,8 @@ class ReduceTask:
 
     plan: ReplayPlan
     timeline: PackedTimeline
+    last_arrival_ms: int | None
+    partitions: int
     chunks: int
     recomputable: bool
     output: TaskOutput
@@ -172,9 +181,9 @@ class ReduceTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
-        timeline = self.timeline.unpacked()
+        stages = keyed_stages(self.plan, self.timeline.unpacked(), self.last_arrival_ms, self.partitions)
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
             replay = PartitionReplay(
-                self.plan, timeline, self.chunks, self.recomputable, partition, blocks, self.progress
+                self.plan, stages, self.chunks, self.recomputable, partition, blocks, self.progress
             )
             yield from self.output.batches(replay)

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.keyed_stage import keyed_stages
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
-from flinkcore.replay.window_stage import WindowStage
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
 from flinkcore.spark.log_input import DataFrameInput, FileInput, partitions_gone
@@ -101,8 +101,9 @@ class SparkReplay:
     @property
     def result_schema(self) -> pa.Schema:
         """Columns of the results."""
-        return WindowStage(
-            self.plan, self.plan.data_schema(), self.plan.time_type(), self.time_plane.timeline
+        time_plane = self.time_plane
+        return keyed_stages(
+            self.plan, time_plane.timeline, time_plane.last_arrival_ms, self.partitions
         ).schema
 
     def dataframe(self, output: TaskOutput, schema: Any, progress: ProgressAddress | None = None) -> Any:
@@ -121,8 +122,16 @@ class SparkReplay:
         )
         blocks = dataframe.mapInArrow(portable(self._spark, map_task), SHUFFLE_SCHEMA)
         blocks = to_partitions(blocks, self.partitions, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
-        timeline = PackedTimeline.of(time_plane.timeline)
-        reduce_task = ReduceTask(self.plan, timeline, self._chunks, self._recomputable, output, progress)
+        reduce_task = ReduceTask(
+            self.plan,
+            PackedTimeline.of(time_plane.timeline),
+            time_plane.last_arrival_ms,
+            self.partitions,
+            self._chunks,
+            self._recomputable,
+            output,
+            progress,
+        )
         return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
 
     def collect(self, output: TaskOutput) -> list[Any]:
@@ -160,7 +169,7 @@ class SparkReplay:
         told = {partition["partition"]: partition for partition in map(json.loads, counts)}
         chunks = set()
         for partition in told.values():
-            report.add_windows(partition["windows"])
+            report.add_counts(partition["counts"])
             for read in partition["read"]:
                 chunks.add(read["chunk"])
                 report.add_read(

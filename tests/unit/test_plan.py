@@ -18,6 +18,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay import event_log
 from flinkcore.replay.column_ops import apply_ops
+from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.plan import EVENT_TIME, ReplayPlan, make_plan
 
 LATE = OutputTag("late")
@@ -72,10 +73,14 @@ def test_a_plan_has_what_the_job_says(env: StreamExecutionEnvironment) -> None:
     assert [str(op.predicate) for op in made.after] == ["(price < 9)"]  # type: ignore[attr-defined]
     assert made.strategy == BOUNDED
     assert made.keys == ("k", "note")
-    assert made.window == TumblingEventTimeWindows(10_000)
-    assert made.allowed_lateness_ms == 3
-    assert made.late_tag == LATE
-    assert made.aggregates == (("n", Aggregate("count")), ("best", Aggregate("max_by", "note", "price")))
+    assert isinstance(made.operator, WindowAggregation)
+    assert made.operator.window == TumblingEventTimeWindows(10_000)
+    assert made.operator.allowed_lateness_ms == 3
+    assert made.operator.late_tag == LATE
+    assert made.operator.aggregates == (
+        ("n", Aggregate("count")),
+        ("best", Aggregate("max_by", "note", "price")),
+    )
     assert (made.max_parallelism, made.auto_watermark_interval_ms) == (16, 50)
 
 
@@ -103,8 +108,11 @@ def test_split_by_file_reaches_the_log(env: StreamExecutionEnvironment, tmp_path
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        (lambda s: s, "not the result of a window: end the job with .key_by"),
-        (lambda s: s.assign_timestamps_and_watermarks(BOUNDED).key_by("k"), "not the result of a window"),
+        (lambda s: s, "not the result of a window or a process function: end the job with .key_by"),
+        (
+            lambda s: s.assign_timestamps_and_watermarks(BOUNDED).key_by("k"),
+            "not the result of a window or a process function",
+        ),
         (
             lambda s: windowed(s).aggregate(n=count()),
             r"windows need event time: call assign_timestamps_and_watermarks\(.*before key_by",
@@ -230,7 +238,7 @@ def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> Non
         .with_columns(cost=pc.field("double") * pc.field("volume"), unused=pc.field("triple"))
     )
     made = plan(windowed(job).aggregate(n=count(), total=sum_("cost"), again=sum_("cost")))
-    assert made.native_columns() == ["k", "cost"]
+    assert made.operator.columns == {"cost"}
     assert made.data_columns() == ["k", "volume", "double"]
     assert made.data_schema() == pa.schema(
         [("k", pa.string()), ("volume", pa.int64()), ("double", pa.float64()), ("cost", pa.float64())]

@@ -155,8 +155,9 @@ def test_every_attempt_with_other_keys_than_in_the_first_pass_is_refused(as_part
 def counts_of(batches: list[pa.RecordBatch], chunks: int = 1) -> list[dict[str, Any]]:
     """What the reduce tasks tell of the blocks that they got."""
     plan = plan_of(table_of(KEYS))
-    timeline = PackedTimeline.of(time_plane_of(plan, plan.log.chunks(1), 1).timeline)
-    task = ReduceTask(plan, timeline, chunks, True, CountsOutput())
+    plane = time_plane_of(plan, plan.log.chunks(1), 1)
+    timeline = PackedTimeline.of(plane.timeline)
+    task = ReduceTask(plan, timeline, plane.last_arrival_ms, 3, chunks, True, CountsOutput())
     blocks = pa.Table.from_batches(batches).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
     rows = [row for batch in task(iter(blocks.combine_chunks().to_batches())) for row in batch.to_pylist()]
     return [json.loads(row["payload"]) for row in rows]

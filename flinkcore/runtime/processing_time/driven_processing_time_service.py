@@ -79,6 +79,14 @@ class DrivenProcessingTimeService(ProcessingTimeService):
         finally:
             self._advancing = False
 
+    def set_time(self, time_ms: int) -> None:
+        """Set the clock, and leave what is due to the next advance: more may come at this time."""
+        self._now_ms = time_ms
+
+    def next_timestamp(self) -> int | None:
+        """Return the time of the first timer that waits; None if there is none."""
+        return self._schedule.next_timestamp()
+
     def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
         """Call back in the first advance to `timestamp_ms` or later.
 

@@ -67,6 +67,21 @@ class InternalTimeServiceManager:
         """Return how many processing-time timers all services have."""
         return sum(service.num_processing_time_timers() for service in self._services.values())
 
+    def next_event_time(self) -> int | None:
+        """Return the time of the earliest event-time timer of all services, None if there is none."""
+        times = [
+            time for service in self._services.values() if (time := service.next_event_time()) is not None
+        ]
+        return min(times, default=None)
+
+    def fired_event_time_timers(self) -> int:
+        """Return how many event-time timers of all services have fired."""
+        return sum(service.fired_event_time_timers for service in self._services.values())
+
+    def fired_processing_time_timers(self) -> int:
+        """Return how many processing-time timers of all services have fired."""
+        return sum(service.fired_processing_time_timers for service in self._services.values())
+
     def snapshot(self, key_group_range: tuple[int, int] | None = None) -> dict[str, InternalTimersSnapshot]:
         """Return the timers of a range of key groups by the name of their service.
 

@@ -79,6 +79,8 @@ class InternalTimerService:
         self._processing_time = CurrentKeyTimers(self._processing_time_timers, key_context, self._checked)
         self._triggerable: Triggerable | None = None
         self._next_timer: ScheduledTimer | None = None
+        self._fired_event_time_timers = 0
+        self._fired_processing_time_timers = 0
         for timers in (self._event_time_timers, self._processing_time_timers):
             key_context.add_holder(_ids_in(timers, "keys"))
             self._namespaces.add_holder(_ids_in(timers, "namespaces"))
@@ -217,6 +219,7 @@ class InternalTimerService:
         set_current_key_id = self._set_current_key_id
         namespaces = self._namespaces.objects
         while timer is not None:
+            self._fired_event_time_timers += 1
             timestamp_ms, key_id, _, namespace_id = timer
             set_current_key_id(key_id)
             fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
@@ -228,6 +231,7 @@ class InternalTimerService:
         fire = self._started().on_processing_time
         namespaces = self._namespaces.objects
         while (timer := self._processing_time_timers.poll_due(time_ms)) is not None:
+            self._fired_processing_time_timers += 1
             timestamp_ms, key_id, _, namespace_id = timer
             self._set_current_key_id(key_id)
             fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
@@ -250,6 +254,21 @@ class InternalTimerService:
             )
 
     # ---- all timers ----
+
+    def next_event_time(self) -> int | None:
+        """Return the time of the earliest event-time timer, in ms since the epoch; None if there is none. O(1)."""
+        head = self._event_time_timers.peek()
+        return None if head is None else head.timestamp_ms
+
+    @property
+    def fired_event_time_timers(self) -> int:
+        """How many event-time timers have fired."""
+        return self._fired_event_time_timers
+
+    @property
+    def fired_processing_time_timers(self) -> int:
+        """How many processing-time timers have fired."""
+        return self._fired_processing_time_timers
 
     def num_event_time_timers(self, namespace: Hashable = ...) -> int:
         """Return how many event-time timers there are, of one namespace if it is given; that takes O(n)."""

@@ -1,0 +1,28 @@
+"""What a row means for a table that changes."""
+
+from enum import Enum
+
+
+class RowKind(Enum):
+    """Whether a row is an insertion, one half of an update, or a deletion.
+
+    Notes
+    -----
+    Follows ``pyflink.common.RowKind``.
+
+    Examples
+    --------
+    >>> print(RowKind.UPDATE_BEFORE)
+    -U
+    """
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        return _SHORT[self.value]
+
+
+_SHORT = ("+I", "-U", "+U", "-D")

@@ -1,0 +1,36 @@
+"""Recognising the Arrow schemas that a user passes in."""
+
+from typing import Any, TypeAlias
+
+from flinkcore.errors import ConfigurationError
+
+# pyarrow.Schema; the name is not imported, so that reading the API does not load pyarrow.
+Schema: TypeAlias = Any
+
+
+def is_schema(value: object) -> bool:
+    """Return True exactly if the value is a ``pyarrow.Schema``."""
+    if value is None or isinstance(value, str | int | float):
+        return False
+    import pyarrow
+
+    return isinstance(value, pyarrow.Schema)
+
+
+def require_row_schema(value: Schema, setting: str) -> None:
+    """Check that a setting is a schema that rows can have.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no ``pyarrow.Schema``, has no column, or two of one name.
+    """
+    if not is_schema(value):
+        raise ConfigurationError(
+            f"{setting} is a pyarrow.Schema, such as pyarrow.schema({{'user': pyarrow.string()}}), not {value!r}"
+        )
+    if not value.names:
+        raise ConfigurationError(f"{setting} needs at least one column")
+    repeated = sorted({name for name in value.names if value.names.count(name) > 1})
+    if repeated:
+        raise ConfigurationError(f"{setting} names columns twice: {', '.join(repeated)}")

@@ -1,0 +1,179 @@
+"""What a plan says about the operator behind the key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore.replay.native_windows import window_kernel
+
+
+class KeyedOperator(Protocol):
+    """The last step of a job; picklable."""
+
+    @property
+    def columns(self) -> Columns:
+        """Columns of the events that it reads besides the keys; None: all."""
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Its side outputs."""
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """The lowest and the highest timestamp, in ms, that it has a use for; other rows are bad rows."""
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """Columns of its results, besides the keys, that have few values for their rows."""
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Return the columns of one of its side outputs, where events come with these columns and this time."""
+
+    def check(self, events: pa.Schema) -> None:
+        """Raise SchemaError, or ConfigurationError, if it cannot run over events with these columns."""
+
+
+@dataclass(frozen=True)
+class WindowAggregation:
+    """Aggregates over the windows of each key.
+
+    Attributes
+    ----------
+    window : WindowAssigner
+    allowed_lateness_ms : int
+    late_tag : OutputTag or None
+        Where rows go that are late for all their windows; None: counted and dropped.
+    aggregates : tuple of (str, Aggregate)
+        Output names and aggregates.
+    """
+
+    window: WindowAssigner
+    allowed_lateness_ms: int
+    late_tag: OutputTag | None
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    @property
+    def columns(self) -> Columns:
+        """Columns that the aggregates read."""
+        read = [(aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
+        return frozenset(name for names in read for name in names if name is not None)
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """That of late rows, if there is one."""
+        return () if self.late_tag is None else (self.late_tag,)
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Timestamps whose windows do not overflow."""
+        kernel = window_kernel(self.window, self.allowed_lateness_ms)
+        return kernel.lowest_timestamp, kernel.highest_timestamp
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """The windows' bounds, and what tells of the firing."""
+        return WINDOW_RESULT_COLUMNS
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Late rows are as they came."""
+        return events
+
+    def check(self, events: pa.Schema) -> None:
+        """Check that there are the columns that aggregates read, and native windows of this kind."""
+        for name, aggregate in self.aggregates:
+            for column in (aggregate.column, aggregate.by):
+                if column is not None:
+                    require_column(column, events, f"{name} = {aggregate}")
+        window_kernel(self.window, self.allowed_lateness_ms)  # refuses what it cannot run
+
+
+@dataclass(frozen=True)
+class KeyedProcess:
+    """A function called for the rows and the timers of each key.
+
+    Attributes
+    ----------
+    function : KeyedProcessFunction
+        Every partition works on a copy.
+    output_type : pyarrow.Schema
+    tags : tuple of OutputTag
+        Side outputs that are wanted, with their schemas.
+    timestamp_column : str or None
+        Column of all outputs for the timestamps of the records.
+    """
+
+    function: KeyedProcessFunction
+    output_type: pa.Schema
+    tags: tuple[OutputTag, ...] = ()
+    timestamp_column: str | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """All: a function does not tell what it reads."""
+        return None
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Those that are wanted."""
+        return self.tags
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """All timestamps."""
+        return MIN_TIMESTAMP, MAX_TIMESTAMP
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """None is known to be one."""
+        return ()
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """The schema of the tag, and the timestamps."""
+        schema = next(tag.type_info for tag in self.tags if tag == output_tag)
+        return self._with_timestamps(schema, time_type)
+
+    def result_schema(self, time_type: pa.DataType) -> pa.Schema:
+        """Return the columns of the results, where the event time of the log has this type."""
+        return self._with_timestamps(self.output_type, time_type)
+
+    def _with_timestamps(self, schema: pa.Schema, time_type: pa.DataType) -> pa.Schema:
+        if self.timestamp_column is None:
+            return schema
+        zone = time_type.tz if pa.types.is_timestamp(time_type) else None
+        type_ = pa.timestamp("ms", zone) if pa.types.is_timestamp(time_type) else pa.int64()
+        return schema.append(pa.field(self.timestamp_column, type_))
+
+    def check(self, events: pa.Schema) -> None:
+        """Check that there are columns to make rows of."""
+        if not events.names:
+            raise ConfigurationError("a process function gets rows, but there is no column left: select some")
+
+
+def require_column(column: str, schema: pa.Schema, what: str) -> None:
+    """Check that there is a column.
+
+    Raises
+    ------
+    SchemaError
+        If not; names what wants it.
+    """
+    if column not in schema.names:
+        known = ", ".join(name for name in schema.names if not name.startswith(HIDDEN_PREFIX))
+        raise SchemaError(f"{what}: there is no column {column!r}; columns: {known or 'none'}")

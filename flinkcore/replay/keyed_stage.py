@@ -1,0 +1,92 @@
+"""What runs a plan's keyed operator: the same in one process and in a Spark task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.process_stage import ProcessStages
+from flinkcore.replay.result import Output
+from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.window_stage import WindowStages
+
+FATES: Final = ("windowed", "late", "in_no_window", "processed")
+"""Counts of a stage that together are all its events."""
+
+
+class KeyedStage(Protocol):
+    """The operator over the key groups of one partition."""
+
+    def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[Output]:
+        """Take in events in total order, and give what they make ready.
+
+        Parameters
+        ----------
+        prepared
+            The batch.
+        rows
+            Rows of this partition, in total order; None: all, as they lie.
+        """
+
+    def finish(self) -> Iterator[Output]:
+        """Let the end of the log fire everything, and give the last results batch by batch."""
+
+    def close(self) -> None:
+        """Let go of what the operator holds; called once, also after a failure."""
+
+    def counts(self) -> dict[str, int]:
+        """Counts of events and firings so far, by their names in the report."""
+
+    @property
+    def current_watermark(self) -> int:
+        """Watermark in force, ms since the epoch."""
+
+
+class KeyedStages(Protocol):
+    """Makes the stages of a plan, and prepares the batches that they share."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the results."""
+
+    def stage(self, partition: int) -> KeyedStage:
+        """Return a stage for a partition."""
+
+    def prepare(self, events: Events) -> Any:
+        """Return a batch as stages take it; may be called from several threads at once."""
+
+    def release(self, prepared: Any) -> None:
+        """Take back what a batch was prepared with, once all stages have processed it."""
+
+
+def keyed_stages(
+    plan: ReplayPlan, timeline: Timeline, last_arrival_ms: int | None, partitions: int
+) -> KeyedStages:
+    """Return what makes the stages of a plan.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    timeline
+        The watermarks of the whole log.
+    last_arrival_ms
+        Of the whole log; None if it has no events.
+    partitions
+        Into how many ranges the key groups are divided.
+    """
+    operator = plan.operator
+    if isinstance(operator, KeyedProcess):
+        return ProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
+    assert isinstance(operator, WindowAggregation)
+    return WindowStages(plan, operator, timeline)
+
+
+def events_taken(counts: Mapping[str, int]) -> int:
+    """How many events a stage has taken, by its counts."""
+    return sum(counts.get(fate, 0) for fate in FATES)

@@ -1,0 +1,379 @@
+"""The process function of a plan, over the key groups of one partition.
+
+What happens before an event with arrival ``a``, and when::
+
+    arrival ──▶    T                         T' < a                a
+    events         e e│                         │                  e
+                      │1 watermarks made at e   │
+                      │2 processing-time timers due at T
+                      │3 ticks' watermarks at T: event-time timers
+                      └─ 2 again, for what 3 has registered up to T
+
+Everything due at T comes after all events with arrival T. A processing-time timer for a time that has passed is due
+at once, which is after all events with the present arrival. Flink leaves the order of 2 and 3 open.
+"""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, OutputTag, Watermark
+from flinkcore.common.row import Row
+from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.errors import UserCodeError
+from flinkcore.replay.element_rows import element_keys, element_rows
+from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.replay_clock import ReplayClock
+from flinkcore.replay.result import Output
+from flinkcore.replay.row_results import RowResults
+from flinkcore.replay.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators import KeyedProcessOperator
+from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+
+SLICE_ROWS = 1 << 12
+"""So many events are Python objects at a time."""
+
+
+class StageOutput:
+    """What the operator emits, by output, on its way to batches; see :class:`flinkcore.runtime.output.Output`.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    key_context
+        Whose current key is that of the results.
+
+    Attributes
+    ----------
+    element
+        What results are made for; None: a timer.
+    dropped
+        Records for side outputs that nobody asked for.
+    """
+
+    def __init__(self, plan: ReplayPlan, process: KeyedProcess, key_context: KeyContext) -> None:
+        time_type = plan.time_type()
+        name = type(process.function).__qualname__
+        self.element: Row | None = None
+        self.dropped = 0
+        self._key_context = key_context
+        self._results = RowResults(
+            f"the output of {name}", process.output_type, process.result_schema(time_type)
+        )
+        self._side_results = {
+            tag: RowResults(
+                f"the side output {tag.tag_id!r} of {name}", tag.type_info, plan.side_output_schema(tag)
+            )
+            for tag in process.tags
+        }
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Take a result."""
+        self._results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Take a record of a side output, if it is wanted."""
+        results = self._side_results.get(output_tag)
+        if results is None:
+            self.dropped += 1
+        else:
+            results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Drop it: nothing comes after this operator."""
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Drop it likewise."""
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Drop it likewise."""
+
+    def take(self) -> Iterator[Output]:
+        """Give what has come since the last time."""
+        for tag, results in ((None, self._results), *self._side_results.items()):
+            batches = results.take()
+            if batches:
+                yield Output(tag, batches)
+
+    def counts(self) -> dict[str, int]:
+        """Records by what became of them."""
+        side = sum(results.rows for results in self._side_results.values())
+        return {"results": self._results.rows, "side_results": side, "dropped_side_results": self.dropped}
+
+
+class ProcessStage:
+    """Runs a copy of the function over ordered events of one partition, on the replay clock.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    timeline
+        The watermarks of the whole log.
+    last_arrival_ms
+        Of the whole log; None if it has no events. What is due by then happens in every partition.
+    partition, partitions
+        Number of the partition, and of all; its key groups are those that Flink gives to a subtask.
+
+    Raises
+    ------
+    UserCodeError
+        If the function cannot be copied, or its `open` raises.
+
+    Notes
+    -----
+    At the end of the log, everything due by the last arrival happens; then the watermark is at its maximum and fires
+    all event-time timers in order of time. Processing-time timers that are due later do not fire: Flink's
+    ``StreamTask`` stops its timer service when a bounded input has ended.
+    """
+
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        process: KeyedProcess,
+        timeline: Timeline,
+        last_arrival_ms: int | None,
+        partition: int,
+        partitions: int,
+    ) -> None:
+        self._keys = list(plan.keys)
+        self._max_parallelism = plan.max_parallelism
+        self._timeline = timeline
+        self._last_arrival_ms = last_arrival_ms
+        self._steps_done = 0
+        self._processed = 0
+        self._key: Any = None
+        self._key_group = 0
+        self._clock = ReplayClock()
+        groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
+        key_context = KeyContext(plan.max_parallelism, groups, lambda key: self._key_group)
+        backend = KeyedStateBackend(key_context, self._clock)
+        self._output = StageOutput(plan, process, key_context)
+        self._function = _copied(process.function)
+        self._operator = KeyedProcessOperator(
+            self._function, lambda element: self._key, self._output, backend, self._clock
+        )
+        self._timers = self._operator.time_service_manager
+        task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
+        context = StreamingRuntimeContext(task, DefaultKeyedStateStore(backend))
+        try:
+            self._operator.open(context)
+        except Exception as failure:
+            with suppress(Exception):
+                self._operator.close()
+            raise UserCodeError(
+                f"{type(self._function).__qualname__}.open failed: {type(failure).__name__}: {failure}"
+            ) from failure
+
+    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+        """Call the function for events in total order, and for the timers that are due before each.
+
+        Parameters
+        ----------
+        events
+            The batch and its times.
+        rows
+            Rows of this partition, in total order; None: all, as they lie.
+
+        Yields
+        ------
+        Output
+            What the function gave.
+
+        Raises
+        ------
+        UserCodeError
+            If the function raises, or gives what does not fit its type; names key, timestamp and element.
+        """
+        n_rows = len(events.arrivals) if rows is None else len(rows)
+        for start in range(0, n_rows, SLICE_ROWS):
+            if rows is None:
+                part = events.slice(start, min(start + SLICE_ROWS, n_rows))
+            else:
+                part = events.take(rows[start : start + SLICE_ROWS])
+            self._process(part)
+            yield from self._output.take()
+
+    def _process(self, events: Events) -> None:
+        steps = self._timeline.steps_before(events.arrivals, events.splits, events.positions)
+        batch = events.batch
+        groups = key_groups(batch.select(self._keys), self._max_parallelism)
+        clock, output, process_element = self._clock, self._output, self._operator.process_element
+        for element, key, key_group, timestamp, arrival, steps_before in zip(
+            element_rows(batch),
+            element_keys(batch, self._keys),
+            groups.tolist(),
+            events.timestamps.tolist(),
+            events.arrivals.tolist(),
+            steps.tolist(),
+            strict=True,
+        ):
+            if steps_before > self._steps_done or clock.next_due_ms < arrival:
+                output.element = None
+                self._advance(arrival, steps_before)
+            self._key, self._key_group = key, key_group
+            clock.set_time(arrival)
+            output.element = element
+            process_element(StreamRecord(element, timestamp))
+        output.element = None
+        self._processed += len(events.arrivals)
+
+    def finish(self) -> Iterator[Output]:
+        """Let everything happen that is due by the end of the log, and fire all event-time timers."""
+        last_step = len(self._timeline.clock_ms) - 1
+        if self._last_arrival_ms is not None:
+            end_ms = self._last_arrival_ms
+            if last_step > 0:
+                end_ms = max(end_ms, int(self._timeline.clock_ms[last_step - 1]))
+            self._advance(end_ms + 1, last_step)
+            self._clock.set_time(end_ms)
+        self._process_step(last_step)
+        yield from self._output.take()
+
+    def close(self) -> None:
+        """Close the function."""
+        self._operator.close()
+
+    def counts(self) -> dict[str, int]:
+        """Counts of events, timers and results so far."""
+        return {
+            "processed": self._processed,
+            "event_time_timers": self._timers.fired_event_time_timers(),
+            "processing_time_timers": self._timers.fired_processing_time_timers(),
+            "pending_processing_time_timers": self._timers.num_processing_time_timers(),
+            **self._output.counts(),
+        }
+
+    @property
+    def current_watermark(self) -> int:
+        """Watermark in force, ms since the epoch."""
+        done = self._steps_done
+        return int(self._timeline.watermark_ms[done - 1]) if done else MIN_TIMESTAMP
+
+    # ---- what happens between events ----
+
+    def _advance(self, end_ms: int, steps: int) -> None:
+        """Do the steps of the timeline up to so many, and fire the timers due before a time, in order."""
+        clock = self._clock
+        while True:
+            step = self._next_step_that_fires(steps)
+            due_ms = max(clock.next_due_ms, clock.current_processing_time())
+            if clock.next_due_ms < MAX_TIMESTAMP and due_ms < end_ms:
+                before_due = self._steps_before_timers(due_ms, steps)
+                if step >= before_due:
+                    self._pass_steps(before_due)
+                    clock.fire_due(due_ms)
+                    continue
+            if step >= steps:
+                break
+            clock.set_time(int(self._timeline.clock_ms[step]))
+            self._process_step(step)
+        self._pass_steps(steps)
+
+    def _next_step_that_fires(self, steps: int) -> int:
+        """The first step to come whose watermark reaches a timer; `steps` if it is none of the first so many."""
+        done = self._steps_done
+        if done == 0:
+            return 0  # also starts the event time of times to live
+        timer_ms = self._timers.next_event_time()
+        if done >= steps or timer_ms is None or timer_ms > self._timeline.watermark_ms[steps - 1]:
+            return steps
+        return bisect_left(self._timeline.watermark_ms, timer_ms, done, steps)
+
+    def _steps_before_timers(self, time_ms: int, steps: int) -> int:
+        """How many steps come before the processing-time timers due at a time."""
+        clocks = self._timeline.clock_ms
+        before = bisect_left(clocks, time_ms, self._steps_done, steps)
+        if self._timeline.is_punctuated:
+            by_events = self._timeline.split
+            while before < steps and clocks[before] == time_ms and by_events[before] != AFTER_ALL_SPLITS:
+                before += 1
+        return before
+
+    def _pass_steps(self, steps: int) -> None:
+        """Let the watermark after so many steps be in force; none of them reaches a timer."""
+        if steps > self._steps_done:
+            self._process_step(steps - 1)
+
+    def _process_step(self, step: int) -> None:
+        self._steps_done = step + 1
+        self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
+
+
+def _copied(function: KeyedProcessFunction) -> KeyedProcessFunction:
+    """Every run of every partition starts with the function as it was given, and shares nothing with the others."""
+    try:
+        return copy.deepcopy(function)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
+            f"{type(failure).__name__}: {failure}. Make what cannot be copied in open(), or give it a __deepcopy__"
+        ) from failure
+
+
+class ProcessStages:
+    """Makes process stages; batches need no preparation.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    timeline
+        The watermarks of the whole log.
+    last_arrival_ms
+        Of the whole log; None if it has no events.
+    partitions
+        Into how many ranges the key groups are divided.
+    """
+
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        process: KeyedProcess,
+        timeline: Timeline,
+        last_arrival_ms: int | None,
+        partitions: int,
+    ) -> None:
+        self._plan = plan
+        self._process = process
+        self._timeline = timeline
+        self._last_arrival_ms = last_arrival_ms
+        self._partitions = partitions
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the results."""
+        return self._process.result_schema(self._plan.time_type())
+
+    def stage(self, partition: int) -> ProcessStage:
+        """A stage, with a copy of the function, which is opened."""
+        return ProcessStage(
+            self._plan, self._process, self._timeline, self._last_arrival_ms, partition, self._partitions
+        )
+
+    def prepare(self, events: Events) -> Events:
+        """The batch as it is: it becomes Python objects slice by slice."""
+        return events
+
+    def release(self, prepared: Events) -> None:
+        """Nothing comes back."""

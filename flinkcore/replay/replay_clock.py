@@ -1,0 +1,50 @@
+"""The processing time of a keyed operator in a replay: the arrival of the event at hand."""
+
+from __future__ import annotations
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.errors import FlinkcoreError, TimerError
+from flinkcore.runtime.processing_time import (
+    DrivenProcessingTimeService,
+    ProcessingTimeCallback,
+    ScheduledTimer,
+)
+
+
+class ReplayClock(DrivenProcessingTimeService):
+    """A driven clock that knows at every moment when the next timer may be due.
+
+    Attributes
+    ----------
+    next_due_ms : int
+        No timer that waits is earlier; `MAX_TIMESTAMP` where none does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MIN_TIMESTAMP)
+        self.next_due_ms = MAX_TIMESTAMP
+
+    def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
+        """Call back at a time; one that has passed counts as now."""
+        timer = super().register_timer(timestamp_ms, callback)
+        if timestamp_ms < self.next_due_ms:
+            self.next_due_ms = timestamp_ms
+        return timer
+
+    def fire_due(self, time_ms: int) -> None:
+        """Set the clock, and fire all timers due by then.
+
+        Raises
+        ------
+        FlinkcoreError
+            What a timer's callback raised, as it raised it.
+        """
+        self.next_due_ms = MAX_TIMESTAMP
+        try:
+            self.advance_to(time_ms)
+        except TimerError as failure:
+            if isinstance(failure.__cause__, FlinkcoreError):
+                raise failure.__cause__ from failure.__cause__.__cause__
+            raise
+        waiting = self.next_timestamp()
+        self.next_due_ms = MAX_TIMESTAMP if waiting is None else waiting
