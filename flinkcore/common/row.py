@@ -167,8 +167,8 @@ class Row:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in named)})"
 
 
-def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> list[Row]:
-    """Return rows of columns, some ten times as fast as by the constructor.
+def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> Iterator[Row]:
+    """Return rows of columns one by one, in a fraction of the constructor's time.
 
     Parameters
     ----------
@@ -179,10 +179,10 @@ def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> l
 
     Examples
     --------
-    >>> rows_of_columns(["user", "age"], [["ada", "bob"], [36, 41]])
+    >>> list(rows_of_columns(["user", "age"], [["ada", "bob"], [36, 41]]))
     [Row(user='ada', age=36), Row(user='bob', age=41)]
     """
-    return list(map(_row_class(tuple(names)), zip(*columns, strict=True)))
+    return map(_row_class(tuple(names)), zip(*columns, strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import pyarrow as pa
 from flinkcore.common.row import Row, rows_of_columns
 
 
-def element_rows(batch: pa.RecordBatch) -> list[Row]:
-    """Rows with the values that Arrow gives in Python."""
-    return rows_of_columns(batch.schema.names, [python_values(column) for column in batch.columns])
+def element_rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Rows with the values that Arrow gives in Python; each is made when it is asked for."""
+    return rows_of_columns(batch.schema.names, [column.to_pylist() for column in batch.columns])
 
 
 def element_keys(batch: pa.RecordBatch, columns: list[str]) -> list[Any]:
@@ -23,21 +24,6 @@ def element_keys(batch: pa.RecordBatch, columns: list[str]) -> list[Any]:
     """
     values = [_key_values(batch.column(name)) for name in columns]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
-
-
-def python_values(column: pa.Array) -> list[Any]:
-    """The values as `to_pylist` gives them, in a fraction of its time for the most usual types."""
-    types = pa.types
-    type_ = column.type
-    plain = (
-        types.is_integer(type_)
-        or types.is_float32(type_)
-        or types.is_float64(type_)
-        or types.is_boolean(type_)
-    )
-    as_array = (plain and column.null_count == 0) or types.is_string(type_) or types.is_large_string(type_)
-    values: list[Any] = (column.to_numpy(zero_copy_only=False) if as_array else column).tolist()
-    return values
 
 
 class NegativeZero(float):
@@ -68,7 +54,7 @@ def _key_values(column: pa.Array) -> list[Any]:
     types = pa.types
     if types.is_timestamp(column.type) and column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
-    values = python_values(column)
+    values: list[Any] = column.to_pylist()
     if not types.is_floating(column.type):
         return values
     numbers = np.array([np.nan if value is None else value for value in values])

@@ -160,7 +160,6 @@ class ProcessStage:
         self._last_arrival_ms = last_arrival_ms
         self._steps_done = 0
         self._processed = 0
-        self._key: Any = None
         self._key_group = 0
         self._clock = ReplayClock()
         groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
@@ -169,7 +168,7 @@ class ProcessStage:
         self._output = StageOutput(plan, process, key_context)
         self._function = _copied(process.function)
         self._operator = KeyedProcessOperator(
-            self._function, lambda element: self._key, self._output, backend, self._clock
+            self._function, None, self._output, backend, self._clock
         )
         self._timers = self._operator.time_service_manager
         task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
@@ -216,7 +215,8 @@ class ProcessStage:
         steps = self._timeline.steps_before(events.arrivals, events.splits, events.positions)
         batch = events.batch
         groups = key_groups(batch.select(self._keys), self._max_parallelism)
-        clock, output, process_element = self._clock, self._output, self._operator.process_element
+        clock, output, process_element = self._clock, self._output, self._operator.process_element_of_key
+        record: StreamRecord[Row | None] = StreamRecord(None)
         for element, key, key_group, timestamp, arrival, steps_before in zip(
             element_rows(batch),
             element_keys(batch, self._keys),
@@ -229,10 +229,11 @@ class ProcessStage:
             if steps_before > self._steps_done or clock.next_due_ms < arrival:
                 output.element = None
                 self._advance(arrival, steps_before)
-            self._key, self._key_group = key, key_group
-            clock.set_time(arrival)
-            output.element = element
-            process_element(StreamRecord(element, timestamp))
+            self._key_group = key_group
+            clock.now_ms = arrival
+            output.element = record.value = element
+            record.timestamp = timestamp
+            process_element(key, record)
         output.element = None
         self._processed += len(events.arrivals)
 
@@ -244,7 +245,7 @@ class ProcessStage:
             if last_step > 0:
                 end_ms = max(end_ms, int(self._timeline.clock_ms[last_step - 1]))
             self._advance(end_ms + 1, last_step)
-            self._clock.set_time(end_ms)
+            self._clock.now_ms = end_ms
         self._process_step(last_step)
         yield from self._output.take()
 
@@ -275,7 +276,7 @@ class ProcessStage:
         clock = self._clock
         while True:
             step = self._next_step_that_fires(steps)
-            due_ms = max(clock.next_due_ms, clock.current_processing_time())
+            due_ms = max(clock.next_due_ms, clock.now_ms)
             if clock.next_due_ms < MAX_TIMESTAMP and due_ms < end_ms:
                 before_due = self._steps_before_timers(due_ms, steps)
                 if step >= before_due:
@@ -284,7 +285,7 @@ class ProcessStage:
                     continue
             if step >= steps:
                 break
-            clock.set_time(int(self._timeline.clock_ms[step]))
+            clock.now_ms = int(self._timeline.clock_ms[step])
             self._process_step(step)
         self._pass_steps(steps)
 

@@ -8,7 +8,7 @@ from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.element_calls import ElementContext, call_for_element
+from flinkcore.runtime.operators.element_calls import ElementContext
 from flinkcore.runtime.operators.function_results import FunctionResults, shown
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.state import KeyedStateBackend
@@ -16,6 +16,9 @@ from flinkcore.runtime.timers import InternalTimer, InternalTimeServiceManager, 
 
 KeySelector = Callable[[Any], Hashable]
 """Returns the key of an element."""
+
+KeyedElementCall = Callable[[Hashable, StreamRecord[Any]], None]
+"""Processes a record of a key."""
 
 TIMER_SERVICE_NAME = "user-timers"
 
@@ -68,6 +71,39 @@ class KeyedCalls:
         """The function's timers."""
         return self._timer_service
 
+    def keyed_element_call(
+        self, method: Callable[[Any, Any], Results], context: ElementContext
+    ) -> KeyedElementCall:
+        """Return what processes the records of an input whose keys are known.
+
+        Parameters
+        ----------
+        method : callable
+            The function's method for the input.
+        context
+            What the method is called with, once its `element_timestamp` is set.
+
+        Returns
+        -------
+        callable
+            Raises a UserCodeError if the method raises, a DataError for a key that cannot be one.
+        """
+        set_current_key = self._set_current_key
+        results = self._results
+
+        def process(key: Hashable, record: StreamRecord[Any]) -> None:
+            set_current_key(key)
+            # What `call_for_element` does, spelled out: calls are most of the time that this takes.
+            context.element_timestamp = record.timestamp
+            try:
+                given = method(record.value, context)
+            except Exception as failure:
+                raise results.failed(method.__name__, record, failure) from failure
+            if given is not None:
+                results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+
+        return process
+
     def element_call(
         self, method: Callable[[Any, Any], Results], key_selector: KeySelector, context: ElementContext
     ) -> Callable[[StreamRecord[Any]], None]:
@@ -75,20 +111,17 @@ class KeyedCalls:
 
         Parameters
         ----------
-        method : callable
-            The function's method for the input.
+        method, context
+            As of :meth:`keyed_element_call`.
         key_selector : callable
             From an element of the input to its key.
-        context
-            What the method is called with, once its `element_timestamp` is set.
 
         Returns
         -------
         callable
             Raises a UserCodeError if method or key selector raise, a DataError for a key that cannot be one.
         """
-        set_current_key = self._set_current_key
-        results = self._results
+        process_of_key = self.keyed_element_call(method, context)
 
         def process(record: StreamRecord[Any]) -> None:
             try:
@@ -98,8 +131,7 @@ class KeyedCalls:
                     f"the key selector failed at the element {shown(record.value)} with the timestamp "
                     f"{record.timestamp}: {type(failure).__name__}: {failure}"
                 ) from failure
-            set_current_key(key)
-            call_for_element(method, context, results, record)
+            process_of_key(key, record)
 
         return process
 

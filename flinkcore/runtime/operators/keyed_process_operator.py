@@ -9,7 +9,7 @@ from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
-from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeySelector
+from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeyedElementCall, KeySelector
 from flinkcore.runtime.operators.process_contexts import KeyedElementContext, KeyedTimerContext
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
@@ -26,8 +26,8 @@ class KeyedProcessOperator(OneInputStreamOperator):
     Parameters
     ----------
     function : KeyedProcessFunction
-    key_selector : callable
-        From an element to its key.
+    key_selector : callable or None
+        From an element to its key. None: elements come with their keys, to `process_element_of_key` only.
     output : Output
     keyed_state_backend : KeyedStateBackend
         The operator's own, with its key context.
@@ -42,7 +42,7 @@ class KeyedProcessOperator(OneInputStreamOperator):
     def __init__(
         self,
         function: KeyedProcessFunction,
-        key_selector: KeySelector,
+        key_selector: KeySelector | None,
         output: Output,
         keyed_state_backend: KeyedStateBackend,
         processing_time_service: ProcessingTimeService,
@@ -56,6 +56,7 @@ class KeyedProcessOperator(OneInputStreamOperator):
             keyed_state_backend.key_context, processing_time_service, keyed_state_backend.set_current_key_id
         )
         self._process: Callable[[StreamRecord[Any]], None] = refuse_before_open
+        self._process_of_key: KeyedElementCall | None = None
 
     @property
     def time_service_manager(self) -> InternalTimeServiceManager:
@@ -73,7 +74,10 @@ class KeyedProcessOperator(OneInputStreamOperator):
             partial(KeyedTimerContext, key_context=backend.key_context),
         )
         context = KeyedElementContext(calls.timer_service, backend.key_context)
-        self._process = calls.element_call(self._function.process_element, self._key_selector, context)
+        process_element = self._function.process_element
+        self._process_of_key = calls.keyed_element_call(process_element, context)
+        if self._key_selector is not None:
+            self._process = calls.element_call(process_element, self._key_selector, context)
         self._function.open(runtime_context)
 
     def process_element(self, record: StreamRecord[Any]) -> None:
@@ -87,6 +91,19 @@ class KeyedProcessOperator(OneInputStreamOperator):
             If the key has no key group, or one that is not this operator's.
         """
         self._process(record)
+
+    @property
+    def process_element_of_key(self) -> KeyedElementCall:
+        """What processes a record whose key is known, as `process_element` does.
+
+        Raises
+        ------
+        LifecycleError
+            If the operator is not open.
+        """
+        if self._process_of_key is None:
+            raise LifecycleError("the operator of a keyed function is to be opened before elements come")
+        return self._process_of_key
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Fire event-time timers, and pass the watermark on."""

@@ -18,6 +18,11 @@ class DrivenProcessingTimeService(ProcessingTimeService):
         What the clock shows at first, in ms since the epoch. Of a log, take the first arrival: a timer of fixed
         rate that was registered at 0 is called for every period of the decades up to it.
 
+    Attributes
+    ----------
+    now_ms : int
+        What the clock shows. Setting it leaves what is due to the next advance: more may come at this time.
+
     Notes
     -----
     Flink's ``TestProcessingTimeService``. A callback for T runs once the clock shows T, where the system
@@ -35,13 +40,13 @@ class DrivenProcessingTimeService(ProcessingTimeService):
     """
 
     def __init__(self, start_ms: int = 0) -> None:
-        self._now_ms = start_ms
+        self.now_ms = start_ms
         self._schedule = TimerSchedule()
         self._advancing = False
 
     def current_processing_time(self) -> int:
         """Return what the clock was last set to, in ms since the epoch."""
-        return self._now_ms
+        return self.now_ms
 
     def advance_to(self, time_ms: int) -> None:
         """Set the clock, then run every callback due by then.
@@ -65,7 +70,7 @@ class DrivenProcessingTimeService(ProcessingTimeService):
         """
         if self._advancing:
             raise LifecycleError(f"a callback cannot advance the clock that runs it (to {time_ms} ms)")
-        self._now_ms = time_ms
+        self.now_ms = time_ms
         self._advancing = True
         try:
             while (due := self._schedule.pop_due(time_ms)) is not None:
@@ -78,10 +83,6 @@ class DrivenProcessingTimeService(ProcessingTimeService):
                     self._schedule.repeat_after_delay(timer, time_ms)
         finally:
             self._advancing = False
-
-    def set_time(self, time_ms: int) -> None:
-        """Set the clock, and leave what is due to the next advance: more may come at this time."""
-        self._now_ms = time_ms
 
     def next_timestamp(self) -> int | None:
         """Return the time of the first timer that waits; None if there is none."""
@@ -110,7 +111,7 @@ class DrivenProcessingTimeService(ProcessingTimeService):
             If the service was shut down.
         """
         return self._schedule.register_periodic(
-            self._now_ms, callback, initial_delay_ms, fixed_rate_ms=period_ms
+            self.now_ms, callback, initial_delay_ms, fixed_rate_ms=period_ms
         )
 
     def schedule_with_fixed_delay(
@@ -126,7 +127,7 @@ class DrivenProcessingTimeService(ProcessingTimeService):
             If the service was shut down.
         """
         return self._schedule.register_periodic(
-            self._now_ms, callback, initial_delay_ms, fixed_delay_ms=delay_ms
+            self.now_ms, callback, initial_delay_ms, fixed_delay_ms=delay_ms
         )
 
     def quiesce(self) -> None:
