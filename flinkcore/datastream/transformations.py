@@ -192,14 +192,14 @@ class ProcessTransformation(OneInputTransformation):
     timestamp_column: str | None = None
 
     def __post_init__(self) -> None:
-        require_row_schema(self.output_type, "the output_type of process")
-        schemas = {"output_type": self.output_type}
+        schemas = {"the output_type of process": self.output_type}
+        require_row_schema(self.output_type, *schemas)
         for tag in self.tags:
             if not isinstance(tag, OutputTag):
                 raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
             if self.tags.count(tag) > 1:
                 raise ConfigurationError(f"process names the side output {tag.tag_id!r} twice")
-            name = f"OutputTag({tag.tag_id!r}).type_info, for a process function,"
+            name = f"the type_info of OutputTag({tag.tag_id!r}), for a process function,"
             require_row_schema(tag.type_info, name)
             schemas[name] = tag.type_info
         for name, schema in schemas.items():

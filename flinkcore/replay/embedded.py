@@ -16,7 +16,7 @@ from flinkcore._native.key_groups import key_groups
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.keyed_operator import KeyedProcess
-from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages
+from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.partition_threads import PartitionThreads
 from flinkcore.replay.plan import ReplayPlan, make_plan
@@ -100,10 +100,10 @@ class EmbeddedReplay:
         self.report.add_time_plane(plan, time_plane)
         makes_stages = keyed_stages(plan, time_plane.timeline, time_plane.last_arrival_ms, self._parallelism)
         with ExitStack() as open_stages:
-            stages = []
-            for partition in range(self._parallelism):
-                stages.append(makes_stages.stage(partition))
-                open_stages.callback(stages[-1].close)
+            stages = [
+                open_stages.enter_context(opened_stage(makes_stages, partition))
+                for partition in range(self._parallelism)
+            ]
             yield from self._run_stages(time_plane, makes_stages, stages)
         self.report.check()
 

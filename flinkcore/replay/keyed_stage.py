@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -85,6 +86,19 @@ def keyed_stages(
         return ProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
     assert isinstance(operator, WindowAggregation)
     return WindowStages(plan, operator, timeline)
+
+
+@contextmanager
+def opened_stage(stages: KeyedStages, partition: int) -> Iterator[KeyedStage]:
+    """A stage that is closed with the block; an error in the block hides one of the closing."""
+    stage = stages.stage(partition)
+    try:
+        yield stage
+    except BaseException:
+        with suppress(Exception):
+            stage.close()
+        raise
+    stage.close()
 
 
 def events_taken(counts: Mapping[str, int]) -> int:

@@ -331,7 +331,9 @@ def _check_columns(plan: ReplayPlan) -> None:
 def _narrowed(plan: ReplayPlan) -> ReplayPlan:
     """Leave out of the ops what nothing reads."""
     after, needed = narrow_ops(plan.after, plan._kept_columns())
-    before, _ = narrow_ops(plan.before, None if needed is None else needed | {plan.log.timestamp})
+    if needed is None:  # all, by name: a select would not know that the hidden event time is among them
+        needed = frozenset(output_schema(plan.before, plan.log.schema).names)
+    before, _ = narrow_ops(plan.before, needed | {plan.log.timestamp})
     return replace(plan, before=before, after=after)
 
 

@@ -167,9 +167,7 @@ class ProcessStage:
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = StageOutput(plan, process, key_context)
         self._function = _copied(process.function)
-        self._operator = KeyedProcessOperator(
-            self._function, None, self._output, backend, self._clock
-        )
+        self._operator = KeyedProcessOperator(self._function, None, self._output, backend, self._clock)
         self._timers = self._operator.time_service_manager
         task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
         context = StreamingRuntimeContext(task, DefaultKeyedStateStore(backend))
@@ -178,9 +176,11 @@ class ProcessStage:
         except Exception as failure:
             with suppress(Exception):
                 self._operator.close()
-            raise UserCodeError(
-                f"{type(self._function).__qualname__}.open failed: {type(failure).__name__}: {failure}"
-            ) from failure
+            raise self._failed("open", failure) from failure
+
+    def _failed(self, method: str, failure: Exception) -> UserCodeError:
+        name = type(self._function).__qualname__
+        return UserCodeError(f"{name}.{method} failed: {type(failure).__name__}: {failure}")
 
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         """Call the function for events in total order, and for the timers that are due before each.
@@ -250,8 +250,17 @@ class ProcessStage:
         yield from self._output.take()
 
     def close(self) -> None:
-        """Close the function."""
-        self._operator.close()
+        """Close the function.
+
+        Raises
+        ------
+        UserCodeError
+            If its `close` raises.
+        """
+        try:
+            self._operator.close()
+        except Exception as failure:
+            raise self._failed("close", failure) from failure
 
     def counts(self) -> dict[str, int]:
         """Counts of events, timers and results so far."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MIN_TIMESTAMP
@@ -127,7 +129,7 @@ class RowResults:
 
     def _column(self, field: pa.Field, values: tuple[Any, ...], results: list[Result]) -> pa.Array:
         try:
-            column = pa.array(values, field.type)
+            column = _array(values, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
             raise self._misfit(field, values, results) from failure
         if column.null_count and not field.nullable:
@@ -138,7 +140,7 @@ class RowResults:
     def _misfit(self, field: pa.Field, values: tuple[Any, ...], results: list[Result]) -> UserCodeError:
         for value, result in zip(values, results, strict=True):
             try:
-                pa.array([value], field.type)
+                _array((value,), field.type)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
                 return self._error(
                     f"{shown(value)} ({type(value).__qualname__}) in the column {field.name!r}, which is {field.type}: "
@@ -158,3 +160,27 @@ class RowResults:
         return UserCodeError(
             f"{self._output} got {shown(value)} from {subject} of the key {shown(key)}: {problem}"
         )
+
+
+def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
+    values = list(values)
+    _refuse_fractions(values, kind)
+    return pa.array(values, kind)
+
+
+def _refuse_fractions(values: Collection[Any], kind: pa.DataType) -> None:
+    """Raise TypeError if floats are to become integers: Arrow would cut off what is behind the point."""
+    types = pa.types
+    if types.is_integer(kind):
+        if any(issubclass(found, float | np.floating) for found in set(map(type, values))):
+            raise TypeError("a float is no integer")
+    elif types.is_map(kind):
+        pairs = [pair for value in values if value is not None for pair in dict(value).items()]
+        _refuse_fractions([key for key, _ in pairs], kind.key_type)
+        _refuse_fractions([item for _, item in pairs], kind.item_type)
+    elif types.is_struct(kind):
+        for field in kind:
+            inner = [value[field.name] for value in values if isinstance(value, dict) and field.name in value]
+            _refuse_fractions(inner, field.type)
+    elif types.is_nested(kind) and not types.is_union(kind):
+        _refuse_fractions([item for value in values if value is not None for item in value], kind.value_type)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken, keyed_stages
+from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken, keyed_stages, opened_stage
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
@@ -86,11 +86,8 @@ class PartitionReplay:
         FlinkcoreError
             If not every event that the map tasks sent is accounted for.
         """
-        stage = self._stages.stage(self.partition)
-        try:
+        with opened_stage(self._stages, self.partition) as stage:
             yield from self._run(stage)
-        finally:
-            stage.close()
         self._check()
 
     def _run(self, stage: KeyedStage) -> Iterator[Output]:

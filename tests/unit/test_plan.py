@@ -230,6 +230,15 @@ def test_an_event_keeps_its_source_timestamp_when_the_column_is_not_selected(log
     assert made.data_schema() == pa.schema([("k", pa.string())])
 
 
+def test_a_select_before_the_strategy_leaves_the_event_time_to_jobs_that_keep_all_columns(
+    log: DataStream,
+) -> None:
+    job = windowed(log.select("k").assign_timestamps_and_watermarks(BOUNDED)).side_output_late_data(LATE)
+    made = plan(job.aggregate(n=count()))
+    assert event_times(made) == [1000, 2000]
+    assert made.data_schema() == pa.schema([("k", pa.string())])
+
+
 def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> None:
     job = (
         log.with_columns(double=price * 2, triple=price * 3)

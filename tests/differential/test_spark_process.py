@@ -1,0 +1,180 @@
+"""Process functions on Spark give the rows that they give embedded, also where tasks die."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, OutputTag, WatermarkStrategy
+from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from flinkcore.errors import UserCodeError
+from flinkcore.examples.flight_inactivity import RESUMED, silent_airports
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+SIDE = OutputTag("side", pa.schema({"user": pa.string(), "row": pa.int64()}))
+SEEN = pa.schema(
+    {
+        "user": pa.string(),
+        "what": pa.string(),
+        "number": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+        "held": pa.list_(pa.int64()),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    # A task may fail three times.
+    with spark_session("local[2,4]") as session:
+        yield session
+
+
+def function(marker: str | None = None, *, failing_at: int | None = None) -> KeyedProcessFunction:
+    """Timers of both kinds and state; its class travels by value, as that of a notebook does."""
+
+    class Sessions(KeyedProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.held = runtime_context.get_list_state(ListStateDescriptor("held"))
+            self.last = runtime_context.get_state(ValueStateDescriptor("last"))
+
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            if marker is not None and value.row == 1500:
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                    os._exit(9)
+                except FileExistsError:
+                    pass
+            timers = ctx.timer_service()
+            if (last := self.last.value()) is not None:
+                timers.delete_event_time_timer(last + 40)
+            self.last.update(value.ts)
+            timers.register_event_time_timer(value.ts + 40)
+            self.held.add(value.row)
+            if value.row % 5 == 0:
+                timers.register_processing_time_timer(timers.current_processing_time() + 25)
+                yield SIDE, {"user": value.user, "row": value.row}
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            timers = ctx.timer_service()
+            if timestamp == failing_at:
+                raise ValueError("unlucky")
+            times = timers.current_watermark(), timers.current_processing_time()
+            yield ctx.get_current_key(), ctx.time_domain().name, timestamp, *times, list(self.held)
+            if ctx.time_domain().name == "EVENT_TIME":
+                self.held.clear()
+                self.last.clear()
+
+    return Sessions()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    random = np.random.default_rng(7)
+    n = 3000
+    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
+    table = pa.table(
+        {
+            "ts": arrival + random.integers(-30, 8, n),
+            "at": arrival,
+            "part": random.choice([7, 7, 7, 1, 2, 3], n),
+            "user": [f"u{i}" for i in random.integers(0, 40, n)],
+            "row": range(n),
+        }
+    )
+    path = tmp_path_factory.mktemp("log")
+    for part in range(3):
+        pq.write_table(table.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300)
+    return path
+
+
+def job(env: StreamExecutionEnvironment, log: Any, function: KeyedProcessFunction) -> DataStream:
+    return (
+        env.from_event_log(log, timestamp="ts", arrival="at", split="part")
+        .filter(pc.field("row") != 77)
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
+        )
+        .key_by("user")
+        .process(function, SEEN, side_outputs=[SIDE], timestamp_column="record_time")
+    )
+
+
+def rows(found: pa.Table) -> list[str]:
+    return sorted(map(repr, found.to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def embedded(log: Path) -> Any:
+    result = job(StreamExecutionEnvironment().set_parallelism(1), log, function()).execute()
+    assert result.report.event_time_timers > 100
+    assert result.report.processing_time_timers > 100
+    return result
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_rows_and_report_are_those_of_an_embedded_replay(
+    spark: Any, log: Path, embedded: Any, parallelism: int
+) -> None:
+    result = job(SparkExecutionEnvironment(spark).set_parallelism(parallelism), log, function()).execute()
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert result.to_arrow().schema == embedded.to_arrow().schema
+    side = result.get_side_output(SIDE).to_arrow()
+    assert rows(side) == rows(embedded.get_side_output(SIDE).to_arrow())
+    assert result.report == embedded.report
+    assert str(result.report) == str(embedded.report)
+
+
+def test_outputs_are_dataframes_and_files(spark: Any, log: Path, embedded: Any, tmp_path: Path) -> None:
+    stream = job(SparkExecutionEnvironment(spark), log, function())
+    found = [repr(row.asDict()) for row in stream.to_dataframe().collect()]
+    assert sorted(found) == rows(embedded.to_arrow())
+    side = stream.get_side_output(SIDE).to_dataframe()
+    assert [field.dataType.simpleString() for field in side.schema] == ["string", "bigint", "bigint"]
+    assert side.count() == embedded.report.side_results
+    report = stream.write_parquet(tmp_path / "main", {SIDE: tmp_path / "side"})
+    assert report == embedded.report
+    assert rows(ds.dataset(tmp_path / "main").to_table()) == rows(embedded.to_arrow())
+    assert ds.dataset(tmp_path / "side").to_table().num_rows == report.side_results
+
+
+def test_a_failing_function_is_told_as_embedded(spark: Any, log: Path, embedded: Any) -> None:
+    fired = embedded.to_arrow().filter(pc.field("what") == "EVENT_TIME").column("number")[17].as_py()
+    message = f"Sessions.on_timer failed at the timer at {fired} ms of the key 'u.*': ValueError: unlucky$"
+    with pytest.raises(UserCodeError, match=message):
+        job(SparkExecutionEnvironment(spark), log, function(failing_at=fired)).to_arrow()
+
+
+def test_a_reduce_task_whose_worker_dies_is_done_again(
+    spark: Any, log: Path, embedded: Any, tmp_path: Path
+) -> None:
+    marker = str(tmp_path / "died")
+    env = SparkExecutionEnvironment(spark).set_parallelism(3)
+    result = job(env, log, function(marker)).execute()
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert os.path.exists(marker)
+    assert rows(result.get_side_output(SIDE).to_arrow()) == rows(embedded.get_side_output(SIDE).to_arrow())
+    assert result.report == embedded.report
+
+
+def test_the_example_gives_the_same_rows_on_spark(spark: Any) -> None:
+    local = silent_airports(StreamExecutionEnvironment()).execute()
+    result = silent_airports(SparkExecutionEnvironment(spark).set_parallelism(2)).execute()
+    assert local.report.results > 10
+    assert rows(result.to_arrow()) == rows(local.to_arrow())
+    assert rows(result.get_side_output(RESUMED).to_arrow()) == rows(local.get_side_output(RESUMED).to_arrow())

@@ -1,0 +1,141 @@
+"""What a function gives, as batches with declared columns."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import MIN_TIMESTAMP, Row, RowKind
+from flinkcore.errors import UserCodeError
+from flinkcore.replay import row_results
+from flinkcore.replay.row_results import RowResults
+
+SCHEMA = pa.schema({"user": pa.string(), "n": pa.int64()})
+
+
+def results(schema: pa.Schema = SCHEMA) -> RowResults:
+    return RowResults("the output", schema, schema)
+
+
+def converted(*values: Any, schema: pa.Schema = SCHEMA) -> list[dict[str, Any]]:
+    collected = results(schema)
+    for value in values:
+        collected.add(value, 5, "key", Row(user="ada"))
+    return pa.Table.from_batches(collected.take(), schema).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ("ada", 1),
+        ["ada", 1],
+        {"n": 1, "user": "ada"},
+        Row("ada", 1),
+        Row(n=1, user="ada"),
+        Row("user", "n")("ada", 1),
+    ],
+)
+def test_a_row_comes_in_many_forms(value: Any) -> None:
+    assert converted(value) == [{"user": "ada", "n": 1}]
+
+
+def test_a_schema_of_one_column_takes_bare_values() -> None:
+    one = pa.schema({"n": pa.int64()})
+    assert converted(1, (2,), [3], {"n": 4}, Row(5), Row(n=6), None, schema=one) == [
+        {"n": n} for n in (1, 2, 3, 4, 5, 6, None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(pa.list_(pa.int64()), [1, 2]), (pa.struct({"a": pa.int64()}), {"a": 1}), (pa.list_(pa.int64()), [3])],
+)
+def test_one_nested_column_takes_the_value_itself(kind: pa.DataType, value: Any) -> None:
+    schema = pa.schema({"x": kind})
+    assert converted(value, Row(value), schema=schema) == [{"x": value}, {"x": value}]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (("ada",), "1 values for the 2 columns user, n"),
+        (Row("ada", 1, 2), "3 values for the 2 columns"),
+        (7, "neither a Row nor a tuple, list or dict"),
+        ({"user": "ada"}, "without the columns n$"),
+        (
+            {"user": "ada", "n": 1, "m": 2},
+            "with the unknown columns m$",
+        ),
+        (Row(user="ada", m=2), "without the columns n; with the unknown columns m"),
+        (("ada", "x"), r"'x' \(str\) in the column 'n', which is int64: "),
+        (("ada", 1.5), r"1.5 \(float\) in the column 'n', which is int64: "),
+        (("ada", 2**63), r"\(int\) in the column 'n', which is int64: "),
+        ((5, 1), r"5 \(int\) in the column 'user', which is string: "),
+    ],
+)
+def test_what_does_not_fit_is_named_with_key_and_element(value: Any, message: str) -> None:
+    with pytest.raises(UserCodeError, match=message) as failure:
+        converted(("good", 1), value)
+    assert str(failure.value).startswith("the output got ")
+    assert "from the element Row(user='ada') with the timestamp 5 of the key 'key': " in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "subject"), [(None, "a processing-time timer"), (9, "the timer at 9 ms")]
+)
+def test_what_a_timer_gave_is_named_by_the_timer(timestamp: int | None, subject: str) -> None:
+    collected = results()
+    collected.add("x", timestamp, "key", None)
+    with pytest.raises(UserCodeError, match=f"the output got 'x' from {subject} of the key 'key': neither"):
+        collected.take()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.list_(pa.int64()), [1, 2.0]),
+        (pa.list_(pa.list_(pa.int8())), [[1], None, [2.5]]),
+        (pa.struct({"a": pa.int64()}), {"a": 1.5}),
+        (pa.map_(pa.string(), pa.int64()), [("a", 1.5)]),
+        (pa.map_(pa.string(), pa.int64()), {"a": 1.5}),
+        (pa.int64(), np.float64(1.0)),
+    ],
+)
+def test_floats_do_not_become_integers_anywhere(kind: pa.DataType, value: Any) -> None:
+    with pytest.raises(UserCodeError, match="a float is no integer"):
+        converted(None, value, schema=pa.schema({"x": kind}))
+
+
+def test_rows_other_than_insertions_are_refused() -> None:
+    row = Row("ada", 1)
+    row.set_row_kind(RowKind.UPDATE_BEFORE)
+    with pytest.raises(UserCodeError, match="a row of the kind -U, but results are insertions only"):
+        converted(row)
+
+
+def test_none_is_refused_where_a_column_cannot_be_null() -> None:
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    with pytest.raises(UserCodeError, match="None in the column 'n', which cannot be null"):
+        converted(1, None, schema=schema)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ms", "UTC")])
+def test_timestamps_come_after_the_other_columns(kind: pa.DataType) -> None:
+    collected = RowResults("the output", SCHEMA, SCHEMA.append(pa.field("time", kind)))
+    for timestamp in (5, None, MIN_TIMESTAMP):
+        collected.add(("ada", 1), timestamp, "key", None)
+    (batch,) = collected.take()
+    assert batch.column("time").cast(pa.int64()).to_pylist() == [5, None, None]
+    assert collected.rows == 3
+
+
+def test_many_rows_become_batches_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_results, "BATCH_ROWS", 3)
+    collected = results()
+    for n in range(8):
+        collected.add(("ada", n), 5, "key", None)
+    batches = collected.take()
+    assert [batch.num_rows for batch in batches] == [3, 3, 2]
+    assert [n for batch in batches for n in batch.column("n").to_pylist()] == list(range(8))
+    assert collected.take() == []
