@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.datastream.state import ValueState, ValueStateDescriptor
 from flinkcore.examples.flights import LOG
 
 SILENCE_MS = 2 * 60 * 60 * 1000
@@ -33,8 +33,10 @@ class Inactivity(KeyedProcessFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Declare the state of an airport."""
-        self.last_departure = runtime_context.get_state(ValueStateDescriptor("last departure"))
-        self.flights = runtime_context.get_state(ValueStateDescriptor("flights since the last silence"))
+        self.last_departure: ValueState[int] = runtime_context.get_state(ValueStateDescriptor("last departure"))
+        self.flights: ValueState[int] = runtime_context.get_state(
+            ValueStateDescriptor("flights since the last silence")
+        )
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         """Take a departure."""

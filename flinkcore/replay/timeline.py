@@ -251,8 +251,7 @@ class TimePlane:
     @property
     def last_arrival_ms(self) -> int | None:
         """The last arrival of an event; None if there is no event."""
-        live = self.splits.events > 0
-        return int(self.splits.last_arrival_ms[live].max()) if live.any() else None
+        return self.splits.arrival_range[1] if self.events else None
 
     @property
     def rows_read(self) -> int:
