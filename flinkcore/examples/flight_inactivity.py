@@ -33,7 +33,9 @@ class Inactivity(KeyedProcessFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Declare the state of an airport."""
-        self.last_departure: ValueState[int] = runtime_context.get_state(ValueStateDescriptor("last departure"))
+        self.last_departure: ValueState[int] = runtime_context.get_state(
+            ValueStateDescriptor("last departure")
+        )
         self.flights: ValueState[int] = runtime_context.get_state(
             ValueStateDescriptor("flights since the last silence")
         )

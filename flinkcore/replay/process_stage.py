@@ -19,25 +19,24 @@ import copy
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, OutputTag, Watermark
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
 from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.element_rows import element_keys, element_rows
 from flinkcore.replay.keyed_operator import KeyedProcess
 from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.process_output import ProcessOutput
 from flinkcore.replay.replay_clock import ReplayClock
 from flinkcore.replay.result import Output
-from flinkcore.replay.row_results import RowResults
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
@@ -45,76 +44,6 @@ from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext,
 
 SLICE_ROWS = 1 << 12
 """So many events are Python objects at a time."""
-
-
-class StageOutput:
-    """What the operator emits, by output, on its way to batches; see :class:`flinkcore.runtime.output.Output`.
-
-    Parameters
-    ----------
-    plan
-        The job.
-    process
-        Its operator.
-    key_context
-        Whose current key is that of the results.
-
-    Attributes
-    ----------
-    element
-        What results are made for; None: a timer.
-    dropped
-        Records for side outputs that nobody asked for.
-    """
-
-    def __init__(self, plan: ReplayPlan, process: KeyedProcess, key_context: KeyContext) -> None:
-        time_type = plan.time_type()
-        name = type(process.function).__qualname__
-        self.element: Row | None = None
-        self.dropped = 0
-        self._key_context = key_context
-        self._results = RowResults(
-            f"the output of {name}", process.output_type, process.result_schema(time_type)
-        )
-        self._side_results = {
-            tag: RowResults(
-                f"the side output {tag.tag_id!r} of {name}", tag.type_info, plan.side_output_schema(tag)
-            )
-            for tag in process.tags
-        }
-
-    def collect(self, record: StreamRecord[Any]) -> None:
-        """Take a result."""
-        self._results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
-
-    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        """Take a record of a side output, if it is wanted."""
-        results = self._side_results.get(output_tag)
-        if results is None:
-            self.dropped += 1
-        else:
-            results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
-
-    def emit_watermark(self, watermark: Watermark) -> None:
-        """Drop it: nothing comes after this operator."""
-
-    def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        """Drop it likewise."""
-
-    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Drop it likewise."""
-
-    def take(self) -> Iterator[Output]:
-        """Give what has come since the last time."""
-        for tag, results in ((None, self._results), *self._side_results.items()):
-            batches = results.take()
-            if batches:
-                yield Output(tag, batches)
-
-    def counts(self) -> dict[str, int]:
-        """Records by what became of them."""
-        side = sum(results.rows for results in self._side_results.values())
-        return {"results": self._results.rows, "side_results": side, "dropped_side_results": self.dropped}
 
 
 class ProcessStage:
@@ -142,7 +71,8 @@ class ProcessStage:
     -----
     At the end of the log, everything due by the last arrival happens; then the watermark is at its maximum and fires
     all event-time timers in order of time. Processing-time timers that are due later do not fire: Flink's
-    ``StreamTask`` stops its timer service when a bounded input has ended.
+    ``StreamTask`` stops its timer service when a bounded input has ended. The attempt number that the function can ask
+    for is always 0: a task that is tried again does what it did before.
     """
 
     def __init__(
@@ -165,7 +95,7 @@ class ProcessStage:
         groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
         key_context = KeyContext(plan.max_parallelism, groups, lambda key: self._key_group)
         backend = KeyedStateBackend(key_context, self._clock)
-        self._output = StageOutput(plan, process, key_context)
+        self._output = ProcessOutput(plan, process, key_context)
         self._function = _copied(process.function)
         self._operator = KeyedProcessOperator(self._function, None, self._output, backend, self._clock)
         self._timers = self._operator.time_service_manager

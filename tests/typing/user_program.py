@@ -1,5 +1,7 @@
 """A typed program as a user writes it; mypy reads it, nobody runs it."""
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import assert_type
@@ -8,6 +10,8 @@ from flinkcore.common import (
     AscendingTimestampsWatermarks,
     Duration,
     OutputTag,
+    Row,
+    RowKind,
     Time,
     TimestampAssigner,
     Watermark,
@@ -19,6 +23,7 @@ from flinkcore.datastream import (
     FILE,
     DataStream,
     EventTimeSessionWindows,
+    KeyedProcessFunction,
     KeyedStream,
     SideOutputStream,
     SlidingEventTimeWindows,
@@ -93,6 +98,20 @@ assert_type(results.get_side_output(late), SideOutputStream)
 assert_type(results.explain(), str)
 results.write_parquet("out", {late: "late"})
 
+
+class Seen(KeyedProcessFunction):
+    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> list[Row]:
+        return [Row(user=value.user, cents=value["cents"])]
+
+
+seen_type = pa.schema({"user": pa.string(), "cents": pa.int64()})
+twice = OutputTag("twice", seen_type)
+seen = keyed.process(Seen(), seen_type, side_outputs=[twice], timestamp_column="seen_at")
+assert_type(seen, DataStream)
+assert_type(seen.get_side_output(twice), SideOutputStream)
+assert_type(Row(1, 2).as_dict(), dict[str, Any])
+assert_type(Row("a")(1).get_row_kind(), RowKind)
+
 # Each of these is a mistake that mypy must see; warn_unused_ignores makes a missed one an error.
 TumblingEventTimeWindows.of(3600)  # type: ignore[arg-type]
 WatermarkStrategy.for_bounded_out_of_orderness(4)  # type: ignore[arg-type]
@@ -103,6 +122,7 @@ env.from_event_log("log.csv", timestamp="ts", on_bad_row="skip")  # type: ignore
 windowed.aggregate(n=count)  # type: ignore[arg-type]
 windowed.aggregate(count())  # type: ignore[call-arg]
 windowed.side_output_late_data("late")  # type: ignore[arg-type]
+keyed.process(Seen, seen_type)  # type: ignore[arg-type]
 max_by("ts")  # type: ignore[call-arg]
 log.window(TumblingEventTimeWindows.of(Time.hours(1)))  # type: ignore[attr-defined]
 strategy.idleness_ms = 5  # type: ignore[misc]

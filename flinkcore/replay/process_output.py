@@ -1,0 +1,85 @@
+"""What the operator of a process function emits, on its way to batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flinkcore.common import OutputTag, Watermark
+from flinkcore.common.row import Row
+from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.result import Output
+from flinkcore.replay.row_results import RowResults
+from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.key_context import KeyContext
+
+
+class ProcessOutput:
+    """Takes results and side outputs; an :class:`~flinkcore.runtime.output.Output`.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    key_context
+        Whose current key is that of the results.
+
+    Attributes
+    ----------
+    element
+        What results are made for; None: a timer.
+    dropped
+        Records for side outputs that nobody asked for.
+    """
+
+    def __init__(self, plan: ReplayPlan, process: KeyedProcess, key_context: KeyContext) -> None:
+        time_type = plan.time_type()
+        name = type(process.function).__qualname__
+        self.element: Row | None = None
+        self.dropped = 0
+        self._key_context = key_context
+        self._results = RowResults(
+            f"the output of {name}", process.output_type, process.result_schema(time_type)
+        )
+        self._side_results = {
+            tag: RowResults(
+                f"the side output {tag.tag_id!r} of {name}", tag.type_info, plan.side_output_schema(tag)
+            )
+            for tag in process.tags
+        }
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Take a result."""
+        self._results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Take a record of a side output, if it is wanted."""
+        results = self._side_results.get(output_tag)
+        if results is None:
+            self.dropped += 1
+        else:
+            results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Drop it: nothing comes after this operator."""
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Drop it likewise."""
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Drop it likewise."""
+
+    def take(self) -> Iterator[Output]:
+        """Give what has come since the last time."""
+        for tag, results in ((None, self._results), *self._side_results.items()):
+            batches = results.take()
+            if batches:
+                yield Output(tag, batches)
+
+    def counts(self) -> dict[str, int]:
+        """Records by what became of them."""
+        side = sum(results.rows for results in self._side_results.values())
+        return {"results": self._results.rows, "side_results": side, "dropped_side_results": self.dropped}
