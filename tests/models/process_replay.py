@@ -1,7 +1,7 @@
 """A keyed process function over a log, step by step: by a plain model of its world, and by the runtime's operator.
 
 Both visit every millisecond from the first arrival to the last: first its events, each with the watermark that it
-makes, then the processing-time timers that are due, then the watermark of the tick, then the timers due by that.
+makes, then the processing-time timers that are due, then each watermark of the tick, then the timers due by that.
 """
 
 from collections import defaultdict
@@ -88,18 +88,18 @@ def happenings(model: ReplayModel, rows: list[Row]) -> Iterator[tuple[str, int, 
         rows, model.events, model.arrivals, model.positions, strict=True
     ):
         at[arrival].append((numbers[event.split], position, 0, "element", (row, event.timestamp_ms)))
-    ticks = {}
+    ticks: dict[int, list[int]] = defaultdict(list)
     for (clock, watermark), (_, split, position) in zip(model.steps[:-1], model.places[:-1], strict=True):
         if split == float("inf"):
-            ticks[clock] = watermark
+            ticks[clock].append(watermark)  # that of each split may advance the merged one
         else:
             at[clock].append((split, position, 1, "watermark", watermark))
     for time in range(min(model.arrivals, default=0), max(model.arrivals, default=-1) + 1):
         for *_, what, value in sorted(at[time], key=lambda entry: entry[:3]):
             yield what, time, value
         yield "due", time, None
-        if time in ticks:
-            yield "watermark", time, ticks[time]
+        for watermark in ticks[time]:
+            yield "watermark", time, watermark
             yield "due", time, None
     yield "watermark", max(model.arrivals, default=0), MAX_TIMESTAMP
 
