@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from flinkcore.common import OutputTag, Watermark
-from flinkcore.common.row import Row
+from flinkcore.replay.element_rows import element_keys, element_rows
 from flinkcore.replay.keyed_operator import KeyedProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
-from flinkcore.replay.row_results import RowResults
+from flinkcore.replay.row_results import RowResults, Subject
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators.function_results import shown
+
+NO_ROW = -1
 
 
 class ProcessOutput:
@@ -29,8 +34,10 @@ class ProcessOutput:
 
     Attributes
     ----------
-    element
-        What results are made for; None: a timer.
+    row
+        Number of the element that results are given for, in `elements`; NO_ROW: it is a timer.
+    elements
+        The elements at hand, all of which have the key columns.
     dropped
         Records for side outputs that nobody asked for.
     """
@@ -38,22 +45,28 @@ class ProcessOutput:
     def __init__(self, plan: ReplayPlan, process: KeyedProcess, key_context: KeyContext) -> None:
         time_type = plan.time_type()
         name = type(process.function).__qualname__
-        self.element: Row | None = None
+        self.row = NO_ROW
+        self.elements: pa.RecordBatch | None = None
         self.dropped = 0
+        self._keys = list(plan.keys)
         self._key_context = key_context
         self._results = RowResults(
-            f"the output of {name}", process.output_type, process.result_schema(time_type)
+            f"the output of {name}", process.output_type, process.result_schema(time_type), self._described
         )
         self._side_results = {
             tag: RowResults(
-                f"the side output {tag.tag_id!r} of {name}", tag.type_info, plan.side_output_schema(tag)
+                f"the side output {tag.tag_id!r} of {name}",
+                tag.type_info,
+                plan.side_output_schema(tag),
+                self._described,
             )
             for tag in process.tags
         }
 
     def collect(self, record: StreamRecord[Any]) -> None:
         """Take a result."""
-        self._results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
+        row = self.row
+        self._results.add(record.value, record.timestamp, row if row >= 0 else self._timer())
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Take a record of a side output, if it is wanted."""
@@ -61,7 +74,19 @@ class ProcessOutput:
         if results is None:
             self.dropped += 1
         else:
-            results.add(record.value, record.timestamp, self._key_context.current_key, self.element)
+            results.add(record.value, record.timestamp, self.row if self.row >= 0 else self._timer())
+
+    def _timer(self) -> Subject:
+        return (self._key_context.current_key,)
+
+    def _described(self, subject: Subject, timestamp: int | None) -> str:
+        if isinstance(subject, tuple):
+            timer = "a processing-time timer" if timestamp is None else f"the timer at {timestamp} ms"
+            return f"{timer} of the key {shown(subject[0])}"
+        assert self.elements is not None
+        batch = self.elements.slice(subject, 1)
+        (element,), (key,) = element_rows(batch), element_keys(batch, self._keys)
+        return f"the element {shown(element)} of the key {shown(key)} with the timestamp {timestamp}"
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Drop it: nothing comes after this operator."""

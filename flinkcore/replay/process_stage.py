@@ -19,6 +19,7 @@ import copy
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 
 import pyarrow as pa
 
@@ -30,7 +31,7 @@ from flinkcore.errors import UserCodeError
 from flinkcore.replay.element_rows import element_keys, element_rows
 from flinkcore.replay.keyed_operator import KeyedProcess
 from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.process_output import ProcessOutput
+from flinkcore.replay.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.replay_clock import ReplayClock
 from flinkcore.replay.result import Output
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS
@@ -147,24 +148,25 @@ class ProcessStage:
         groups = key_groups(batch.select(self._keys), self._max_parallelism)
         clock, output, process_element = self._clock, self._output, self._operator.process_element_of_key
         record: StreamRecord[Row | None] = StreamRecord(None)
-        for element, key, key_group, timestamp, arrival, steps_before in zip(
+        output.elements = batch
+        for row, element, key, key_group, timestamp, arrival, steps_before in zip(
+            count(),
             element_rows(batch),
             element_keys(batch, self._keys),
             groups.tolist(),
             events.timestamps.tolist(),
             events.arrivals.tolist(),
             steps.tolist(),
-            strict=True,
+            strict=False,
         ):
             if steps_before > self._steps_done or clock.next_due_ms < arrival:
-                output.element = None
+                output.row = NO_ROW
                 self._advance(arrival, steps_before)
             self._key_group = key_group
             clock.now_ms = arrival
-            output.element = record.value = element
-            record.timestamp = timestamp
+            output.row, record.value, record.timestamp = row, element, timestamp
             process_element(key, record)
-        output.element = None
+        output.row = NO_ROW
         self._processed += len(events.arrivals)
 
     def finish(self) -> Iterator[Output]:

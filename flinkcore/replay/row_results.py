@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,11 @@ from flinkcore.runtime.operators.function_results import shown
 
 BATCH_ROWS = 1 << 15
 
-Result = tuple[Any, int | None, Any, Row | None]
-"""A value, its timestamp in ms, the key, and the element that it was made for; None: for a timer."""
+Subject = int | tuple[Any]
+"""What a value was given for: the row of an element among those at hand, or the key, in a tuple, of a timer."""
+
+Describe = Callable[[Subject, int | None], str]
+"""From a subject and the timestamp of the value to a text for messages."""
 
 
 class RowResults:
@@ -31,19 +34,25 @@ class RowResults:
         Columns of the values.
     batch_schema : pyarrow.Schema
         Columns of the batches: those, and one more where the batches have the records' timestamps.
+    describe : callable
+        Says what a value was given for.
     """
 
-    def __init__(self, output: str, schema: pa.Schema, batch_schema: pa.Schema) -> None:
+    def __init__(self, output: str, schema: pa.Schema, batch_schema: pa.Schema, describe: Describe) -> None:
         self._output = output
         self._schema = schema
+        self._names = tuple(schema.names)
         self._batch_schema = batch_schema
         self._has_timestamps = len(batch_schema) > len(schema)
         self._is_nested = len(schema) == 1 and pa.types.is_nested(schema.field(0).type)
-        self._waiting: list[Result] = []
+        self._describe = describe
+        self._values: list[Any] = []
+        self._timestamps: list[int | None] = []
+        self._subjects: list[Subject] = []
         self._batches: list[pa.RecordBatch] = []
         self.rows = 0
 
-    def add(self, value: Any, timestamp: int | None, key: Any, element: Row | None) -> None:
+    def add(self, value: Any, timestamp: int | None, subject: Subject) -> None:
         """Take in a value.
 
         Raises
@@ -51,66 +60,71 @@ class RowResults:
         UserCodeError
             As :meth:`take`.
         """
-        self._waiting.append((value, timestamp, key, element))
-        if len(self._waiting) >= BATCH_ROWS:
+        # Three lists, and no object that holds the three: each object kept is one more for the garbage collector.
+        self._values.append(value)
+        self._timestamps.append(timestamp)
+        self._subjects.append(subject)
+        if len(self._values) >= BATCH_ROWS:
             self._convert()
 
     def take(self) -> list[pa.RecordBatch]:
-        """Give everything that was added since the last time.
+        """Give everything that was added since the last time; to be called while its elements are at hand.
 
         Raises
         ------
         UserCodeError
             If a value does not fit the schema; names the column, the key, and the element or the timer.
         """
-        if self._waiting:
+        if self._values:
             self._convert()
         batches, self._batches = self._batches, []
         return batches
 
     def _convert(self) -> None:
-        results, self._waiting = self._waiting, []
-        self.rows += len(results)
-        rows = [self._as_tuple(result) for result in results]
+        self.rows += len(self._values)
+        rows = [self._as_tuple(value, place) for place, value in enumerate(self._values)]
         columns = [
-            self._column(field, values, results)
+            self._column(field, values)
             for field, values in zip(self._schema, zip(*rows, strict=True), strict=True)
         ]
         if self._has_timestamps:
-            times = [None if time == MIN_TIMESTAMP else time for _, time, _, _ in results]
+            times = [None if time == MIN_TIMESTAMP else time for time in self._timestamps]
             columns.append(pa.array(times, pa.int64()).cast(self._batch_schema.field(-1).type))
         self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._batch_schema))
+        self._values, self._timestamps, self._subjects = [], [], []
 
-    def _as_tuple(self, result: Result) -> tuple[Any, ...]:
-        value = result[0]
-        names = self._schema.names
-        if isinstance(value, Row):
-            if value.get_row_kind() is not RowKind.INSERT:
-                raise self._error(
-                    f"a row of the kind {value.get_row_kind()}, but results are insertions only", result
-                )
-            if value._fields is None or value._fields == tuple(names):
-                values = value._values
-            else:
-                values = self._by_name(value.as_dict(), result)
+    def _as_tuple(self, value: Any, place: int) -> tuple[Any, ...]:
+        if type(value) is tuple and not self._is_nested:
+            values = value
+        elif isinstance(value, Row):
+            values = self._of_row(value, place)
         elif self._is_nested:
             return (value,)
-        elif isinstance(value, tuple):
-            values = value
-        elif isinstance(value, list):
+        elif isinstance(value, tuple | list):
             values = tuple(value)
         elif isinstance(value, dict):
-            values = self._by_name(value, result)
-        elif len(names) == 1:
+            values = self._by_name(value, place)
+        elif len(self._names) == 1:
             return (value,)
         else:
-            raise self._error("neither a Row nor a tuple, list or dict", result)
-        if len(values) != len(names):
-            raise self._error(f"{len(values)} values for the {len(names)} columns {', '.join(names)}", result)
+            raise self._error("neither a Row nor a tuple, list or dict", place)
+        if len(values) != len(self._names):
+            raise self._error(
+                f"{len(values)} values for the {len(self._names)} columns {', '.join(self._names)}", place
+            )
         return values
 
-    def _by_name(self, value: dict[str, Any], result: Result) -> tuple[Any, ...]:
-        names = self._schema.names
+    def _of_row(self, row: Row, place: int) -> tuple[Any, ...]:
+        if row.get_row_kind() is not RowKind.INSERT:
+            raise self._error(
+                f"a row of the kind {row.get_row_kind()}, but results are insertions only", place
+            )
+        if row._fields is None or row._fields == self._names:
+            return row._values
+        return self._by_name(row.as_dict(), place)
+
+    def _by_name(self, value: dict[str, Any], place: int) -> tuple[Any, ...]:
+        names = self._names
         if value.keys() != set(names):
             missing = [name for name in names if name not in value]
             unknown = [str(name) for name in value if name not in names]
@@ -123,43 +137,37 @@ class RowResults:
                     )
                     if found
                 ),
-                result,
+                place,
             )
         return tuple(value[name] for name in names)
 
-    def _column(self, field: pa.Field, values: tuple[Any, ...], results: list[Result]) -> pa.Array:
+    def _column(self, field: pa.Field, values: tuple[Any, ...]) -> pa.Array:
         try:
             column = _array(values, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
-            raise self._misfit(field, values, results) from failure
+            raise self._misfit(field, values) from failure
         if column.null_count and not field.nullable:
             place = column.is_null().index(True).as_py()
-            raise self._error(f"None in the column {field.name!r}, which cannot be null", results[place])
+            raise self._error(f"None in the column {field.name!r}, which cannot be null", place)
         return column
 
-    def _misfit(self, field: pa.Field, values: tuple[Any, ...], results: list[Result]) -> UserCodeError:
-        for value, result in zip(values, results, strict=True):
+    def _misfit(self, field: pa.Field, values: tuple[Any, ...]) -> UserCodeError:
+        for place, value in enumerate(values):
             try:
                 _array((value,), field.type)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
                 return self._error(
                     f"{shown(value)} ({type(value).__qualname__}) in the column {field.name!r}, which is {field.type}: "
                     f"{failure}",
-                    result,
+                    place,
                 )
         return UserCodeError(
             f"{self._output}: values of the column {field.name!r} do not make a {field.type} column"
         )
 
-    def _error(self, problem: str, result: Result) -> UserCodeError:
-        value, timestamp, key, element = result
-        if element is not None:
-            subject = f"the element {shown(element)} with the timestamp {timestamp}"
-        else:
-            subject = "a processing-time timer" if timestamp is None else f"the timer at {timestamp} ms"
-        return UserCodeError(
-            f"{self._output} got {shown(value)} from {subject} of the key {shown(key)}: {problem}"
-        )
+    def _error(self, problem: str, place: int) -> UserCodeError:
+        subject = self._describe(self._subjects[place], self._timestamps[place])
+        return UserCodeError(f"{self._output} got {shown(self._values[place])} from {subject}: {problem}")
 
 
 def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:

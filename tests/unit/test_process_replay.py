@@ -400,13 +400,47 @@ def test_an_error_of_a_call_hides_one_of_the_closing() -> None:
 
 
 def test_a_result_that_does_not_fit_is_named_with_column_key_and_element() -> None:
-    stream = keyed(LOG).process(Give(lambda value, ctx: ["x"]), NUMBERS)
+    stream = keyed(LOG).process(Give(lambda value, ctx: ["x"] if value.value == 2 else [1]), NUMBERS)
     with pytest.raises(
         UserCodeError,
-        match=r"the output of Give got 'x' from the element Row\(ts=1, .*\) with the timestamp 1 of the key 'a': 'x' "
-        r"\(str\) in the column 'x', which is int64",
+        match=r"the output of Give got 'x' from the element Row\(ts=2, at=2, key='b', value=2\) of the key 'b' with "
+        r"the timestamp 2: 'x' \(str\) in the column 'x', which is int64: ",
     ):
         stream.to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("register", "result", "message"),
+    [
+        (
+            "register_event_time_timer",
+            "x",
+            "the output of .* got 'x' from the timer at 2 ms of the key 'a': ",
+        ),
+        (
+            "register_processing_time_timer",
+            "x",
+            "the output of .* got 'x' from a processing-time timer of the key 'a': ",
+        ),
+        (
+            "register_processing_time_timer",
+            (SIDE, "x"),
+            "the side output 'side' of .* got 'x' from the timer at 2 ms of the key 'a': ",
+        ),
+    ],
+)
+def test_a_result_of_a_timer_that_does_not_fit_is_named_with_the_timer(
+    register: str, result: Any, message: str
+) -> None:
+    class AtTimer(KeyedProcessFunction):
+        def process_element(self, value: Row, ctx: Any) -> Any:
+            getattr(ctx.timer_service(), register)(2)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Any:
+            return [result]
+
+    with pytest.raises(UserCodeError, match=message):
+        keyed(LOG).process(AtTimer(), NUMBERS, side_outputs=[SIDE]).to_arrow()
 
 
 def test_a_function_that_cannot_be_copied_is_refused() -> None:

@@ -1,6 +1,6 @@
 """What user functions give, on its way to the output; and what is said when they fail."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import GeneratorType
 from typing import Any
 
@@ -70,21 +70,22 @@ class FunctionResults:
             If the function raises, which a generator does while its results are taken; or if it gave what
             cannot be iterated over, or a text or a dict, of which the results would be characters or keys.
         """
-        if type(results) is not GeneratorType and type(results) is not list:
-            self._refuse_other_than_iterable(results, method, subject)
-        remaining = iter(results)
-        while True:
-            try:
-                result = next(remaining)
-            except StopIteration:
-                return
-            except Exception as failure:
-                raise self.failed(method, subject, failure) from failure
+        if type(results) is not list:  # while a list is taken, no code of the user runs
+            results = self._taken(results, method, subject)
+        for result in results:
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                 side_timestamp = MIN_TIMESTAMP if side_timestamp is None else side_timestamp
                 self._collect_side(result[0], StreamRecord(result[1], side_timestamp))
             else:
                 self._collect(StreamRecord(result, timestamp))
+
+    def _taken(self, results: Iterable[Any], method: str, subject: Subject) -> Iterator[Any]:
+        if type(results) is not GeneratorType:
+            self._refuse_other_than_iterable(results, method, subject)
+        try:
+            yield from results
+        except Exception as failure:
+            raise self.failed(method, subject, failure) from failure
 
     def failed(self, method: str, subject: Subject, failure: Exception) -> UserCodeError:
         """Return the error to raise from a failure of the function."""
