@@ -130,7 +130,12 @@ class ReplayPlan:
             raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
         if output_tag not in self.side_outputs():
             known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
-            raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}")
+            how = (
+                "; name it in process(side_outputs=[...])" if isinstance(self.operator, KeyedProcess) else ""
+            )
+            raise ConfigurationError(
+                f"no side output is named {output_tag.tag_id!r}; this job has: {known}{how}"
+            )
         schema = self.data_schema()
         if output_tag in self.operator.side_outputs:
             return self.operator.side_output_schema(output_tag, schema, self.time_type())

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 import flinkcore
+from flinkcore.errors import UserCodeError
 from flinkcore.spark.session import is_classic, spark_version
 
 ARCHIVE_SETTING = "spark.flinkcore.archive"
@@ -67,8 +68,20 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
         Tells whether `ship_flinkcore` was called.
     task
         Picklable; takes and gives batches.
+
+    Raises
+    ------
+    UserCodeError
+        If it cannot be pickled, because of what the user's functions in it hold.
     """
-    pickled = cloudpickle.dumps(task)
+    try:
+        pickled = cloudpickle.dumps(task)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the job cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. Let functions and "
+            "generators make what cannot be pickled (connections, locks, the Spark session) in open(), or when they "
+            "are made on the worker"
+        ) from failure
     archive = spark.conf.get(ARCHIVE_SETTING, None)
     package = flinkcore.__file__
 

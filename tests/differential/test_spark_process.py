@@ -160,6 +160,13 @@ def test_a_failing_function_is_told_as_embedded(spark: Any, log: Path, embedded:
         job(SparkExecutionEnvironment(spark), log, function(failing_at=fired)).to_arrow()
 
 
+def test_a_function_that_cannot_be_pickled_is_refused(spark: Any, log: Path) -> None:
+    holding = function()
+    holding.session = spark  # type: ignore[attr-defined]
+    with pytest.raises(UserCodeError, match=r"cannot be sent to Spark's workers: .* in open\(\)"):
+        job(SparkExecutionEnvironment(spark), log, holding).to_arrow()
+
+
 def test_a_reduce_task_whose_worker_dies_is_done_again(
     spark: Any, log: Path, embedded: Any, tmp_path: Path
 ) -> None:

@@ -506,7 +506,7 @@ class Unkeyed(ProcessFunction):
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS).execute().get_side_output(SIDE),
-            "no side output is named 'side'",
+            r"no side output is named 'side'; this job has: none; name it in process\(side_outputs",
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS).filter(pc.field("x") > 1).to_arrow(),
