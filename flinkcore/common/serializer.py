@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 class Serializer(ABC):
     """Turns values of a user's type into bytes, and back; a type for a state's descriptor.
 
-    A checkpoint holds None, bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, and lists, tuples
-    and dictionaries of them as columns. For anything else the descriptor names a serializer as the type of its
+    A checkpoint holds None, bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, and lists, tuples,
+    dictionaries and Rows of them as columns. For anything else the descriptor names a serializer as the type of its
     values, or of its map keys. Reading such a checkpoint takes a descriptor that names the serializer of the
     same name.
 

@@ -12,11 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flinkcore.common import Row, RowKind
+from flinkcore.common.row import rows_of_columns
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_decoding import decode
 from flinkcore.runtime.checkpoint.value_encoding import MAX_DEPTH, encode
 from flinkcore.runtime.checkpoint.value_shape import has_serialized, shape_text
 from flinkcore.runtime.state import SerializedValue
+
+
+def deleted(row: Row) -> Row:
+    row.set_row_kind(RowKind.DELETE)
+    return row
+
 
 UTC = timezone.utc
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -41,6 +49,8 @@ VALUES = [
     ),
     *([], [None], [1, "a", 1.0], [[1], [2, [3]]], (), (1,), (1, "a"), (None, (True, 1))),
     *({}, {"b": 1, "a": None}, {(1, 2): [3], 1.5: {}}, tuple(range(100))),
+    *(Row(1, "a"), Row(user="ada", age=36), Row("user", "age")("ada", 36), Row(), Row(Row(1), [Row(a=None)])),
+    *(deleted(Row(1, 2)), deleted(Row(a=1)), next(rows_of_columns(["user", "age"], [["bob"], [41]]))),
     SerializedValue("pickle", b"abc"),
 ]
 
@@ -103,6 +113,26 @@ def test_no_values_come_back() -> None:
     assert round_trip([]) == []
 
 
+def test_rows_keep_names_and_kinds() -> None:
+    person = Row("user", "age")
+    rows = [
+        person("ada", 36),
+        person("bob", None),
+        Row(age=3, user="c"),
+        deleted(person("d", 1)),
+        Row(1),
+        Row(),
+    ]
+    for some in (rows, rows[:2], rows[3:4], rows[4:5], [None, *rows]):
+        restored = round_trip(some)
+        assert restored == some
+        assert [row and row.get_row_kind() for row in restored] == [
+            row and row.get_row_kind() for row in some
+        ]
+    assert round_trip(rows[:2])[1].user == "bob"
+    assert encode(rows[:2], "x")[0].type == pa.struct([("f0", pa.large_string()), ("f1", pa.int64())])
+
+
 def test_a_dictionary_keeps_its_order() -> None:
     (value,) = round_trip([{"z": 1, "a": 2, "m": 3}])
     assert list(value) == ["z", "a", "m"]
@@ -133,9 +163,24 @@ class Zone(tzinfo):
 Point = namedtuple("Point", "x y")
 
 
+class OwnRow(Row):
+    pass
+
+
 @pytest.mark.parametrize(
     "value",
-    [object(), {1}, Colour.RED, Point(1, 2), np.int64(1), np.float64(1), bytearray(b"a"), 1j, print],
+    [
+        object(),
+        {1},
+        Colour.RED,
+        Point(1, 2),
+        OwnRow(1),
+        np.int64(1),
+        np.float64(1),
+        bytearray(b"a"),
+        1j,
+        print,
+    ],
     ids=repr,
 )
 def test_a_value_of_another_type_is_refused_with_advice(value: Any) -> None:
@@ -202,6 +247,9 @@ def test_an_unknown_time_zone_is_told() -> None:
         ([(1,), (1, 2)], "tuple[int, ...]"),
         ([{"a": b""}], "dict[str, bytes]"),
         ([SerializedValue("pickle", b"")], "serialized by pickle"),
+        ([Row(user="ada", age=36)], "Row[age: int, user: str]"),
+        ([Row(1, "a")], "Row[int, str]"),
+        ([Row(1), Row(1, 2)], "Row"),
     ],
 )
 def test_a_shape_reads_as_a_type(values: list[Any], text: str) -> None:

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common.row import Row, rows_of_columns
+from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
 from flinkcore.runtime.state.serialized_value import SerializedValue
@@ -99,6 +101,28 @@ def _tuple(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     return list(zip(*columns, strict=True))
 
 
+def _row(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(len(parts) > 1, array, shape)
+    names, *column_shapes = parts
+    rows = _tuple(array, column_shapes, shape)
+    if names == "none":
+        return [Row(*row) for row in rows]
+    _expect(len(names) == len(parts) and names[0] == "names", array, shape)
+    return list(rows_of_columns(names[1:], list(zip(*rows, strict=True)))) if rows else []
+
+
+def _rows(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(len(parts) == 1, array, shape)
+    rows = []
+    for names, kind, values in decode(array, parts[0]):
+        row = Row(*values)
+        row.set_row_kind(RowKind(kind))
+        if names is not None:
+            row.set_field_names(names)
+        rows.append(row)
+    return rows
+
+
 def _list(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     _expect(pa.types.is_large_list(array.type) and len(parts) == 1, array, shape)
     items = decode(array.values, parts[0])
@@ -181,6 +205,8 @@ _NESTED: dict[str, Callable[[pa.Array, list[Any], Shape], list[Any]]] = {
     "union": _union,
     "tuple": _tuple,
     "tuples": _tuples,
+    "row": _row,
+    "rows": _rows,
     "list": _list,
     "dict": _dict,
     "serialized": _serialized,

@@ -1,9 +1,9 @@
 """Python values as an Arrow column that gives exactly them back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, compress
 from operator import is_
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common.row import Row
+from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
 from flinkcore.runtime.state.serialized_value import SerializedValue
@@ -50,25 +52,35 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
             f"{what}: lists, tuples and dictionaries lie more than {MAX_DEPTH} deep in each other, or in themselves; "
             "name a serializer in the state's descriptor"
         )
-    for unknown in types - _ENCODERS.keys():
+    kinds = {found: _kind_of(found) for found in types}
+    for unknown in (found for found, kind in kinds.items() if kind is None):
         value = next(value for value in values if type(value) is unknown)
         raise SchemaError(
             f"{what}: {value!r} is {unknown.__module__}.{unknown.__qualname__}, which no column of a checkpoint holds: "
             "for values and map keys name a Serializer as the type in the state's descriptor (PickleSerializer takes "
             "any); for keys and all else take built-in types: bool, int, float, str, bytes, Decimal, date, time, "
-            "datetime, timedelta, list, tuple, dict"
+            "datetime, timedelta, list, tuple, dict, Row"
         )
     none = type(None)
     if types <= {none}:
         return pa.nulls(len(values)), "none"
-    if len(types) == 1:
-        return _ENCODERS[types.pop()](values, what, depth)
-    if len(types) == 2 and none in types:
-        (other,) = types - {none}
+    present = {kind for kind in kinds.values() if kind is not None}
+    if len(present) == 1:
+        return _ENCODERS[present.pop()](values, what, depth)
+    if len(present) == 2 and none in present:
+        (other,) = present - {none}
         if other in _NULLABLE:
             array, shape = _ENCODERS[other](values, what, depth)
             return array, ["optional", shape]
-    return _union(values, sorted(types, key=lambda found: found.__name__), what, depth)
+    return _union(values, kinds, what, depth)
+
+
+def _kind_of(found: type) -> type | None:
+    """Return the type that has an encoder for values of a type; None if there is none."""
+    if found in _ENCODERS:
+        return found
+    # Rows of one origin have a class of their own, which their names are in; it is no other type.
+    return Row if Row in found.__bases__ and found.__name__ == Row.__name__ else None
 
 
 class EqualValuesOnce:
@@ -86,15 +98,16 @@ class EqualValuesOnce:
         return self._encoded
 
 
-def _union(values: Sequence[Any], types: list[type], what: str, depth: int) -> Encoded:
-    codes = {found: code for code, found in enumerate(types)}
+def _union(values: Sequence[Any], kinds: Mapping[type, type | None], what: str, depth: int) -> Encoded:
+    names = sorted({kind.__name__ for kind in kinds.values() if kind is not None})
+    codes = {found: names.index(kind.__name__) for found, kind in kinds.items() if kind is not None}
     ids = np.array([codes[type(value)] for value in values], np.int8)
     offsets = np.empty(len(values), np.int32)
     children, shapes = [], []
-    for found, code in codes.items():
+    for code in range(len(names)):
         chosen = ids == code
         offsets[chosen] = np.arange(chosen.sum())
-        array, shape = encode([value for value in values if type(value) is found], what, depth)
+        array, shape = encode(list(compress(values, chosen.tolist())), what, depth)
         children.append(array)
         shapes.append(shape)
     return pa.UnionArray.from_dense(pa.array(ids), pa.array(offsets), children), ["union", *shapes]
@@ -194,6 +207,22 @@ def _tuples(values: Sequence[Any], what: str, depth: int) -> Encoded:
     return array, ["tuple", *(shape for _, shape in columns)]
 
 
+def _rows(values: Sequence[Row], what: str, depth: int) -> Encoded:
+    rows: list[tuple[Any, ...]] = [value.__reduce__()[1] for value in values]
+    names, width = rows[0][0], len(rows[0][1])
+    if (
+        0 < width <= MAX_TUPLE_COLUMNS
+        and all(
+            fields == names and len(items) == width and kind is RowKind.INSERT for fields, items, kind in rows
+        )
+        and (names is None or (len(names) == width and set(map(type, names)) == {str}))
+    ):
+        array, shape = _tuples([items for _, items, _ in rows], what, depth)
+        return array, ["row", "none" if names is None else ["names", *names], *shape[1:]]
+    array, shape = encode([(fields, kind.value, items) for fields, items, kind in rows], what, depth + 1)
+    return array, ["rows", shape]
+
+
 def _dicts(values: Sequence[Any], what: str, depth: int) -> Encoded:
     keys, key_shape = encode(list(chain.from_iterable(values)), what, depth + 1)
     items, shape = encode(list(chain.from_iterable(map(dict.values, values))), what, depth + 1)
@@ -231,6 +260,7 @@ _ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
     list: _lists,
     tuple: _tuples,
     dict: _dicts,
+    Row: _rows,
     SerializedValue: _serialized,
 }
 

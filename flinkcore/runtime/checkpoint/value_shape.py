@@ -8,6 +8,7 @@ Shape = str | list[Any]
 `none`, `bool`, `int` (64 bits), `bigint` (any int), `float`, `str`, `bytes`, `decimal`, `date`, `time`, `datetime`,
 `datetime_zone` (with a time zone or a fold), `timedelta`; `optional` (of a kind, or None), `union` (of several);
 `list`, `tuple` (all of one length, a shape for each position), `tuples` (of any length), `dict` (keys, values),
+`row` (all with the same names, ``["names", "user"]``, or `none`, and a shape for each position), `rows` (any),
 `serialized` (by which serializers).
 """
 
@@ -27,6 +28,12 @@ def shape_text(shape: Shape) -> str:
     kind, *parts = shape
     if kind == "serialized":
         return f"serialized by {', '.join(parts)}"
+    if kind == "rows":
+        return "Row"
+    if kind == "row":
+        names = [""] * len(parts) if parts[0] == "none" else [f"{name}: " for name in parts[0][1:]]
+        fields = (f"{name}{shape_text(part)}" for name, part in zip(names, parts[1:], strict=False))
+        return f"Row[{', '.join(fields)}]"
     texts = [shape_text(part) for part in parts]
     if kind == "optional":
         return f"{texts[0]} | None"
