@@ -22,8 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.nexmark import CACHE
+from flinkcore.common import WatermarkStrategy
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
+from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.functions import KeyedProcessFunction, Results, RuntimeContext
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
@@ -61,10 +63,13 @@ class Clicks:
         keys, timestamps_ms = (column.tolist() for column in self.columns())
         return [((key, timestamp), timestamp) for key, timestamp in zip(keys, timestamps_ms, strict=True)]
 
+    def log(self) -> pa.Table:
+        keys, timestamps_ms = self.columns()
+        return pa.table({"key": keys, "timestamp_ms": timestamps_ms})
+
     def batches(self) -> list[pa.RecordBatch]:
         """The events between two watermarks each."""
-        keys, timestamps_ms = self.columns()
-        whole = pa.record_batch({"key": keys, "timestamp_ms": timestamps_ms})
+        (whole,) = self.log().to_batches()
         return [whole.slice(first, BETWEEN_WATERMARKS) for first in range(0, self.events, BETWEEN_WATERMARKS)]
 
 
@@ -154,6 +159,20 @@ def process_function(elements: list[tuple[tuple[int, int], int]]) -> list[Row]:
             process_element(StreamRecord(element, timestamp_ms))
         operator.process_watermark(Watermark(timestamp_ms - 1))
     return output.values
+
+
+def replay(log: pa.Table) -> list[Row]:
+    """A whole replay in this process: the log in order, its watermarks, the function, results as a table."""
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    results = (
+        environment.from_event_log(log, timestamp="timestamp_ms")
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .key_by("key")
+        .process(CountUntilQuiet(), pa.schema([("key", pa.int64()), ("elements", pa.int64())]))
+        .to_arrow()
+    )
+    keys, numbers = (column.to_pylist() for column in results.columns)
+    return list(zip(keys, numbers, strict=True))
 
 
 # ---- Cython ------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class KeyedCalls:
         make_timer_context: Callable[[TimerService], TimerContext],
     ) -> None:
         self._function = function
-        self._set_current_key = keyed_state_backend.set_current_key
+        self._keyed_state_backend = keyed_state_backend
         self._results = FunctionResults(function, output, keyed_state_backend.key_context)
         self._timer_service = SimpleTimerService(
             time_service_manager.get_internal_timer_service(TIMER_SERVICE_NAME, self)
@@ -88,12 +88,16 @@ class KeyedCalls:
         callable
             Raises a UserCodeError if the method raises, a DataError for a key that cannot be one.
         """
-        set_current_key = self._set_current_key
+        set_current_key = self._keyed_state_backend.key_context.set_current_key
+        cleanups = self._keyed_state_backend.cleanups_per_record
         results = self._results
 
         def process(key: Hashable, record: StreamRecord[Any]) -> None:
+            # What the backend's `set_current_key` and `call_for_element` do, spelled out: calls are most of the time
+            # that this takes.
             set_current_key(key)
-            # What `call_for_element` does, spelled out: calls are most of the time that this takes.
+            for clean_up in cleanups:
+                clean_up()
             context.element_timestamp = record.timestamp
             try:
                 given = method(record.value, context)

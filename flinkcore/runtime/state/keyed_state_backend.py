@@ -52,6 +52,11 @@ class KeyedStateBackend:
         return self._key_context
 
     @property
+    def cleanups_per_record(self) -> list[Callable[[], None]]:
+        """What is to be called when a key has been set; the same list always."""
+        return self._cleanups_per_record
+
+    @property
     def state_names(self) -> list[str]:
         """The names of all states, those included that were restored and not asked for."""
         return list(self._tables)
