@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,19 @@ import numpy.typing as npt
 from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.emission_runs import RUN_ROWS, EmissionRuns
 from flinkcore.replay.emissions import Emissions
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.split_operator import SplitOperator
 from flinkcore.replay.tick_clock import TickClock
 from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.valve_timeline import ValveTimeline
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
+
+TIMES_AT_ONCE = 1 << 16
+"""Events whose times are Python integers at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +82,8 @@ class ElementPass:
         Of the columnar pass; there is an event in the log.
     splits : iterable of int
         Numbers of the splits.
+    run_rows : int
+        Most emissions of a run.
 
     Raises
     ------
@@ -85,7 +92,12 @@ class ElementPass:
     """
 
     def __init__(
-        self, strategy: WatermarkStrategy, interval_ms: int, time_plane: TimePlane, splits: Iterable[int]
+        self,
+        strategy: WatermarkStrategy,
+        interval_ms: int,
+        time_plane: TimePlane,
+        splits: Iterable[int],
+        run_rows: int = RUN_ROWS,
     ) -> None:
         self._clock = TickClock(interval_ms, *_ends(time_plane))
         held = HeldGenerators()
@@ -93,28 +105,56 @@ class ElementPass:
             split: SplitOperator(strategy, time_plane.split_values[split], self._clock, held)
             for split in splits
         }
+        self._run_rows = run_rows
+        self._held: dict[int, int] = {}
+        self._n_held = 0
 
-    def add(self, events: PlacedTimes) -> None:
-        """Take in events of these splits, those of each split in its order.
+    def add(self, events: PlacedTimes) -> list[Emissions]:
+        """Take in events of these splits, those of each split in its order; runs of emissions, if there are enough.
 
         Raises
         ------
         UserCodeError
             If a generator raises, or emits what is no watermark.
         """
+        runs: list[Emissions] = []
         for split, times in events.by_split():
-            self._operators[split].process(
-                times.position.tolist(),
-                times.arrival_ms.tolist(),
-                self._clock.ticks_of(times.arrival_ms).tolist(),
-                times.timestamp_ms.tolist(),
-            )
+            for start in range(0, len(times.split), TIMES_AT_ONCE):
+                some = times.take(slice(start, start + TIMES_AT_ONCE))
+                self._operators[split].process(
+                    some.position.tolist(),
+                    some.arrival_ms.tolist(),
+                    self._clock.ticks_of(some.arrival_ms).tolist(),
+                    some.timestamp_ms.tolist(),
+                )
+                runs += self._runs_after(split)
+        return runs
 
-    def finish(self) -> Emissions:
-        """Let the log end; all that the splits have emitted."""
-        for operator in self._operators.values():
+    def finish(self) -> Iterator[Emissions]:
+        """Let the log end; the rest of the runs.
+
+        Raises
+        ------
+        UserCodeError
+            If a generator raises, or emits what is no watermark.
+        """
+        for split, operator in self._operators.items():
             operator.finish()
-        return Emissions.of({split: operator.emissions for split, operator in self._operators.items()})
+            yield from self._runs_after(split)
+        yield from self._take()
+
+    def _runs_after(self, split: int) -> list[Emissions]:
+        """What is held, if it is enough for a run now that this split may have emitted."""
+        n_held = len(self._operators[split].emissions)
+        self._n_held += n_held - self._held.get(split, 0)
+        self._held[split] = n_held
+        return self._take() if self._n_held >= self._run_rows else []
+
+    def _take(self) -> list[Emissions]:
+        emissions = Emissions.of({split: self._operators[split].emissions for split in self._held})
+        self._held, self._n_held = {}, 0
+        starts = range(0, len(emissions), self._run_rows)
+        return [Emissions(emissions.rows[start : start + self._run_rows]) for start in starts]
 
 
 def _ends(time_plane: TimePlane) -> tuple[int, int]:
@@ -141,17 +181,18 @@ def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> 
     time_plane.check_chunk(chunk.index, chunk.label, rows_read)
 
 
-def with_emissions(time_plane: TimePlane, emissions: Emissions) -> TimePlane:
-    """The time plane of the columnar pass, with the timeline that these emissions of all splits make."""
-    ordered = emissions.in_order()
-    n_splits = len(time_plane.split_values)
-    idle_split, idle_from_ms, idle_to_ms = ordered.idle_spans(_ends(time_plane)[1])
+def with_emissions(time_plane: TimePlane, runs: EmissionRuns) -> TimePlane:
+    """The time plane of the columnar pass, with the timeline that the emissions of all splits make."""
+    merged = ValveTimeline(len(time_plane.split_values))
+    for emissions in runs.in_order():
+        merged.add(emissions)
+    idle_split, idle_from_ms, idle_to_ms = merged.idle_spans(_ends(time_plane)[1])
     return replace(
         time_plane,
-        timeline=ordered.timeline(n_splits),
+        timeline=merged.timeline(),
         splits=replace(
             time_plane.splits,
-            final_watermark_ms=ordered.final_watermarks(n_splits),
+            final_watermark_ms=merged.final_watermark_ms,
             idle_split=idle_split,
             idle_from_ms=idle_from_ms,
             idle_to_ms=idle_to_ms,
@@ -188,7 +229,10 @@ def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[C
     element_pass = ElementPass(
         plan.strategy, plan.auto_watermark_interval_ms, time_plane, range(len(time_plane.split_values))
     )
-    for chunk in chunks:
-        for times in read_placed_times(plan, time_plane, chunk):
-            element_pass.add(times)
-    return with_emissions(time_plane, element_pass.finish())
+    read = chain.from_iterable(read_placed_times(plan, time_plane, chunk) for chunk in chunks)
+    with EmissionRuns() as runs:
+        for number, emissions in enumerate(
+            chain(chain.from_iterable(map(element_pass.add, read)), element_pass.finish())
+        ):
+            runs.add(number, emissions)
+        return with_emissions(time_plane, runs)

@@ -1,26 +1,25 @@
-"""What the operators of splits emit, element by element, and the timeline that the valve makes of it."""
+"""What the operators of splits emit, element by element, and its order."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.replay.column_ipc import read_columns, write_columns
-from flinkcore.replay.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.timeline import Timeline
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 Int64s = npt.NDArray[np.int64]
+
+ROW_INTEGERS = 4
+"""Integers of an emission."""
 
 
 class Cause(IntEnum):
@@ -67,100 +66,95 @@ class SplitEmissions:
         """Leave it: a replay has no latency."""
 
     def _add(self, kind: int, timestamp_ms: int) -> None:
-        self._rows.extend((self.clock_ms, self.cause, self.position, kind, timestamp_ms))
+        self._rows.extend((self.clock_ms, self.position << 4 | self.cause << 2 | kind, timestamp_ms))
 
-    def rows(self) -> Int64s:
-        """All so far: numpy.ndarray of int64, shape (n, 5): clock, cause, position, kind, timestamp."""
-        return np.array(self._rows, np.int64).reshape(-1, 5)
+    def __len__(self) -> int:
+        """How many have been taken since `take`."""
+        return len(self._rows) // 3
+
+    def take(self) -> Int64s:
+        """Those since the last call, in their order.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n, 3)
+            Clock; position, cause and kind in one; timestamp, of a status 0.
+        """
+        rows, self._rows = self._rows, array("q")
+        return np.array(rows, np.int64).reshape(-1, 3)
 
 
 @dataclass(frozen=True, eq=False)
 class Emissions:
-    """What the operators of some splits emitted; each split's emissions lie in their order.
+    """Emissions of some splits in the order in which the valve takes them in.
+
+    By clock; at one clock those of events in total order, then those of the tick in split order, then those of the end
+    of the log.
 
     Parameters
     ----------
-    split, clock_ms, cause, position, kind, timestamp_ms : numpy.ndarray of int64, shape (n_emissions,)
-        As of SplitEmissions; kinds are those of the valve, the timestamp of a status is 0.
+    rows : numpy.ndarray of int64, shape (n, 4)
+        Clock; cause and split in one; position and kind in one; timestamp.
     """
 
-    split: Int64s
-    clock_ms: Int64s
-    cause: Int64s
-    position: Int64s
-    kind: Int64s
-    timestamp_ms: Int64s
+    rows: Int64s
 
     @classmethod
     def of(cls, splits: dict[int, SplitEmissions]) -> Emissions:
-        """The emissions of splits, by number."""
-        rows = {split: emissions.rows() for split, emissions in splits.items()}
-        split = np.repeat(np.array(list(rows), np.int64), [len(found) for found in rows.values()])
-        columns = np.concatenate([np.empty((0, 5), np.int64), *rows.values()]).T
-        return cls(split, *(np.ascontiguousarray(column) for column in columns))
-
-    @classmethod
-    def concatenate(cls, parts: Iterable[Emissions]) -> Emissions:
-        """The emissions of several sets of splits."""
-        held = list(parts)
-        none = np.empty(0, np.int64)
-        return cls(
-            *(
-                np.concatenate([none, *(getattr(part, column.name) for part in held)])
-                for column in fields(cls)
-            )
-        )
+        """Take the emissions of splits, by number."""
+        taken = {split: emissions.take() for split, emissions in splits.items()}
+        split = np.repeat(np.array(list(taken), np.int64), [len(found) for found in taken.values()])
+        emitted = np.concatenate([np.empty((0, 3), np.int64), *taken.values()])
+        clock, place, timestamp = emitted.T
+        columns = (clock, (place & 0b1100) << 30 | split, (place >> 4) << 2 | place & 0b11, timestamp)
+        return cls(np.stack(columns, axis=1)).in_order()
 
     def in_order(self) -> Emissions:
-        """In the order in which the valve takes them in: by clock; at one clock those of events in total order,
-        then those of the tick in split order, then those of the end of the log."""
-        order = np.lexsort((self.position, self.split, self.cause, self.clock_ms))
-        return Emissions(*(getattr(self, column.name)[order] for column in fields(self)))
+        """The rows in order; what one event or tick makes a split emit keeps its own."""
+        clock, cause_and_split, position_and_kind, _ = self.rows.T
+        return Emissions(self.rows[np.lexsort((position_and_kind >> 2, cause_and_split, clock))])
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    @property
+    def clock_ms(self) -> Int64s:
+        """What the replay clock showed."""
+        return self.rows[:, 0]
+
+    @property
+    def by_event(self) -> npt.NDArray[np.bool_]:
+        """Whether an event was the cause."""
+        by_event: npt.NDArray[np.bool_] = (self.rows[:, 1] >> 32) == Cause.EVENT
+        return by_event
+
+    @property
+    def split(self) -> npt.NDArray[np.int32]:
+        """Number of the split."""
+        return (self.rows[:, 1] & 0xFFFF_FFFF).astype(np.int32)
+
+    @property
+    def position(self) -> Int64s:
+        """Of the event that was the cause; else 0."""
+        return self.rows[:, 2] >> 2
+
+    @property
+    def kind(self) -> npt.NDArray[np.int8]:
+        """As the valve names it."""
+        return (self.rows[:, 2] & 0b11).astype(np.int8)
+
+    @property
+    def timestamp_ms(self) -> Int64s:
+        """Of a watermark; else 0."""
+        return np.ascontiguousarray(self.rows[:, 3])
 
     def to_ipc(self) -> bytes:
         """The emissions as an Arrow IPC stream."""
-        return write_columns(
-            "Emissions", {}, {column.name: getattr(self, column.name) for column in fields(self)}
-        )
+        return write_columns("Emissions", {}, {"rows": self.rows.ravel()})
 
     @classmethod
     def from_ipc(cls, data: bytes) -> Emissions:
         """The emissions that `to_ipc` wrote; a DataError if these bytes are something else."""
         _, columns = read_columns("Emissions", data)
-        return cls(**{name: column.to_numpy() for name, column in columns.items()})
-
-    def timeline(self, splits: int) -> Timeline:
-        """What the valve, which has a channel for each of so many splits, emits; these emissions lie in order."""
-        valve = StatusWatermarkValve(splits)
-        causes, kinds, watermarks = valve.input_batch(
-            self.split.astype(np.int32), self.kind.astype(np.int8), self.timestamp_ms
-        )
-        merged = kinds == WATERMARK_KIND
-        steps = causes[merged]
-        by_event = self.cause[steps] == Cause.EVENT
-        if not by_event.any():
-            return Timeline.to_end_of_time(self.clock_ms[steps], watermarks[merged])
-        return Timeline.to_end_of_time(
-            self.clock_ms[steps],
-            watermarks[merged],
-            np.where(by_event, self.split[steps], AFTER_ALL_SPLITS),
-            np.where(by_event, self.position[steps], 0),
-        )
-
-    def final_watermarks(self, splits: int) -> Int64s:
-        """The last watermark of each of so many splits, -2**63 if it had none."""
-        final = np.full(splits, MIN_TIMESTAMP)
-        marks = self.kind == WATERMARK_KIND
-        np.maximum.at(final, self.split[marks], self.timestamp_ms[marks])
-        return final
-
-    def idle_spans(self, end_ms: int) -> tuple[Int64s, Int64s, Int64s]:
-        """When which split was idle: (split, from, to), by split and clock; these emissions lie in order."""
-        statuses = np.flatnonzero(self.kind != WATERMARK_KIND)
-        statuses = statuses[np.argsort(self.split[statuses], kind="stable")]
-        begins = np.flatnonzero(self.kind[statuses] == IDLE_KIND)
-        # A split is idle until its next status, which is active; after that of the last split nothing follows.
-        splits = np.append(self.split[statuses], -1)
-        until = np.append(self.clock_ms[statuses], end_ms)
-        until = np.where(splits[begins + 1] == splits[begins], until[begins + 1], end_ms)
-        return splits[begins], self.clock_ms[statuses[begins]], until
+        return cls(columns["rows"].to_numpy().reshape(-1, ROW_INTEGERS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from types import TracebackType
 from typing import IO
@@ -71,6 +72,32 @@ class RecordStore:
     def place(self, number: int) -> Int64s | int:
         """The array with this number, or its offset in the file in bytes."""
         return self._places[number]
+
+    def values(self, number: int, start: int, stop: int) -> Int64s:
+        """Some integers of the array with this number.
+
+        Raises
+        ------
+        SourceError
+            If the temporary file cannot be read.
+        """
+        place = self._places[number]
+        if not isinstance(place, int):
+            return place[start:stop]
+        assert self._file is not None
+        found = np.empty(stop - start, np.int64)
+        unread, offset = found.view(np.uint8).data, place + start * found.itemsize
+        while unread:
+            try:
+                n_bytes = os.preadv(self._file.fileno(), [unread], offset)
+            except OSError as error:
+                raise SourceError(f"the temporary file of watermark steps cannot be read: {error}") from error
+            if n_bytes == 0:
+                raise SourceError(
+                    "the temporary file of watermark steps cannot be read: it has been cut short"
+                )
+            unread, offset = unread[n_bytes:], offset + n_bytes
+        return found
 
     def close(self) -> None:
         """Give back memory and file."""

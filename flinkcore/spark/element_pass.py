@@ -12,6 +12,7 @@ Rows of the shuffle, in the order in which a task takes them in::
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, fields
 from heapq import heapify, heapreplace
 from itertools import groupby
@@ -24,13 +25,14 @@ import pyarrow as pa
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.column_ipc import read_columns, write_columns
 from flinkcore.replay.element_pass import ElementPass, PlacedTimes, read_placed_times, with_emissions
-from flinkcore.replay.emissions import Emissions
+from flinkcore.replay.emission_runs import RUN_ROWS, EmissionRuns
+from flinkcore.replay.emissions import ROW_INTEGERS, Emissions
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import TimePlane
+from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import DataFrameInput, LogInput, partitions_gone
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.shipping import portable
-from flinkcore.spark.task_errors import told_plainly
 
 PART_ROWS = 1 << 20
 """Events of a chunk go on when so many have been read, in a row for each partition."""
@@ -39,7 +41,7 @@ _SHUFFLE_SCHEMA = "slot int, partition int, chunk int, part int, payload binary"
 _ARROW_SCHEMA = pa.schema(
     [(name, pa.int32()) for name in ("slot", "partition", "chunk", "part")] + [("payload", pa.binary())]
 )
-_EMISSIONS_SCHEMA = "partition int, payload binary"
+_EMISSIONS_SCHEMA = "run long, partition int, last boolean, payload binary"
 
 
 @dataclass(frozen=True)
@@ -120,33 +122,39 @@ class ElementTask:
         Shape (n_splits,): the partition of each split.
     recomputable
         Whether Spark computes the log anew in each pass.
+    run_rows
+        Most emissions of a row.
     """
 
     plan: ReplayPlan
     time_plane: TimePlane
     partition_of: npt.NDArray[np.int32]
     recomputable: bool
+    run_rows: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row with the emissions of each partition."""
+        """Rows with the runs of emissions of each partition; the last of them is marked, and has none."""
+        none = Emissions(np.empty((0, ROW_INTEGERS), np.int64))
         for partition, rows in groupby(_rows(batches), key=lambda row: row[0]):
-            payload = self._emissions(partition, rows).to_ipc()
-            yield pa.record_batch(
-                {
-                    "partition": pa.array([partition], pa.int32()),
-                    "payload": pa.array([payload], pa.binary()),
-                }
-            )
+            number = partition << 32
+            for emissions in self._runs(partition, rows):
+                yield _emitted(number, partition, emissions)
+                number += 1
+            yield _emitted(number, partition, none, last=True)
 
-    def _emissions(self, partition: int, rows: Iterator[tuple[int, int, bytes]]) -> Emissions:
+    def _runs(self, partition: int, rows: Iterator[tuple[int, int, bytes]]) -> Iterator[Emissions]:
         splits = np.flatnonzero(self.partition_of == partition)
         element_pass = ElementPass(
-            self.plan.strategy, self.plan.auto_watermark_interval_ms, self.time_plane, splits.tolist()
+            self.plan.strategy,
+            self.plan.auto_watermark_interval_ms,
+            self.time_plane,
+            splits.tolist(),
+            self.run_rows,
         )
         events, chunks = 0, set()
         for _, chunk, payload in rows:
             times = _unpacked(payload)
-            element_pass.add(times)
+            yield from element_pass.add(times)
             events += len(times.split)
             chunks.add(chunk)
         expected = int(self.time_plane.splits.events[splits].sum())
@@ -158,7 +166,18 @@ class ElementTask:
                 f"the times of {events:,} of {expected:,} events, from {len(chunks)} of {all_chunks} chunks, came "
                 f"to partition {partition}; this is a defect of flinkcore, the result must not be used"
             )
-        return element_pass.finish()
+        yield from element_pass.finish()
+
+
+def _emitted(run: int, partition: int, emissions: Emissions, last: bool = False) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "run": pa.array([run], pa.int64()),
+            "partition": pa.array([partition], pa.int32()),
+            "last": pa.array([last]),
+            "payload": pa.array([emissions.to_ipc()], pa.binary()),
+        }
+    )
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
@@ -227,16 +246,21 @@ def run_element_pass(
     deal = DealTask(plan, time_plane, log, partition_of, slots, PART_ROWS)
     dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _SHUFFLE_SCHEMA), partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
-    with told_plainly():
-        task = ElementTask(plan, time_plane, partition_of, recomputable)
-        rows = ordered.mapInArrow(portable(spark, task), _EMISSIONS_SCHEMA).collect()
-    if recomputable and not rows:
-        raise partitions_gone(0, len(time_plane.starts.chunks))
-    if sorted(row.partition for row in rows) != list(range(partitions)):
-        raise FlinkcoreError(
-            f"{len(rows)} of {partitions} partitions of the element pass came back from Spark; this is a defect "
-            "of flinkcore, the result must not be used"
-        )
-    return with_emissions(
-        time_plane, Emissions.concatenate(Emissions.from_ipc(bytes(row.payload)) for row in rows)
-    )
+    task = ElementTask(plan, time_plane, partition_of, recomputable, RUN_ROWS)
+    emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS_SCHEMA)
+    told, wanted = set[int](), set[int]()
+    with EmissionRuns() as runs, closing(rows_by_and_by(emitted, "run")) as rows:
+        for row in rows:
+            told.add(row.run)
+            if row.last:
+                wanted.update(range(row.partition << 32, row.run + 1))
+            runs.add(row.run, Emissions.from_ipc(bytes(row.payload)))
+        if recomputable and not told:
+            raise partitions_gone(0, len(time_plane.starts.chunks))
+        complete = sum(run >> 32 << 32 == run for run in wanted)
+        if complete != partitions or told != wanted:
+            raise FlinkcoreError(
+                f"{len(told)} of {len(wanted)} rows of {complete} of {partitions} partitions of the element pass came "
+                "back from Spark; this is a defect of flinkcore, the result must not be used"
+            )
+        return with_emissions(time_plane, runs)

@@ -9,24 +9,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import functions as F
 
 from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes, position_bases
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import TimePlane
+from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import DataFrameChunk, Fingerprint, LogInput, partition_new
 from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
 ONE_JOB_BYTES = 512 << 20
 """Up to this size of the log all summaries come with the job that makes them, which saves the driver a second one."""
-
-SMALL_SUMMARY_BYTES = 32 << 10
-"""Of a larger log, or of one of unknown size, only summaries of up to this size do."""
-
-COLLECTED_BYTES = 64 << 20
-"""Of its other summaries so much comes at once."""
 
 _SUMMARY_SCHEMA = "chunk long, payload binary, fingerprint string"
 
@@ -114,7 +107,7 @@ def run_time_pass(
 
     summarised = run(SummariseTask(time_pass, log, bases))
     is_small = log.size_bytes is not None and log.size_bytes <= ONE_JOB_BYTES
-    with closing(_rows_of_one_job(summarised) if is_small else _rows_by_and_by(summarised)) as rows:
+    with closing(_rows_of_one_job(summarised) if is_small else rows_by_and_by(summarised, "chunk")) as rows:
         return time_pass.combine(summaries(rows)), fingerprints
 
 
@@ -122,40 +115,3 @@ def _rows_of_one_job(summaries: Any) -> Generator[Any, None, None]:
     with told_plainly():
         rows = summaries.collect()
     yield from rows
-
-
-def _rows_by_and_by(summaries: Any) -> Generator[Any, None, None]:
-    """The rows of a DataFrame of summaries, never all of them in memory here.
-
-    One job computes them, and brings the small ones along. The others wait in the executors' storage, from which they
-    come some at a time.
-    """
-    kept = summaries.persist(StorageLevel.DISK_ONLY)
-    size = F.length("payload")
-    try:
-        with told_plainly():
-            small = F.when(size <= SMALL_SUMMARY_BYTES, F.col("payload")).alias("payload")
-            rows = kept.select("chunk", "fingerprint", small, size.alias("size")).collect()
-        yield from (row for row in rows if row.payload is not None)
-        waiting = [(row.chunk, row.size) for row in rows if row.payload is None]
-        del rows
-        for chunks in _of_bounded_size(waiting):
-            with told_plainly():
-                rows = kept.where(F.col("chunk").isin(chunks)).collect()
-            yield from rows
-    finally:
-        kept.unpersist()
-
-
-def _of_bounded_size(sized: list[tuple[int, int]]) -> Iterator[list[int]]:
-    # Runs of chunks whose summaries together have at most COLLECTED_BYTES, or that are one chunk.
-    run: list[int] = []
-    held = 0
-    for chunk, size in sized:
-        if run and held + size > COLLECTED_BYTES:
-            yield run
-            run, held = [], 0
-        run.append(chunk)
-        held += size
-    if run:
-        yield run

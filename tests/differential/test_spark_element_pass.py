@@ -95,6 +95,8 @@ def test_punctuated_replays_of_files_give_the_rows_and_the_report_of_embedded_on
     spark: Any, log: Path, arrival: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flinkcore.spark.element_pass.PART_ROWS", 100)
+    monkeypatch.setattr("flinkcore.spark.element_pass.RUN_ROWS", 50)
+    monkeypatch.setattr("flinkcore.spark.gradual_rows.SMALL_PAYLOAD_BYTES", 2000)
     options = {"timestamp": "ts", "arrival": arrival, "split": "part"}
     embedded = job(
         StreamExecutionEnvironment().set_parallelism(1).from_event_log(str(log), **options), even_timestamps()

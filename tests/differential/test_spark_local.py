@@ -29,7 +29,7 @@ from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plan import ReplayPlan, make_plan
 from flinkcore.replay.progress import Progress
-from flinkcore.spark import SparkExecutionEnvironment, time_pass
+from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
@@ -86,8 +86,8 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, small_bytes: int, collected_bytes: int
 ) -> None:
     monkeypatch.setattr(time_pass, "ONE_JOB_BYTES", 0)
-    monkeypatch.setattr(time_pass, "SMALL_SUMMARY_BYTES", small_bytes)
-    monkeypatch.setattr(time_pass, "COLLECTED_BYTES", collected_bytes)
+    monkeypatch.setattr(gradual_rows, "SMALL_PAYLOAD_BYTES", small_bytes)
+    monkeypatch.setattr(gradual_rows, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
     files = FileInput(tuple(plan.log.chunks(5)))
     replay = SparkReplay(spark, plan, files, files.dataframe(spark), 2)

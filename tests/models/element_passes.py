@@ -11,6 +11,7 @@ from flinkcore.common import WatermarkStrategy
 from flinkcore.common.watermark import Watermark
 from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
 from flinkcore.replay.element_pass import ElementPass, PlacedTimes, with_emissions
+from flinkcore.replay.emission_runs import EmissionRuns
 from flinkcore.replay.emissions import Emissions
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
@@ -19,25 +20,37 @@ from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 
 
 def stepped_plane(
-    log: Log, strategy: WatermarkStrategy, interval_ms: int, rate: ArrivalRate | None = None, parts: int = 1
+    log: Log,
+    strategy: WatermarkStrategy,
+    interval_ms: int,
+    rate: ArrivalRate | None = None,
+    parts: int = 1,
+    run_rows: int = 1 << 19,
 ) -> TimePlane:
-    """The element pass, its splits dealt out to some parts, whose emissions are sent as bytes."""
+    """The element pass, its splits dealt out to some parts, whose emissions are sent as bytes, in runs of few rows."""
     plane = log.time_plane(GeneratorSpec(None), interval_ms, rate)
     if plane.events == 0:
         return plane
     n_splits = len(plane.split_values)
     passes = [
-        ElementPass(strategy, interval_ms, plane, range(part, n_splits, parts)) for part in range(parts)
+        ElementPass(strategy, interval_ms, plane, range(part, n_splits, parts), run_rows)
+        for part in range(parts)
     ]
+    sent: list[tuple[int, bytes]] = []
     for index, batches in enumerate(log.chunks()):
         clock = plane.enter(index)
         for batch in batches:
             arrivals, splits, positions = clock.order(batch)
             times = PlacedTimes(splits, positions, arrivals, batch.timestamp_ms)
             for part, element_pass in enumerate(passes):
-                element_pass.add(times.take((splits % parts == part).nonzero()[0]))
-    emissions = [Emissions.from_ipc(element_pass.finish().to_ipc()) for element_pass in reversed(passes)]
-    return TimePlane.from_ipc(with_emissions(plane, Emissions.concatenate(emissions)).to_ipc())
+                runs = element_pass.add(times.take((splits % parts == part).nonzero()[0]))
+                sent += [(len(sent) + number, run.to_ipc()) for number, run in enumerate(runs)]
+    for element_pass in passes:
+        sent += [(len(sent) + number, run.to_ipc()) for number, run in enumerate([*element_pass.finish()])]
+    with EmissionRuns(memory_bytes=64 * run_rows, buffer_rows=0) as received:
+        for number, data in reversed(sent):
+            received.add(number, Emissions.from_ipc(data))
+        return TimePlane.from_ipc(with_emissions(plane, received).to_ipc())
 
 
 @dataclass

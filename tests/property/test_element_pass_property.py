@@ -37,6 +37,7 @@ def logs(draw: st.DrawFn, *, recorded: bool = True) -> list[Event]:
 
 INTERVALS = st.sampled_from([0, 1, 7, 7, 50, 200, 10_000])
 IDLENESS = st.sampled_from([None, 1, 3, 50, 250, 2**62])
+RUN_ROWS = st.sampled_from([1, 2, 7, 1 << 19])
 CUTS = st.sets(st.integers(1, 49), max_size=5)
 RATES = st.builds(ArrivalRate, st.sampled_from([1000.0, 3.0, 70.0]), st.sampled_from([0, -333, 10**6]))
 
@@ -176,6 +177,7 @@ def check_against_model(plane: TimePlane, model: ReplayModel) -> None:
     chunk_cuts=CUTS,
     batch_cuts=CUTS,
     parts=st.integers(1, 3),
+    run_rows=RUN_ROWS,
 )
 def test_flinks_generators_make_the_columnar_timeline_event_by_event(
     rows: list[Event],
@@ -186,11 +188,12 @@ def test_flinks_generators_make_the_columnar_timeline_event_by_event(
     chunk_cuts: set[int],
     batch_cuts: set[int],
     parts: int,
+    run_rows: int,
 ) -> None:
     log = Log(rows, chunk_cuts, batch_cuts)
     columnar = log.time_plane(GeneratorSpec(bound_ms, idleness_ms), interval_ms)
     strategy = strategy_of(bounded_supplier(bound_ms, declared), idleness_ms)
-    stepped = stepped_plane(log, strategy, interval_ms, parts=parts)
+    stepped = stepped_plane(log, strategy, interval_ms, parts=parts, run_rows=run_rows)
     assert steps(stepped) == steps(columnar)
     assert not stepped.timeline.is_punctuated
     assert idle_spans(stepped) == idle_spans(columnar)
@@ -229,6 +232,7 @@ def test_arrivals_by_rate_make_the_columnar_timeline_event_by_event(
     chunk_cuts=CUTS,
     batch_cuts=CUTS,
     parts=st.integers(1, 3),
+    run_rows=RUN_ROWS,
 )
 def test_a_users_generator_makes_the_timeline_of_the_model(
     rows: list[Event],
@@ -238,11 +242,14 @@ def test_a_users_generator_makes_the_timeline_of_the_model(
     chunk_cuts: set[int],
     batch_cuts: set[int],
     parts: int,
+    run_rows: int,
 ) -> None:
     log = Log(rows, chunk_cuts, batch_cuts)
     make_model: type[Generator] = pair.model
     model = ReplayModel(rows, None, idleness_ms, interval_ms, make_generator=make_model)
-    plane = stepped_plane(log, strategy_of(pair.make, idleness_ms), interval_ms, parts=parts)
+    plane = stepped_plane(
+        log, strategy_of(pair.make, idleness_ms), interval_ms, parts=parts, run_rows=run_rows
+    )
     check_against_model(plane, model)
 
 

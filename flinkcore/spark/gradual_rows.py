@@ -1,0 +1,62 @@
+"""Rows with payloads from Spark, never all of them in memory here."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+
+from flinkcore.spark.task_errors import told_plainly
+
+SMALL_PAYLOAD_BYTES = 32 << 10
+"""Payloads of up to this size come with the job that makes them."""
+
+COLLECTED_BYTES = 64 << 20
+"""Of the others so much comes at once."""
+
+
+def rows_by_and_by(dataframe: Any, key: str) -> Generator[Any, None, None]:
+    """The rows of a DataFrame, in any order; close it when no more are wanted.
+
+    One job computes them, and brings the small ones along. The others wait in the executors' storage, from which they
+    come some at a time.
+
+    Parameters
+    ----------
+    dataframe
+        With a column `payload`, binary.
+    key
+        Column with an integer that is another in each row.
+    """
+    kept = dataframe.persist(StorageLevel.DISK_ONLY)
+    size = F.length("payload")
+    try:
+        with told_plainly():
+            small = F.when(size <= SMALL_PAYLOAD_BYTES, F.col("payload")).alias("payload")
+            others = [name for name in kept.columns if name != "payload"]
+            rows = kept.select(*others, small, size.alias("size")).collect()
+        yield from (row for row in rows if row.payload is not None)
+        waiting = [(row[key], row.size) for row in rows if row.payload is None]
+        del rows
+        for keys in _of_bounded_size(waiting):
+            with told_plainly():
+                rows = kept.where(F.col(key).isin(keys)).collect()
+            yield from rows
+    finally:
+        kept.unpersist()
+
+
+def _of_bounded_size(sized: list[tuple[int, int]]) -> Iterator[list[int]]:
+    # Runs of keys whose payloads together have at most COLLECTED_BYTES, or that are one key.
+    run: list[int] = []
+    held = 0
+    for key, size in sized:
+        if run and held + size > COLLECTED_BYTES:
+            yield run
+            run, held = [], 0
+        run.append(key)
+        held += size
+    if run:
+        yield run

@@ -1,0 +1,68 @@
+"""Runs of emissions, merged to one order in stretches of bounded size."""
+
+import numpy as np
+import pytest
+
+from flinkcore.errors import SourceError
+from flinkcore.replay.emission_runs import EmissionRuns
+from flinkcore.replay.emissions import Emissions
+from flinkcore.replay.record_store import RecordStore
+
+
+def emissions(seed: int, n: int, clocks: int) -> Emissions:
+    """In order, of random places, each with a timestamp of its own."""
+    random = np.random.default_rng(seed)
+    columns = (
+        random.integers(0, clocks, n),
+        random.integers(0, 3, n) << 32 | random.integers(0, 4, n),
+        random.integers(0, 5, n) << 2 | random.integers(0, 3, n),
+        np.arange(n),
+    )
+    return Emissions(np.stack(columns, axis=1)).in_order()
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 5_000, 1 << 30])
+@pytest.mark.parametrize("buffer_rows", [0, 30, 1 << 20])
+@pytest.mark.parametrize("clocks", [1, 50, 10_000])
+def test_runs_come_back_in_one_order(memory_bytes: int, buffer_rows: int, clocks: int) -> None:
+    parts = [emissions(seed, n, clocks) for seed, n in enumerate([300, 1, 0, 200, 77])]
+    expected = Emissions(np.concatenate([part.rows for part in parts])).in_order()
+    with EmissionRuns(memory_bytes, buffer_rows) as runs:
+        for number in (3, 0, 4, 2, 1):
+            runs.add(number, parts[number])
+        merged = [some.rows for some in runs.in_order()]
+    assert np.concatenate(merged).tolist() == expected.rows.tolist()
+
+
+@pytest.mark.parametrize("clocks", [1, 10_000])
+def test_no_more_is_held_than_the_buffer_takes(clocks: int) -> None:
+    # Every place occurs once, also where all have one clock.
+    n = 8_000
+    columns = (np.arange(n) * clocks // n, np.arange(n) % 2, np.arange(n) << 2, np.arange(n))
+    rows = Emissions(np.stack(columns, axis=1)).in_order().rows
+    with EmissionRuns(0, buffer_rows=400) as runs:
+        for number in range(4):
+            runs.add(number, Emissions(rows[number::4]))
+        merged = [some.rows for some in runs.in_order()]
+    assert max(map(len, merged)) <= 2 * 400
+    assert np.concatenate(merged).tolist() == rows.tolist()
+
+
+def test_runs_that_do_not_overlap_come_one_after_the_other() -> None:
+    rows = emissions(0, 1000, 10_000).rows
+    with EmissionRuns(0, buffer_rows=100) as runs:
+        for number, start in enumerate(range(0, 1000, 100)):
+            runs.add(number, Emissions(rows[start : start + 100]))
+        merged = [some.rows for some in runs.in_order()]
+    assert max(map(len, merged)) <= 30
+    assert np.concatenate(merged).tolist() == rows.tolist()
+
+
+def test_a_file_that_was_cut_short_is_told() -> None:
+    with RecordStore(0) as store:
+        number = store.add(np.arange(10))
+        assert store.values(number, 2, 5).tolist() == [2, 3, 4]
+        assert store._file is not None
+        store._file.truncate(40)
+        with pytest.raises(SourceError, match="it has been cut short"):
+            store.values(number, 2, 10)
