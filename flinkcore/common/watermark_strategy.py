@@ -159,6 +159,12 @@ class WatermarkStrategy:
         (`WatermarkGenerator`). On Spark each split is one task's, and class or function travel as Spark sends
         user code. Watermarks that do not advance have no effect.
 
+        Each watermark that does, and each change of idleness, takes 32 bytes where the timeline is made (on Spark
+        the driver): up to 256 MiB in memory, all of them in a temporary file if there are more. Each step of the
+        timeline, at which the watermark of all splits advances, takes 32 bytes of memory there and in each task, or
+        16 if ticks alone make steps. A generator that emits at every event may make about as many steps as there
+        are events; one that emits periodically at most one per tick.
+
         Examples
         --------
         >>> from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks

@@ -1,9 +1,16 @@
 """Runs of emissions, merged to one order in stretches of bounded size."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from models.timed_log import Log
+from models.watermarks import Event
 
+from flinkcore.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.errors import SourceError
+from flinkcore.replay.chunk_times import GeneratorSpec
+from flinkcore.replay.element_pass import ElementPass, PlacedTimes
 from flinkcore.replay.emission_runs import EmissionRuns
 from flinkcore.replay.emissions import Emissions
 from flinkcore.replay.record_store import RecordStore
@@ -66,3 +73,25 @@ def test_a_file_that_was_cut_short_is_told() -> None:
         store._file.truncate(40)
         with pytest.raises(SourceError, match="it has been cut short"):
             store.values(number, 2, 10)
+
+
+def test_an_element_pass_gives_runs_of_bounded_size_on_the_way() -> None:
+    class EveryEvent(WatermarkGenerator[Any]):
+        def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+            output.emit_watermark(Watermark(event_timestamp))
+
+        def on_periodic_emit(self, output: Any) -> None:
+            pass
+
+    log = Log([Event(at % 3, at, at) for at in range(300)])
+    plane = log.time_plane(GeneratorSpec(None), 10)
+    element_pass = ElementPass(WatermarkStrategy.for_generator(EveryEvent), 10, plane, range(3), run_rows=64)
+    at = np.arange(300)
+    given = []
+    for start in range(0, 300, 100):
+        some = at[start : start + 100]
+        given.append(element_pass.add(PlacedTimes((some % 3).astype(np.int32), some // 3, some, some)))
+        assert sum(len(run) for runs in given for run in runs) > start + 100 - 64  # the rest is held
+    given.append(list(element_pass.finish()))
+    assert all(len(run) <= 64 for runs in given for run in runs)
+    assert sum(len(run) for runs in given for run in runs) == 300
