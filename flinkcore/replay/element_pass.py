@@ -99,7 +99,7 @@ class ElementPass:
         splits: Iterable[int],
         run_rows: int = RUN_ROWS,
     ) -> None:
-        self._clock = TickClock(interval_ms, *_ends(time_plane))
+        self._clock = TickClock(interval_ms, *time_plane.splits.arrival_range)
         held = HeldGenerators()
         self._operators = {
             split: SplitOperator(strategy, time_plane.split_values[split], self._clock, held)
@@ -157,13 +157,6 @@ class ElementPass:
         return [Emissions(emissions.rows[start : start + self._run_rows]) for start in starts]
 
 
-def _ends(time_plane: TimePlane) -> tuple[int, int]:
-    """The first and the last arrival of a log that has an event."""
-    splits = time_plane.splits
-    live = splits.events > 0
-    return int(splits.first_arrival_ms[live].min()), int(splits.last_arrival_ms[live].max())
-
-
 def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
     """The times of a chunk's events, batch by batch.
 
@@ -186,7 +179,7 @@ def with_emissions(time_plane: TimePlane, runs: EmissionRuns) -> TimePlane:
     merged = ValveTimeline(len(time_plane.split_values))
     for emissions in runs.in_order():
         merged.add(emissions)
-    idle_split, idle_from_ms, idle_to_ms = merged.idle_spans(_ends(time_plane)[1])
+    idle_split, idle_from_ms, idle_to_ms = merged.idle_spans(time_plane.splits.arrival_range[1])
     return replace(
         time_plane,
         timeline=merged.timeline(),
