@@ -2,12 +2,13 @@
 
 What happens before an event with arrival ``a``, and when::
 
-    arrival ──▶    T                         T' < a                a
-    events         e e│                         │                  e
-                      │1 watermarks made at e   │
-                      │2 processing-time timers due at T
-                      │3 ticks' watermarks at T: event-time timers
-                      └─ 2 again, for what 3 has registered up to T
+    arrival ──▶  T                                                   a
+    events       e e │                                               e
+                 1 1 │ 2 ─▶ 3 ─▶ 2 again, for what 3 has registered for T or before
+
+    1  watermarks that an event makes: they fire event-time timers
+    2  processing-time timers due at T
+    3  each watermark of a tick at T: they fire event-time timers
 
 Everything due at T comes after all events with arrival T. A processing-time timer for a time that has passed is due
 at once, which is after all events with the present arrival. Flink leaves the order of 2 and 3 open.
@@ -94,6 +95,7 @@ class ProcessStage:
         self._key_group = 0
         self._clock = ReplayClock()
         groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
+        # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
         key_context = KeyContext(plan.max_parallelism, groups, lambda key: self._key_group)
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = ProcessOutput(plan, process, key_context)
