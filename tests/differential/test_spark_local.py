@@ -27,6 +27,7 @@ from flinkcore.datastream.aggregates import collect, count, count_distinct, max_
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
+from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.plan import ReplayPlan, make_plan
 from flinkcore.replay.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
@@ -432,7 +433,9 @@ def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
 def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flinkcore.spark.partitioning.chooses_partitions", lambda dataframe: False)
     monkeypatch.setattr("flinkcore.spark.replay.chooses_partitions", lambda dataframe: False)
-    plan = replace(flights_plan(), late_tag=None)
+    plan = flights_plan()
+    assert isinstance(plan.operator, WindowAggregation)
+    plan = replace(plan, operator=replace(plan.operator, late_tag=None))
     files = FileInput(tuple(plan.log.chunks(2)))
     result = SparkResult(SparkReplay(spark, plan, files, files.dataframe(spark), 5))
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
