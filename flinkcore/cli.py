@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import flinkcore
 from flinkcore.cli_checkpoint import add_checkpoint_command, show_checkpoint
@@ -25,6 +27,9 @@ from flinkcore.datastream import (
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+SUBSECONDS = {"s": 1_000_000, "ms": 1_000, "us": None, "ns": None}
+"""Units of time columns; microseconds in one, where numbers may have fractions."""
 
 
 def duration_ms(text: str) -> int:
@@ -44,6 +49,19 @@ def duration_ms(text: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ConfigurationError(f"{text!r} is no duration; write 200ms, 10s, 5m, 1h30m or 2d")
     return sum(int(number) * UNITS_MS[unit] for number, unit in parts)
+
+
+def instants(column: str | None, unit: str | None) -> Any:
+    """A column of times, or the expression that makes timestamps of numbers in a unit: s, ms, us or ns.
+
+    Numbers of seconds and milliseconds may have fractions.
+    """
+    if column is None or unit is None:
+        return column
+    if SUBSECONDS[unit] is None:
+        return pc.field(column).cast("int64").cast(pa.timestamp(unit))
+    microseconds = pc.round(pc.field(column).cast("float64") * SUBSECONDS[unit])
+    return microseconds.cast("int64").cast(pa.timestamp("us"))
 
 
 def window_assigner(text: str) -> Any:
@@ -123,6 +141,12 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"
     )
+    for column in ("timestamp", "arrival"):
+        replay.add_argument(
+            f"--{column}-unit",
+            choices=list(SUBSECONDS),
+            help=f"of the numbers in the {column} column; else ms",
+        )
     replay.add_argument(
         "--rate", type=float, default=1000.0, help="records per second and split, where there is no arrival"
     )
@@ -213,6 +237,8 @@ def _print_rows(table: Any, limit: int = 20) -> None:
 def _replay(arguments: argparse.Namespace) -> None:
     if arguments.late_output and not arguments.output:
         raise ConfigurationError("--late-output needs --output")
+    if arguments.arrival_unit and not arguments.arrival:
+        raise ConfigurationError("--arrival-unit needs --arrival")
     if arguments.split and arguments.split_per_file:
         raise ConfigurationError("--split and --split-per-file exclude each other")
     environment = _environment(arguments)
@@ -226,8 +252,8 @@ def _replay(arguments: argparse.Namespace) -> None:
     windowed = (
         environment.from_event_log(
             arguments.input,
-            timestamp=arguments.timestamp,
-            arrival=arguments.arrival,
+            timestamp=instants(arguments.timestamp, arguments.timestamp_unit),
+            arrival=instants(arguments.arrival, arguments.arrival_unit),
             split=FILE if arguments.split_per_file else arguments.split,
             rate=arguments.rate,
             format=arguments.format,
@@ -277,7 +303,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parser().parse_args(arguments)
     try:
-        {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
+        with warnings.catch_warnings():
+            # The report that is printed tells what looks wrong.
+            warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
+            {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
     except FlinkcoreError as error:
         print(f"flinkcore: {error}", file=sys.stderr)
         return 1

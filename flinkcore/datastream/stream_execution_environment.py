@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any, Literal
 
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.datastream.data_stream import DataStream
@@ -108,8 +109,8 @@ class StreamExecutionEnvironment:
         self,
         path_or_table: Any,
         *,
-        timestamp: str,
-        arrival: str | None = None,
+        timestamp: str | Expression,
+        arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = None,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
@@ -127,12 +128,16 @@ class StreamExecutionEnvironment:
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
             A file, directory, glob or ``pyarrow.fs`` URI, or several; or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...).
-        timestamp : str
-            Column with the source's timestamp: an Arrow timestamp or date, or integer milliseconds since the
-            epoch; no nulls.
-        arrival : str, optional
-            Column with the processing time at which the event reached the system, of the same types. None:
-            the position in the split gives it.
+        timestamp : str or pyarrow.compute.Expression
+            Column with the source's timestamp, no nulls: integer milliseconds since the epoch; an Arrow
+            timestamp of any unit (without a zone: UTC) or date; or ISO 8601 text such as
+            ``2001-01-31T12:00:00.250Z`` (without an offset: UTC). What is finer than a millisecond is floored. Or
+            an expression over the log's columns that gives one of these: ``pc.field("ts") * 1000`` where integers
+            are seconds, ``pc.round(pc.field("ts") * 1000).cast("int64")`` where floats are. A column that
+            :meth:`DataStream.with_columns` replaces before timestamps are assigned counts as replaced.
+        arrival : str or pyarrow.compute.Expression, optional
+            The processing time at which the event reached the system, of the same types; always of the log as it
+            was recorded. None: the position in the split gives it.
         split : str or FILE, optional
             Column that names the split (Kafka partition, device, ...) of each event; ``FILE``: each file is a
             split. None: the whole log is one split.
@@ -155,9 +160,10 @@ class StreamExecutionEnvironment:
         ConfigurationError
             If a setting has no meaning.
         """
-        _require_column(timestamp, "timestamp")
-        if arrival is not None:
-            _require_column(arrival, "arrival")
+        if not is_expression(timestamp):
+            _require_column(timestamp, "timestamp", " or a pyarrow expression")
+        if arrival is not None and not is_expression(arrival):
+            _require_column(arrival, "arrival", " or a pyarrow expression")
         if split is not None and split is not FILE:
             _require_column(split, "split")
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
@@ -183,9 +189,9 @@ class StreamExecutionEnvironment:
         )
 
 
-def _require_column(name: object, setting: str) -> None:
+def _require_column(name: object, setting: str, alternative: str = "") -> None:
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"{setting} must be the name of a column, not {name!r}")
+        raise ConfigurationError(f"{setting} must be the name of a column{alternative}, not {name!r}")
 
 
 def _data(path_or_table: Any) -> Any:

@@ -60,8 +60,8 @@ class EventLogSource(Transformation):
     """
 
     data: Any
-    timestamp: str
-    arrival: str | None = None
+    timestamp: str | Expression
+    arrival: str | Expression | None = None
     split: str | SplitOrigin | None = None
     rate: float = 1000.0
     arrival_start_ms: int = 0
@@ -77,7 +77,9 @@ class EventLogSource(Transformation):
     def __str__(self) -> str:
         paths = isinstance(self.data, str) or not hasattr(self.data, "__arrow_c_stream__")
         data = str(self.data) if paths else f"{type(self.data).__name__} in memory"
-        arrival = self.arrival or f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
+        arrival = self.arrival
+        if arrival is None:
+            arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
         split = "one split" if self.split is None else str(self.split)
         if isinstance(self.split, str):
             split = f"split by {self.split}"

@@ -245,6 +245,30 @@ def output_schema(ops: Iterable[ColumnOp], schema: pa.Schema) -> pa.Schema:
     return batch.schema
 
 
+def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
+    """Return what messages call a column, and whether that is the text of an expression.
+
+    Parameters
+    ----------
+    name : str
+        Of a column that the ops give.
+    ops : iterable of ColumnOp
+        Among them the one that makes the column, if it is a hidden one.
+
+    Returns
+    -------
+    tuple of (str, bool)
+        Users know of no hidden column: they are told the column or the expression that it holds.
+    """
+    if name.startswith(HIDDEN_PREFIX):
+        for op in ops:
+            for made, expression in op.expressions if isinstance(op, WithColumns) else ():
+                if made == name:
+                    text = str(expression)
+                    return text, expression_columns(expression) != frozenset([text])
+    return name, False
+
+
 def expression_columns(expression: Expression) -> Columns:
     """Return the names of the columns that an expression reads.
 

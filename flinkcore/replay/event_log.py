@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -26,9 +27,10 @@ class EventLog:
     timestamp : str
         Column with the source timestamp: an Arrow timestamp (any unit; without a zone it is UTC) or date, an
         integer in milliseconds since the epoch, or ISO 8601 text. Units finer than a millisecond are floored.
-    arrival : str, optional
-        Column with the processing time at which the event reached the system, of the same types. Without it
-        the position in the split gives it: ``rate`` events per second from ``arrival_start_ms``.
+    arrival : str or pyarrow.compute.Expression, optional
+        Column with the processing time at which the event reached the system, of the same types, or an
+        expression over the log's columns that gives it. Without it the position in the split gives it: ``rate``
+        events per second from ``arrival_start_ms``.
     split : str, FILE or None
         Column (integer, string, binary, bool, date) whose value names the split; ``FILE``: each file is one;
         None: the whole log is one.
@@ -48,7 +50,7 @@ class EventLog:
 
     source: FileSource | TableSource
     timestamp: str
-    arrival: str | None = None
+    arrival: str | Expression | None = None
     split: str | SplitOrigin | None = None
     rate: float = 1000.0
     arrival_start_ms: int = 0
@@ -57,8 +59,11 @@ class EventLog:
     def __post_init__(self) -> None:
         if not isinstance(self.timestamp, str) or not self.timestamp:
             raise ConfigurationError(f"timestamp= is the name of a column, not {self.timestamp!r}")
-        if self.arrival is not None and (not isinstance(self.arrival, str) or not self.arrival):
-            raise ConfigurationError(f"arrival= is the name of a column or None, not {self.arrival!r}")
+        named = isinstance(self.arrival, str) and self.arrival != ""
+        if self.arrival is not None and not named and not is_expression(self.arrival):
+            raise ConfigurationError(
+                f"arrival= is the name of a column, a pyarrow expression or None, not {self.arrival!r}"
+            )
         if (
             self.split is not None
             and self.split is not FILE
@@ -85,7 +90,7 @@ class EventLog:
         data: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any,
         *,
         timestamp: str,
-        arrival: str | None = None,
+        arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = None,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,

@@ -2,21 +2,34 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.expressions import is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.chunks import Chunk
-from flinkcore.replay.column_ops import ColumnOp, apply_ops, narrow_ops, output_schema
+from flinkcore.replay.column_ops import (
+    HIDDEN_PREFIX,
+    ColumnOp,
+    Columns,
+    WithColumns,
+    apply_ops,
+    narrow_ops,
+    output_schema,
+    shown_column,
+)
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.milliseconds import check_time_type, to_milliseconds
 from flinkcore.replay.split_rows import SplitCounter, SplitRows, check_split_type
+
+ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
+"""Hidden column with the arrival, where an expression gives it."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +97,9 @@ class TimedBatch:
 class EventReader:
     """Reads chunks of a log; picklable, and small: it holds names and operations, no files.
 
-    Arrival and split are columns of the log. The timestamp is taken after the ``before`` operations, like
-    Flink's assigner, which sees the mapped element: they may compute it. Only rows that pass their filters
+    Arrival and split are of the log as it was recorded: arrival a column, or an expression over its columns. The
+    timestamp is taken after the ``before`` operations, like Flink's assigner, which sees the mapped element:
+    they may compute it. Only rows that pass their filters
     can be bad rows.
 
     Parameters
@@ -121,13 +135,17 @@ class EventReader:
         timestamp_range: tuple[int, int] = (MIN_TIMESTAMP, MAX_TIMESTAMP),
     ) -> None:
         self._timestamp = log.timestamp
-        self._arrival = log.arrival
+        self._arrival, self._arrival_ops = arrival_column(log)
+        self._arrival_name, arrival_is_computed = shown_column(self._arrival or "", self._arrival_ops)
         self._split = log.split
         self._on_bad_row = log.on_bad_row
         self._timestamp_range = timestamp_range
         available = log.schema
         if self._arrival is not None:
-            check_time_type(log.require(self._arrival, "arrival="), self._arrival)
+            if not self._arrival_ops:
+                log.require(self._arrival, "arrival=")
+            arrival_type = output_schema(self._arrival_ops, available).field(self._arrival).type
+            check_time_type(arrival_type, self._arrival_name, arrival_is_computed)
         if isinstance(self._split, str):
             check_split_type(log.require(self._split, "split="), self._split)
         names = None if columns is None or columns == "all" else list(columns)
@@ -135,8 +153,13 @@ class EventReader:
         self._before, needed = narrow_ops(tuple(before), wanted)
         for name in sorted(needed or ()):
             log.require(name, "timestamp=" if name == self._timestamp else "the job")
-        structure = {name for name in (self._arrival, self._split) if isinstance(name, str)}
-        reads = set(available.names) if needed is None else needed | structure
+        structure = {self._split} if isinstance(self._split, str) else set()
+        arrival_reads: Columns = frozenset()
+        if self._arrival is not None:
+            _, arrival_reads = narrow_ops(self._arrival_ops, frozenset([self._arrival]))
+        reads = set(available.names)
+        if needed is not None and arrival_reads is not None:
+            reads = structure | needed | arrival_reads
         # A batch needs a column to have a number of rows.
         read = pa.schema([field for field in available if field.name in (reads or available.names[:1])])
         self._read = read.names
@@ -149,7 +172,8 @@ class EventReader:
                     f"column {name!r} is neither in the log nor made by an expression before the timestamps "
                     f"are assigned; there are: {', '.join(after.names)}"
                 )
-        check_time_type(after.field(self._timestamp).type, self._timestamp)
+        self._timestamp_name, is_computed = shown_column(self._timestamp, self._before)
+        check_time_type(after.field(self._timestamp).type, self._timestamp_name, is_computed)
         self.schema = pa.schema([after.field(name) for name in self._columns])
         reason = "reason"
         while reason in available.names:
@@ -218,7 +242,9 @@ class EventReader:
     def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
         batch, kept = apply_ops(self._before, read)
         codes, positions = splits.codes, splits.positions
-        arrivals = None if self._arrival is None else read.column(self._arrival)
+        arrivals = None
+        if self._arrival is not None:
+            arrivals = apply_ops(self._arrival_ops, read)[0].column(self._arrival)
         if kept is not None:
             codes, positions = codes[kept], positions[kept]
             arrivals = None if arrivals is None else arrivals.take(pa.array(kept))
@@ -227,15 +253,15 @@ class EventReader:
             return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
 
         times = batch.column(self._timestamp)
-        timestamp_ms = to_milliseconds(times, self._timestamp, row_name)
+        timestamp_ms = to_milliseconds(times, self._timestamp_name, row_name)
         arrival_ms = None
         faults = [
-            ("null timestamp", self._timestamp, _null_times(times, timestamp_ms)),
-            ("timestamp out of range", self._timestamp, _outside(timestamp_ms, *self._timestamp_range)),
+            ("null timestamp", self._timestamp_name, _null_times(times, timestamp_ms)),
+            ("timestamp out of range", self._timestamp_name, _outside(timestamp_ms, *self._timestamp_range)),
         ]
         if self._arrival is not None:
-            arrival_ms = to_milliseconds(arrivals, self._arrival, row_name)
-            faults.append(("null arrival", self._arrival, _nulls(arrivals)))
+            arrival_ms = to_milliseconds(arrivals, self._arrival_name, row_name)
+            faults.append(("null arrival", self._arrival_name, _nulls(arrivals)))
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
             faults.append(("null split", self._split, nulls))
@@ -289,6 +315,13 @@ class EventReader:
             rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
             rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
         return fault_of == 0, RejectedRows(by_reason, rejected)
+
+
+def arrival_column(log: EventLog) -> tuple[str | None, tuple[ColumnOp, ...]]:
+    """Return the column that holds the arrivals, if any does, and the ops on the log's columns that make it."""
+    if is_expression(log.arrival):
+        return ARRIVAL, (WithColumns(((ARRIVAL, log.arrival),)),)
+    return log.arrival, ()
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:

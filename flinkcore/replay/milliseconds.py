@@ -12,15 +12,17 @@ _DAY_MS = 86_400_000
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
 _MAX_SECONDS = (2**63 - 1) // 1000
 
-# An integer column is guessed to be in another unit if all its instants, read as ms, lie in a stretch that no
-# event log of today has: seconds look like 1970-1973, microseconds like the year 5138 and later.
-_SECONDS_LOOK_MS = (10**8, 10**11)
-_MICROSECONDS_LOOK_MS = (10**14, 10**17)
-_NANOSECONDS_LOOK_MS = (10**17, 2**63 - 1)
 
-
-def check_time_type(arrow_type: pa.DataType, column: str) -> None:
+def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False) -> None:
     """Check that a column can be a timestamp or an arrival.
+
+    Parameters
+    ----------
+    arrow_type : pyarrow.DataType
+    column : str
+        What messages call it.
+    computed : bool
+        True if that is the text of an expression.
 
     Raises
     ------
@@ -38,8 +40,10 @@ def check_time_type(arrow_type: pa.DataType, column: str) -> None:
         return
     if types.is_floating(arrow_type) or types.is_decimal(arrow_type):
         advice = (
-            f"convert it to integer milliseconds first, for seconds with "
-            f"(pyarrow.compute.field({column!r}) * 1000).cast('int64')"
+            "end the expression in .cast('int64'), after pyarrow.compute.round"
+            if computed
+            else "name an expression instead of the column; for seconds, pyarrow.compute.round("
+            f"pyarrow.compute.field({column!r}) * 1000).cast('int64')"
         )
     elif types.is_null(arrow_type):
         advice = "it holds only nulls where it was looked at; give its type, or name another column"
@@ -96,62 +100,6 @@ def to_milliseconds(column: pa.Array, name: str, row_name: Callable[[int], str])
     if values.dtype == np.uint64:
         _check_range(column, values, 0, 2**63 - 1, name, row_name)
     return values.astype(np.int64, copy=False)
-
-
-def suspected_unit(timestamps_ms: npt.NDArray[np.int64]) -> str | None:
-    """Guess whether integers taken for milliseconds are in another unit.
-
-    Parameters
-    ----------
-    timestamps_ms : numpy.ndarray, shape (n,), int64
-        All timestamps of an integer column, or only the least and the greatest.
-
-    Returns
-    -------
-    "s", "us", "ns" or None
-        None if there is no reason to doubt, or no timestamp. A guess is for the report; it is never applied.
-    """
-    if len(timestamps_ms) == 0:
-        return None
-    least, greatest = int(timestamps_ms.min()), int(timestamps_ms.max())
-    for unit, (low, high) in (
-        ("s", _SECONDS_LOOK_MS),
-        ("us", _MICROSECONDS_LOOK_MS),
-        ("ns", _NANOSECONDS_LOOK_MS),
-    ):
-        if low <= least and greatest < high:
-            return unit
-    return None
-
-
-def unit_warning(arrow_type: pa.DataType, column: str, timestamps_ms: npt.NDArray[np.int64]) -> str | None:
-    """Word the suspicion of :func:`suspected_unit` for a report.
-
-    Parameters
-    ----------
-    arrow_type : pyarrow.DataType
-        Of the column: only integers can be in a wrong unit.
-    column : str
-        Its name.
-    timestamps_ms : numpy.ndarray, shape (n,), int64
-        As for :func:`suspected_unit`.
-
-    Returns
-    -------
-    str or None
-        None if there is nothing to warn of.
-    """
-    unit = suspected_unit(timestamps_ms) if pa.types.is_integer(arrow_type) else None
-    if unit is None:
-        return None
-    words = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
-    convert = {"s": "* 1000", "us": "/ 1000", "ns": "/ 1000000"}[unit]
-    return (
-        f"column {column!r} was read as milliseconds since the epoch, but its values "
-        f"{int(timestamps_ms.min())} to {int(timestamps_ms.max())} look like {words}; if they are, "
-        "convert the column first "
-        f"(pyarrow.compute.field({column!r}) {convert}, or a cast to timestamp[{unit}])"
-    )
 
 
 def _view(column: pa.Array, dtype: type) -> npt.NDArray[np.int64]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore._native.watermarks import MAX_INTERVAL_MS
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -34,6 +35,7 @@ from flinkcore.replay.column_ops import (
     Filter,
     Select,
     WithColumns,
+    expression_columns,
     narrow_ops,
     output_schema,
 )
@@ -172,6 +174,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
     """
     source, before_key, keys, operator = _shape(graph)
     before, strategy, after = _around_strategy(before_key, operator)
+    _refuse_reserved(source, (*before, *after), strategy)
+    _refuse_replaced(source, before)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)
     log = EventLog.of(
         source.data,
@@ -296,28 +300,73 @@ def _column_op(step: Transformation) -> ColumnOp:
 
 
 def _with_event_time(
-    before: tuple[ColumnOp, ...], strategy: WatermarkStrategy, source_timestamp: str
+    before: tuple[ColumnOp, ...], strategy: WatermarkStrategy, source_timestamp: str | Expression
 ) -> tuple[tuple[ColumnOp, ...], str]:
     """Return ops whose output has the event time as a column, and that column's name.
 
-    Event time belongs to the event, as in Flink: steps that drop or replace the column that it was read from
-    do not touch it. A strategy's own column or expression is evaluated where the strategy stands.
+    A strategy's own column or expression is evaluated where the strategy stands, and so is a column that the log
+    names, if a step has replaced it. Event time belongs to the event, as in Flink: a step that only drops the
+    column does not touch it. An expression that the log names is over the log's columns.
     """
     column = strategy.timestamp_column
-    if column is None or isinstance(column, str):
-        name = source_timestamp if column is None else column
-        if not any(_may_change(op, name) for op in before):
-            return before, name
-    if column is None:
-        return (WithColumns(((EVENT_TIME, pc.field(source_timestamp)),)), *before), EVENT_TIME
-    expression = pc.field(column) if isinstance(column, str) else column
-    return (*before, WithColumns(((EVENT_TIME, expression),))), EVENT_TIME
+    if isinstance(column, str):
+        return before, column
+    if column is not None:
+        return (*before, WithColumns(((EVENT_TIME, column),))), EVENT_TIME
+    if not isinstance(source_timestamp, str):
+        return (WithColumns(((EVENT_TIME, source_timestamp),)), *before), EVENT_TIME
+    dropped_at = None
+    for at, op in enumerate(before):
+        if source_timestamp in _assigned(op):
+            dropped_at = None
+        elif isinstance(op, Select) and source_timestamp not in op.names and dropped_at is None:
+            dropped_at = at
+    if dropped_at is None:
+        return before, source_timestamp
+    kept = WithColumns(((EVENT_TIME, pc.field(source_timestamp)),))
+    return (*before[:dropped_at], kept, *before[dropped_at:]), EVENT_TIME
 
 
-def _may_change(op: ColumnOp, column: str) -> bool:
-    if isinstance(op, WithColumns):
-        return any(name == column for name, _ in op.expressions)
-    return isinstance(op, Select)
+def _assigned(op: ColumnOp) -> tuple[str, ...]:
+    return tuple(name for name, _ in op.expressions) if isinstance(op, Select | WithColumns) else ()
+
+
+def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> None:
+    """Arrivals and splits are those of the recorded log; a step that seems to change them would do nothing."""
+    for name in [name for op in before for name in _assigned(op)]:
+        if name in _columns_given(source.arrival):
+            raise ConfigurationError(
+                f"column {name!r} is computed after the arrivals have been read from it: give "
+                "from_event_log(..., arrival=expression) to convert them, or another name to the computed column"
+            )
+        if is_expression(source.timestamp) and name in _columns_given(source.timestamp):
+            raise ConfigurationError(
+                f"column {name!r} is computed after from_event_log(timestamp={source.timestamp}) has read it: put "
+                "all of the computation into one of the two, or give another name to the computed column"
+            )
+        if isinstance(source.split, str) and name == source.split:
+            raise ConfigurationError(
+                f"column {name!r} is computed after the splits have been read from it, which are those of the "
+                "recorded log: give the computed column another name, or write it into the log first"
+            )
+
+
+def _columns_given(setting: object) -> frozenset[str]:
+    """Columns that a setting names, or whose expression reads them."""
+    if isinstance(setting, str):
+        return frozenset([setting])
+    return (expression_columns(setting) if is_expression(setting) else None) or frozenset()
+
+
+def _refuse_reserved(source: EventLogSource, ops: tuple[ColumnOp, ...], strategy: WatermarkStrategy) -> None:
+    used = [name for op in ops for name in (*_assigned(op), *(op.required_columns or ()))]
+    for given in (source.timestamp, source.arrival, source.split, strategy.timestamp_column):
+        used += _columns_given(given)
+    for name in used:
+        if name.startswith(HIDDEN_PREFIX):
+            raise ConfigurationError(
+                f"column {name!r}: names that begin with {HIDDEN_PREFIX!r} are reserved; rename the column"
+            )
 
 
 def _check_columns(plan: ReplayPlan) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.keyed_operator import WindowAggregation
-from flinkcore.replay.milliseconds import unit_warning
 from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.time_units import time_unit_warnings
 from flinkcore.replay.timeline import SplitTimes, TimePlane
 
 
@@ -128,9 +128,7 @@ class ReplayReport:
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
             self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
-            ends = np.array([self.min_timestamp_ms, self.max_timestamp_ms])
-            warning = unit_warning(plan.time_type(), plan.log.timestamp, ends)
-            self.warnings += [warning] if warning else []
+        self.warnings += time_unit_warnings(plan, splits)
 
     def idle_spans(self, split: Any) -> list[tuple[int, int]]:
         """When a split was idle.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from flinkcore.replay.paused_spans import summary_interval_ms
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.tick_calls import warn_of_tick_calls
 from flinkcore.replay.tick_clock import TickClock
+from flinkcore.replay.time_units import time_unit_warnings
 from flinkcore.replay.timeline import TimePlane
 
 Summary = TypeVar("Summary")
@@ -79,7 +81,10 @@ class TimePass:
         )
 
     def combine(self, times: Iterable[ChunkTimes]) -> TimePlane:
-        """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`."""
+        """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`.
+
+        Warns of times that seem to be in another unit: not everyone who takes the results looks at the report.
+        """
         interval_ms = self.plan.auto_watermark_interval_ms
         time_plane = combine(
             times,
@@ -91,6 +96,8 @@ class TimePass:
         if self.is_by_element and time_plane.events:
             clock = TickClock(interval_ms, *time_plane.splits.arrival_range)
             warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
+        for text in time_unit_warnings(self.plan, time_plane.splits):
+            warnings.warn(text, UserWarning, stacklevel=2)
         return time_plane
 
 

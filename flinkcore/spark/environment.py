@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from flinkcore.common import ExecutionConfig, OutputTag
+from flinkcore.common.expressions import Expression
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
@@ -43,8 +44,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         self,
         dataframe: Any,
         *,
-        timestamp: str,
-        arrival: str | None = None,
+        timestamp: str | Expression,
+        arrival: str | Expression | None = None,
         split: str | None = None,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,

@@ -123,6 +123,29 @@ def test_without_an_output_the_results_are_printed(
     assert "2 in windows" in shown
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_units_of_the_time_columns_can_be_told(
+    unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    ts = [1_700_000_000 * factor, 1_700_000_005 * factor]
+    arrival = [t + 0.5 for t in ts] if unit == "s" else ts
+    pa.csv.write_csv(pa.table({"ts": ts, "arrival": arrival, "k": ["a", "a"]}), tmp_path / "log.csv")
+    arguments = ["replay", str(tmp_path / "log.csv"), "--engine", "embedded", "--quiet", "--key", "k"]
+    arguments += ["--timestamp", "ts", "--arrival", "arrival", "--window", "tumbling:1s"]
+    arguments += ["--aggregate", "n=count()"]
+    assert main([*arguments, "--timestamp-unit", unit, "--arrival-unit", unit]) == 0
+    shown = capsys.readouterr().out
+    assert "2023-11-14 22:13:25" in shown
+    assert "look like" not in shown
+    if unit in ("us", "ns"):
+        assert main(arguments) == 0
+        told = capsys.readouterr()
+        assert f"--timestamp-unit {unit}" in told.out
+        assert f"--arrival-unit {unit}" in told.out
+        assert told.err == ""
+
+
 def test_an_error_is_one_line_and_a_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "replay",

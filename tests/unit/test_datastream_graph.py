@@ -223,7 +223,7 @@ def test_aggregates_name_their_columns() -> None:
     ("settings", "message"),
     [
         ({"timestamp": ""}, "timestamp must be the name of a column"),
-        ({"arrival": 5}, "arrival must be the name of a column, not 5"),
+        ({"arrival": 5}, "arrival must be the name of a column or a pyarrow expression, not 5"),
         ({"split": 5}, "split must be the name of a column"),
         ({"rate": 0}, "rate must be a number of records per second above zero"),
         ({"rate": float("inf")}, "rate must be"),

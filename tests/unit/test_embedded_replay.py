@@ -268,11 +268,52 @@ def test_sessions_take_every_timestamp_that_the_gap_fits_after() -> None:
     assert result.get_side_output(BAD).to_arrow().column("value").to_pylist() == [3]
 
 
-def test_timestamps_that_look_like_seconds_are_reported_and_left_as_they_are() -> None:
-    log = table((1_700_000_000, 1, "a", 1), (1_700_000_005, 2, "a", 2))
-    report = windows(log).execute().report
-    assert "look like seconds" in str(report)
+SECONDS = table((1_700_000_000, 1_700_000_001, "a", 1), (1_700_000_005, 1_700_000_006, "a", 2))
+SECOND_WINDOWS = TumblingEventTimeWindows.of(Time.seconds(1))
+
+
+def test_times_that_look_like_seconds_are_reported_and_left_as_they_are() -> None:
+    with pytest.warns(UserWarning, match="look like seconds") as warned:
+        report = windows(SECONDS).execute().report
+    event_time, arrival = (str(warning.message) for warning in warned)
+    assert ".with_timestamp_assigner(pyarrow.compute.field('ts') * 1000)" in event_time
+    assert "from_event_log(..., arrival=pyarrow.compute.field('arrival') * 1000)" in arrival
+    assert report.warnings == [event_time, arrival]
     assert report.max_timestamp_ms == 1_700_000_005
+
+
+@pytest.mark.parametrize("how", ["assigner", "log", "column", "floats"])
+def test_what_the_warning_advises_makes_milliseconds(how: str) -> None:
+    ts = pc.field("ts") * 1000
+    log, settings = SECONDS, {"timestamp": "ts"}
+    if how == "floats":
+        log = SECONDS.set_column(0, "ts", SECONDS["ts"].cast(pa.float64()))
+        log = log.set_column(1, "arrival", pa.array([1_700_000_001.123, 1_700_000_006.5]))
+        ts = pc.round(ts).cast("int64")
+    arrival = pc.round(pc.field("arrival") * 1000).cast("int64")
+    if how in ("log", "floats"):
+        settings["timestamp"] = ts
+    stream = environment().from_event_log(log, arrival=arrival, **settings)
+    if how == "column":
+        stream = stream.with_columns(ts=ts)
+    strategy = STRATEGY.with_timestamp_assigner(ts) if how == "assigner" else STRATEGY
+    job = stream.assign_timestamps_and_watermarks(strategy).key_by("key").window(SECOND_WINDOWS)
+    result = job.aggregate(n=count()).execute()
+    assert result.to_arrow().column("window_start").to_pylist() == [1_700_000_000_000, 1_700_000_005_000]
+    assert result.report.min_timestamp_ms == 1_700_000_000_000
+    assert result.report.warnings == []
+
+
+def test_no_message_names_a_column_that_the_user_does_not_know() -> None:
+    stream = environment().from_event_log(SECONDS, timestamp=pc.field("ts") + 1)
+    job = stream.assign_timestamps_and_watermarks(STRATEGY).key_by("key").window(SECOND_WINDOWS)
+    with pytest.warns(UserWarning, match=r"expression 'add_checked\(ts, 1\)' was read as milliseconds"):
+        job.aggregate(n=count()).to_arrow()
+    nulls = pa.table({"ts": [None, 1], "key": ["a", "b"]})
+    stream = environment().from_event_log(nulls, timestamp=pc.field("ts") + 1, arrival=pc.field("ts"))
+    job = stream.assign_timestamps_and_watermarks(STRATEGY).key_by("key").window(SECOND_WINDOWS)
+    with pytest.raises(DataError, match=r"null timestamp \(column 'add_checked\(ts, 1\)'\)"):
+        job.aggregate(n=count()).to_arrow()
 
 
 def test_an_arrival_that_goes_back_is_counted_and_raised_to_the_running_maximum() -> None:

@@ -19,8 +19,8 @@ from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.column_ops import Filter, WithColumns
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.event_reader import EventReader
-from flinkcore.replay.milliseconds import suspected_unit, unit_warning
 from flinkcore.replay.split_rows import SplitCounter
+from flinkcore.replay.time_units import suspected_unit, unit_warning
 
 
 def read(log, before=(), columns=None, target=1, batch_rows=1 << 17):
@@ -107,7 +107,7 @@ def test_text_that_is_no_time_is_an_error_that_names_the_row():
 @pytest.mark.parametrize(
     ("column", "advice"),
     [
-        (pa.array([1.5]), r"is double.*\(pyarrow.compute.field\('ts'\) \* 1000\).cast\('int64'\)"),
+        (pa.array([1.5]), r"is double.*pyarrow.compute.round\(pyarrow.compute.field\('ts'\) \* 1000\).cast"),
         (pa.array([True]), "is bool.*convert it to a timestamp"),
         (pa.array([1], pa.duration("s")), "is duration"),
         (pa.nulls(1), "is null.*only nulls"),

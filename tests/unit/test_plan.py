@@ -211,7 +211,7 @@ def test_the_strategys_expression_is_evaluated_where_the_strategy_stands(log: Da
     assert event_times(made) == [6000, 7000]
 
 
-def test_a_replaced_column_counts_for_the_strategy_but_not_for_the_source(log: DataStream) -> None:
+def test_a_column_that_is_replaced_before_the_strategy_gives_the_new_times(log: DataStream) -> None:
     changed = log.with_columns(seconds=pc.field("seconds") * 1000, ts=pc.field("seconds"))
     made = plan(
         windowed(
@@ -220,7 +220,10 @@ def test_a_replaced_column_counts_for_the_strategy_but_not_for_the_source(log: D
     )
     assert event_times(made) == [5000, 6000]
     made = plan(windowed(changed.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count()))
-    assert event_times(made) == [1000, 2000]
+    assert event_times(made) == [5, 6]
+    again = changed.select("k", "ts").select("k").select("k")
+    made = plan(windowed(again.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count()))
+    assert event_times(made) == [5, 6]
 
 
 def test_an_event_keeps_its_source_timestamp_when_the_column_is_not_selected(log: DataStream) -> None:
@@ -237,6 +240,39 @@ def test_a_select_before_the_strategy_leaves_the_event_time_to_jobs_that_keep_al
     made = plan(job.aggregate(n=count()))
     assert event_times(made) == [1000, 2000]
     assert made.data_schema() == pa.schema([("k", pa.string())])
+
+
+def test_a_column_of_arrivals_or_splits_cannot_be_replaced_after_it_has_been_read(
+    env: StreamExecutionEnvironment,
+) -> None:
+    log = env.from_event_log(TABLE, timestamp="ts", arrival="seconds", split="k")
+    job = log.with_columns(seconds=pc.field("seconds") * 1000).assign_timestamps_and_watermarks(BOUNDED)
+    with pytest.raises(ConfigurationError, match=r"'seconds' is computed after .*arrival=expression"):
+        plan(windowed(job).aggregate(n=count()))
+    job = log.select("ts", "seconds", k=pc.field("note")).assign_timestamps_and_watermarks(BOUNDED)
+    with pytest.raises(ConfigurationError, match="'k' is computed after the splits"):
+        plan(windowed(job).aggregate(n=count()))
+    log = env.from_event_log(TABLE, timestamp=pc.field("seconds") * 10)
+    job = log.with_columns(seconds=pc.field("seconds") * 100).assign_timestamps_and_watermarks(BOUNDED)
+    with pytest.raises(ConfigurationError, match=r"after from_event_log\(timestamp=multiply_checked"):
+        plan(windowed(job).aggregate(n=count()))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        lambda log: log.with_columns(__flinkcore_event_time=price).assign_timestamps_and_watermarks(BOUNDED),
+        lambda log: log.assign_timestamps_and_watermarks(
+            BOUNDED.with_timestamp_assigner(pc.field("__flinkcore_event_time"))
+        ),
+    ],
+    ids=["made", "read"],
+)
+def test_names_of_hidden_columns_are_not_for_users(log: DataStream, job: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"'__flinkcore_event_time': names that begin .* are reserved"
+    ):
+        plan(windowed(job(log)).aggregate(n=count()))
 
 
 def test_only_columns_that_something_reads_are_asked_for(log: DataStream) -> None:
