@@ -181,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         "--on-bad-row",
         choices=["fail", "drop"],
         default="fail",
-        help="null timestamps, arrivals, keys; absurd timestamps",
+        help="null timestamps, arrivals, keys; text that is no time; absurd timestamps",
     )
     replay.add_argument(
         "--output", metavar="DIR", help="directory for the results as Parquet; else they are printed"

@@ -121,7 +121,9 @@ class StreamExecutionEnvironment:
     ) -> DataStream:
         """Return the stream of events of a log.
 
-        Nothing is read before the job runs.
+        Nothing is read before the job runs. In its results ``window_start`` and ``window_end`` are timestamps in ms,
+        of the same zone, where the source's timestamp is a timestamp, a date or text, and integer ms where it is an
+        integer; ``watermark`` is integer ms, and 2**63 - 1 for what the end of the log fires.
 
         Parameters
         ----------
@@ -152,8 +154,8 @@ class StreamExecutionEnvironment:
         filesystem : pyarrow.fs.FileSystem, optional
             Where the paths are; None: by URI, else local.
         on_bad_row : {"fail", "drop"} or OutputTag
-            What becomes of rows that cannot be processed, such as those with a null timestamp: an error,
-            counted and dropped, or a side output.
+            What becomes of rows that cannot be processed, such as those with a null timestamp or one that is no
+            time: an error, counted and dropped, or a side output.
 
         Raises
         ------

@@ -39,8 +39,9 @@ class EventLog:
     arrival_start_ms : int
         Arrival of the first event of each split, in ms since the epoch, if there is no arrival column.
     on_bad_row : "fail", "drop" or OutputTag
-        What happens to a row whose timestamp, arrival or split is null, or whose window would not fit into 64
-        bits of milliseconds: an error that names it, a count per reason, or the side output with this tag.
+        What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
+        no time, or whose window would not fit into 64 bits of milliseconds: an error that names it, a count per
+        reason, or the side output with this tag.
 
     Raises
     ------

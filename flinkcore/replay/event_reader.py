@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from flinkcore.replay.column_ops import (
     shown_column,
 )
 from flinkcore.replay.event_log import EventLog
-from flinkcore.replay.milliseconds import check_time_type, to_milliseconds
+from flinkcore.replay.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore.replay.split_rows import SplitCounter, SplitRows, check_split_type
 
 ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
@@ -39,8 +39,8 @@ class RejectedRows:
     Parameters
     ----------
     counts : dict of str to int
-        Reason ("null timestamp", "timestamp out of range", "null arrival", "null split") to rows; a row counts
-        under the first that applies.
+        Reason ("unreadable timestamp", "null timestamp", "timestamp out of range", "unreadable arrival", "null
+        arrival", "null split") to rows; a row counts under the first that applies.
     rows : pyarrow.RecordBatch or None
         If ``on_bad_row`` is an OutputTag: the rows as they were read, and the reason as the last column.
     """
@@ -52,6 +52,32 @@ class RejectedRows:
     def total(self) -> int:
         """How many rows."""
         return sum(self.counts.values())
+
+
+class Fault(NamedTuple):
+    """What can be wrong with rows of a batch.
+
+    Parameters
+    ----------
+    reason : str
+    column : str
+        What messages call the column.
+    rows : numpy.ndarray, shape (n,), bool, or None
+        The rows with this fault; None if there is none.
+    unreadable : pyarrow.Array, optional
+        The column, if the values are the fault.
+    """
+
+    reason: str
+    column: str
+    rows: npt.NDArray[np.bool_] | None
+    unreadable: pa.Array | None = None
+
+    def describe(self, row: int) -> str:
+        """Say what is wrong with a row."""
+        if self.unreadable is not None:
+            return no_time(self.unreadable[row], self.column)
+        return f"{self.reason} (column {self.column!r})"
 
 
 @dataclass(frozen=True)
@@ -253,22 +279,25 @@ class EventReader:
             return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
 
         times = batch.column(self._timestamp)
-        timestamp_ms = to_milliseconds(times, self._timestamp_name, row_name)
+        timestamp_ms, unreadable = to_milliseconds(times)
         arrival_ms = None
+        name = self._timestamp_name
         faults = [
-            ("null timestamp", self._timestamp_name, _null_times(times, timestamp_ms)),
-            ("timestamp out of range", self._timestamp_name, _outside(timestamp_ms, *self._timestamp_range)),
+            Fault("unreadable timestamp", name, unreadable, times),
+            Fault("null timestamp", name, _null_times(times, timestamp_ms)),
+            Fault("timestamp out of range", name, _outside(timestamp_ms, *self._timestamp_range)),
         ]
         if self._arrival is not None:
-            arrival_ms = to_milliseconds(arrivals, self._arrival_name, row_name)
-            faults.append(("null arrival", self._arrival_name, _nulls(arrivals)))
+            arrival_ms, unreadable = to_milliseconds(arrivals)
+            faults.append(Fault("unreadable arrival", self._arrival_name, unreadable, arrivals))
+            faults.append(Fault("null arrival", self._arrival_name, _nulls(arrivals)))
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
-            faults.append(("null split", self._split, nulls))
+            faults.append(Fault("null split", self._split, nulls))
         batch = batch.select(self._columns)
         filtered = read.num_rows - batch.num_rows
         rejected = RejectedRows({}, None)
-        if any(mask is not None for _, _, mask in faults):
+        if any(fault.rows is not None for fault in faults):
             good, rejected = self._reject(faults, batch.num_rows, read, kept, row_name)
             batch = batch.filter(pa.array(good))
             timestamp_ms, codes, positions = timestamp_ms[good], codes[good], positions[good]
@@ -288,7 +317,7 @@ class EventReader:
 
     def _reject(
         self,
-        faults: list[tuple[str, str, npt.NDArray[np.bool_] | None]],
+        faults: list[Fault],
         rows: int,
         read: pa.RecordBatch,
         kept: npt.NDArray[np.uint32] | None,
@@ -296,22 +325,22 @@ class EventReader:
     ) -> tuple[npt.NDArray[np.bool_], RejectedRows]:
         # 0 is a good row; the first fault that applies stays.
         fault_of = np.zeros(rows, np.int8)
-        for number, (_, _, mask) in enumerate(faults, 1):
-            if mask is not None:
-                fault_of[mask & (fault_of == 0)] = number
+        for number, fault in enumerate(faults, 1):
+            if fault.rows is not None:
+                fault_of[fault.rows & (fault_of == 0)] = number
         bad = np.flatnonzero(fault_of)
         if self._on_bad_row == "fail":
-            reason, column, _ = faults[fault_of[bad[0]] - 1]
+            fault, row = faults[fault_of[bad[0]] - 1], int(bad[0])
             raise DataError(
-                f"{row_name(int(bad[0]))}: {reason} (column {column!r}); repair the log, filter such rows "
+                f"{row_name(row)}: {fault.describe(row)}; repair the log, filter such rows "
                 'out before timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag '
                 "collect them"
             )
         counts = np.bincount(fault_of, minlength=len(faults) + 1)[1:]
-        by_reason = {reason: int(n) for (reason, _, _), n in zip(faults, counts, strict=True) if n}
+        by_reason = {fault.reason: int(n) for fault, n in zip(faults, counts, strict=True) if n}
         rejected = None
         if isinstance(self._on_bad_row, OutputTag):
-            reasons = pa.array([reason for reason, _, _ in faults]).take(pa.array(fault_of[bad] - 1))
+            reasons = pa.array([fault.reason for fault in faults]).take(pa.array(fault_of[bad] - 1))
             rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
             rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
         return fault_of == 0, RejectedRows(by_reason, rejected)

@@ -1,12 +1,19 @@
 """Time columns of any Arrow type as int64 milliseconds since the epoch."""
 
-from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from flinkcore.errors import DataError, SchemaError
+from flinkcore.errors import SchemaError
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+# Everything that Arrow parses, and little else.
+_LOOKS_LIKE_ISO_8601: Final = r"^\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"
+_OFFSET: Final = r"[T ][0-9:.]+[Z+-]"
 
 _DAY_MS = 86_400_000
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
@@ -56,7 +63,7 @@ def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False
     )
 
 
-def to_milliseconds(column: pa.Array, name: str, row_name: Callable[[int], str]) -> npt.NDArray[np.int64]:
+def to_milliseconds(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
     """Convert a time column.
 
     Parameters
@@ -65,47 +72,55 @@ def to_milliseconds(column: pa.Array, name: str, row_name: Callable[[int], str])
         Of a type that :func:`check_time_type` accepts, nullable. Integers are ms. Timestamps are instants
         (without a zone: UTC); finer units are floored towards minus infinity. Dates are midnight UTC. Text is
         ISO 8601, without an offset UTC.
-    name : str
-        The column's name, for messages.
-    row_name : callable
-        Gives the name of a row by its index in the column, for messages.
 
     Returns
     -------
-    numpy.ndarray, shape (n,), int64
-        Undefined where the column is null. A view of the column's memory where that is int64 ms already.
-
-    Raises
-    ------
-    DataError
-        If an instant does not fit into 64 bits of ms, or a text is not ISO 8601.
+    times : numpy.ndarray, shape (n,), int64
+        Undefined where the column is null or holds no time. A view of the column's memory where that is int64 ms
+        already.
+    unreadable : numpy.ndarray, shape (n,), bool, or None
+        True where the column is not null and holds no time: :func:`no_time` says why. None if that is nowhere.
     """
     arrow_type = column.type
     if pa.types.is_string(arrow_type):
-        column = _parsed(column, name, row_name)
-        arrow_type = column.type
+        return _parsed(column)
     if pa.types.is_timestamp(arrow_type):
         values = _view(column, np.int64)
-        if arrow_type.unit == "ms":
-            return values
         if arrow_type.unit == "s":
-            _check_range(column, values, -_MAX_SECONDS, _MAX_SECONDS, name, row_name)
-            return values * 1000
-        return values // _PER_MS[arrow_type.unit]
+            return values * 1000, _outside(column, values, -_MAX_SECONDS, _MAX_SECONDS)
+        return _floored(column), None
     if pa.types.is_date32(arrow_type):
-        return _view(column, np.int32).astype(np.int64) * _DAY_MS
+        return _view(column, np.int32).astype(np.int64) * _DAY_MS, None
     if pa.types.is_date64(arrow_type):
-        return _view(column, np.int64)
+        return _view(column, np.int64), None
     values = _view(column, np.dtype(str(arrow_type)).type)  # Arrow and numpy name integers alike
-    if values.dtype == np.uint64:
-        _check_range(column, values, 0, 2**63 - 1, name, row_name)
-    return values.astype(np.int64, copy=False)
+    unreadable = _outside(column, values, 0, 2**63 - 1) if values.dtype == np.uint64 else None
+    return values.astype(np.int64, copy=False), unreadable
 
 
-def _view(column: pa.Array, dtype: type) -> npt.NDArray[np.int64]:
+def no_time(value: pa.Scalar, column: str) -> str:
+    """Say why a value is no time.
+
+    Parameters
+    ----------
+    value : pyarrow.Scalar
+        Of a row that :func:`to_milliseconds` calls unreadable.
+    column : str
+        What messages call its column.
+    """
+    if pa.types.is_string(value.type):
+        return (
+            f"time column {column!r} holds {value.as_py()!r}, which is not ISO 8601 (such as "
+            "2001-01-31T12:00:00.250Z)"
+        )
+    number = value.value if pa.types.is_timestamp(value.type) else value.as_py()
+    return f"time column {column!r} holds {number} ({value.type}), which does not fit into 64 bits of milliseconds"
+
+
+def _view(column: pa.Array, dtype: type) -> Int64s:
     """View the values, nulls included; ``to_numpy`` would turn integers with nulls into floats."""
     size = np.dtype(dtype).itemsize
-    values: npt.NDArray[np.int64] = (
+    values: Int64s = (
         np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * size)
         if len(column)
         else np.empty(0, dtype)
@@ -113,53 +128,54 @@ def _view(column: pa.Array, dtype: type) -> npt.NDArray[np.int64]:
     return values
 
 
-def _check_range(
-    column: pa.Array,
-    values: npt.NDArray[np.int64],
-    least: int,
-    greatest: int,
-    name: str,
-    row_name: Callable[[int], str],
-) -> None:
+def _floored(timestamps: pa.Array) -> Int64s:
+    values, unit = _view(timestamps, np.int64), timestamps.type.unit
+    return values if unit == "ms" else values // _PER_MS[unit]
+
+
+def _outside(column: pa.Array, values: Int64s, least: int, greatest: int) -> npt.NDArray[np.bool_] | None:
     if len(values) == 0 or (least <= int(values.min()) and int(values.max()) <= greatest):
-        return
-    outside = (values < least) | (values > greatest)
+        return None
+    outside: npt.NDArray[np.bool_] = (values < least) | (values > greatest)
     outside &= column.is_valid().to_numpy(zero_copy_only=False)
-    if outside.any():
-        row = int(outside.argmax())
-        raise DataError(
-            f"{row_name(row)}: time column {name!r} holds {int(values[row])} ({column.type}), which does "
-            "not fit "
-            "into 64 bits of milliseconds; repair the value, or filter the row out before"
-        )
+    return outside if outside.any() else None
 
 
-def _parsed(column: pa.Array, name: str, row_name: Callable[[int], str]) -> pa.Array:
-    for target in (
-        pa.timestamp("us", "UTC"),
-        pa.timestamp("us"),
-        pa.timestamp("ns", "UTC"),
-        pa.timestamp("ns"),
-    ):
-        try:
-            return column.cast(target)
-        except pa.ArrowInvalid:
-            continue
-    # The batch mixes forms, or holds something else: the slow way finds the row.
-    parsed: list[int | None] = []
-    for row, text in enumerate(column):
-        if not text.is_valid:
-            parsed.append(None)
-            continue
-        for target in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):
+def _parsed(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
+    times = _parsed_together(column)
+    if times is not None:
+        return times, None
+    # The batch mixes forms, or holds something else. What is left of each form after a look at the characters is
+    # halved until what cannot be parsed stands alone.
+    times = np.zeros(len(column), np.int64)
+    unreadable = ~_matches(column, _LOOKS_LIKE_ISO_8601)
+    has_offset = _matches(column, _OFFSET)
+    pending = [np.flatnonzero(~unreadable & has_offset), np.flatnonzero(~unreadable & ~has_offset)]
+    while pending:
+        rows = pending.pop()
+        parsed = _parsed_together(column.take(pa.array(rows)))
+        if parsed is not None:
+            times[rows] = parsed
+        elif len(rows) == 1:
+            unreadable[rows] = True
+        else:
+            pending += np.array_split(rows, 2)
+    return times, unreadable if unreadable.any() else None
+
+
+def _parsed_together(column: pa.Array) -> Int64s | None:
+    for unit in ("us", "ns"):
+        for zone in ("UTC", None):
             try:
-                parsed.append(text.cast(target).value)
-                break
+                return _floored(column.cast(pa.timestamp(unit, zone)))
             except pa.ArrowInvalid:
                 continue
-        else:
-            raise DataError(
-                f"{row_name(row)}: time column {name!r} holds {text.as_py()!r}, which is not ISO 8601 "
-                "(such as 2001-01-31T12:00:00.250Z); repair the value, or convert the column first"
-            )
-    return pa.array(parsed, pa.int64()).cast(pa.timestamp("ns"))
+    return None
+
+
+def _matches(column: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+    """True also where the column is null."""
+    matches: npt.NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(column, pattern), True).to_numpy(
+        zero_copy_only=False
+    )
+    return matches

@@ -93,8 +93,12 @@ class ReplayPlan:
         return EventReader(self.log, self.before, columns, self.operator.timestamp_range)
 
     def time_type(self) -> pa.DataType:
-        """Return the Arrow type of the event time."""
-        return output_schema(self.before, self.log.schema).field(self.log.timestamp).type
+        """Return the Arrow type of the event time; text and dates count as timestamps.
+
+        JSON reads the same times as timestamps or as text, as they have fractions of seconds or not.
+        """
+        found = output_schema(self.before, self.log.schema).field(self.log.timestamp).type
+        return pa.timestamp("ms") if pa.types.is_string(found) or pa.types.is_date(found) else found
 
     def data_columns(self) -> list[str]:
         """Return the columns that the data plane needs of what `before` gives, in their order there."""

@@ -224,5 +224,6 @@ def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaE
     )
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
-        "give the type with format_options={'column_types': {column: type}}, or repair the value"
+        "give the type with format_options={'column_types': {column: type}}, or repair the value; "
+        "a time column may be a 'string', and on_bad_row then covers what is no time"
     )

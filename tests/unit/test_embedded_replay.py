@@ -91,6 +91,23 @@ def test_the_bounds_of_windows_have_the_type_of_the_event_time() -> None:
     schema = windows(zoned).to_arrow().schema
     assert schema.field("window_start").type == pa.timestamp("ms", "Europe/Berlin")
     assert windows(LOG).to_arrow().schema.field("window_end").type == pa.int64()
+    dates = LOG.set_column(0, "ts", pa.array([1] * LOG.num_rows, pa.date32()))
+    assert windows(dates).to_arrow().schema.field("window_end").type == pa.timestamp("ms")
+
+
+@pytest.mark.parametrize("ending", ["00Z", "00.000Z", "00.5+02:00", "00"])
+def test_times_in_json_give_windows_of_one_type_however_they_are_written(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "log.jsonl").write_text(f'{{"ts": "2024-05-01T12:00:{ending}", "key": "a", "value": 1}}\n')
+    found = windows(tmp_path / "log.jsonl", arrival=None).to_arrow()
+    assert found.schema.field("window_start").type == pa.timestamp("ms")
+    assert found.column("window_start").to_pylist()[0].year == 2024
+
+
+def test_a_text_that_is_no_time_can_be_skipped() -> None:
+    log = LOG.slice(0, 2).set_column(0, "ts", pa.array(["1970-01-01", "yesterday"]))
+    result = windows(log, on_bad_row=BAD).execute()
+    assert result.get_side_output(BAD).to_arrow().column("ts").to_pylist() == ["yesterday"]
+    assert result.report.rejected == {"unreadable timestamp": 1}
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])

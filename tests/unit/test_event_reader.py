@@ -99,9 +99,35 @@ def test_an_instant_beyond_64_bits_is_an_error_that_names_the_row(column, value)
 
 def test_text_that_is_no_time_is_an_error_that_names_the_row():
     with pytest.raises(
-        DataError, match=r"row 2 \(from 0\) of the table: time column 'ts' holds 'soon'.*ISO 8601"
+        DataError, match=r"row 2 \(from 0\) of the table: time column 'ts' holds 'soon'.*ISO 8601.*on_bad_row"
     ):
-        times_of(pa.array(["2001-01-01", None, "soon"]), on_bad_row="drop")
+        times_of(pa.array(["2001-01-01", "2001-01-02T12:00", "soon"]))
+
+
+UNREADABLE = pa.table(
+    {
+        "ts": ["1970-01-01T00:00:01.5Z", "soon", None, "1970-02-30", "1970-01-01 00:00:02", "", "2500-01-01"],
+        "n": range(7),
+    }
+)
+
+
+def test_text_that_is_no_time_can_be_dropped_or_collected():
+    (timed,) = read(EventLog.of(UNREADABLE, timestamp="ts", on_bad_row="drop"), columns=["n"])
+    assert timed.timestamp_ms.tolist() == [1500, 2000, 16_725_225_600_000]
+    assert timed.batch.column("n").to_pylist() == [0, 4, 6]
+    assert timed.rejected.counts == {"unreadable timestamp": 3, "null timestamp": 1}
+    bad = OutputTag("bad")
+    (timed,) = read(EventLog.of(UNREADABLE, timestamp="ts", on_bad_row=bad))
+    assert timed.rejected.rows.column("ts").to_pylist() == ["soon", None, "1970-02-30", ""]
+    assert timed.rejected.rows.column("reason").to_pylist()[0] == "unreadable timestamp"
+
+
+def test_instants_beyond_64_bits_and_arrivals_that_are_no_times_can_be_dropped():
+    table = pa.table({"ts": pa.array([0, 2**62, 7], pa.timestamp("s")), "arrival": ["1970-01-01", "", "x"]})
+    (timed,) = read(EventLog.of(table, timestamp="ts", arrival="arrival", on_bad_row="drop"))
+    assert timed.rejected.counts == {"unreadable timestamp": 1, "unreadable arrival": 1}
+    assert timed.timestamp_ms.tolist() == [0]
 
 
 @pytest.mark.parametrize(
