@@ -197,6 +197,11 @@ def _require_column(name: object, setting: str, alternative: str = "") -> None:
 
 
 def _data(path_or_table: Any) -> Any:
+    if hasattr(path_or_table, "mapInArrow"):
+        raise ConfigurationError(
+            "from_event_log reads files and Arrow data; for a Spark DataFrame, use "
+            "SparkExecutionEnvironment(spark).from_dataframe(dataframe, ...)"
+        )
     if hasattr(path_or_table, "__arrow_c_stream__") or hasattr(path_or_table, "__arrow_c_array__"):
         return path_or_table
     if isinstance(path_or_table, str | PathLike):

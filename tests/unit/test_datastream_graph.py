@@ -219,6 +219,17 @@ def test_aggregates_name_their_columns() -> None:
     assert count().columns == set()
 
 
+def test_a_spark_dataframe_is_sent_to_from_dataframe() -> None:
+    class DataFrame:
+        def mapInArrow(self) -> None: ...
+
+        def __arrow_c_stream__(self) -> None:
+            raise AssertionError("not to be read")
+
+    with pytest.raises(ConfigurationError, match=r"use SparkExecutionEnvironment.*from_dataframe"):
+        StreamExecutionEnvironment().from_event_log(DataFrame(), timestamp="ts")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
