@@ -79,7 +79,7 @@ cdef tuple _type_of(str format, str name):
         return ColumnType.DECIMAL128, 16
     raise SchemaError(
         f"key column {name!r}: a column of Arrow format {format!r} cannot be a key; cast it to a plain type "
-        "(dictionary and view types to their values, lists to strings)"
+        "(dictionary and view types to their values), or take parts of it (elements of a list)"
     )
 
 

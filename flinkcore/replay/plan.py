@@ -9,6 +9,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.watermarks import MAX_INTERVAL_MS
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
@@ -379,11 +380,29 @@ def _check_columns(plan: ReplayPlan) -> None:
     at_key = output_schema(plan.after, given)
     for key in plan.keys:
         require_column(key, _visible(at_key), "key_by")
+        _require_key_type(key, at_key)
     plan.operator.check(_visible(at_key))
     if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
         raise ConfigurationError(
             f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
         )
+
+
+def _require_key_type(key: str, schema: pa.Schema) -> None:
+    try:
+        KeyEncoder(schema, [key])
+    except SchemaError as error:
+        found, column = schema.field(key).type, f"pyarrow.compute.field({key!r})"
+        if not pa.types.is_list(found):
+            made = f"{column}.cast('string')"
+        elif pa.types.is_string(found.value_type):
+            made = f"pyarrow.compute.binary_join({column}, ',')"
+        else:
+            made = f"pyarrow.compute.list_element({column}, 0)"
+        raise SchemaError(
+            f"key column {key!r} is {found}, which cannot be a key; key by what tells the events apart in it, such as "
+            f".with_columns(key={made}).key_by('key')"
+        ) from error
 
 
 def _narrowed(plan: ReplayPlan) -> ReplayPlan:

@@ -1,6 +1,7 @@
 """From the graph of a job to a plan, checked against the schema of the log."""
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,29 @@ def test_a_missing_time_column_is_named(env: StreamExecutionEnvironment, log: Da
         SchemaError, match=r"event_time multiply_checked\(time, 1000\): there is no column time"
     ):
         plan(windowed(missing).aggregate(n=count()))
+
+
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        (pa.array([["x", "y"], ["z"]]), r"pyarrow.compute.binary_join\(.*field\('tags'\), ','\)"),
+        (pa.array([[1, 2], [3]]), r"pyarrow.compute.list_element\(pyarrow.compute.field\('tags'\), 0\)"),
+        (pa.array([1, 2], pa.decimal256(40, 2)), r"pyarrow.compute.field\('tags'\).cast\('string'\)"),
+    ],
+    ids=["texts", "numbers", "wide decimals"],
+)
+def test_a_key_of_a_type_that_cannot_be_one_is_told_when_the_job_is_planned(
+    env: StreamExecutionEnvironment, column: pa.Array, advice: str
+) -> None:
+    log = env.from_event_log(TABLE.append_column("tags", column), timestamp="ts")
+    job = log.assign_timestamps_and_watermarks(BOUNDED)
+    with pytest.raises(
+        SchemaError, match=f"key column 'tags' is {re.escape(str(column.type))}, .*{advice}"
+    ) as error:
+        plan(windowed(job, "tags").aggregate(n=count()))
+    advised = str(error.value).partition("with_columns(key=")[2].rpartition(").key_by")[0]
+    job = job.with_columns(key=eval(advised, {"pyarrow": pa}))
+    assert plan(windowed(job, "key").aggregate(n=count())).keys == ("key",)
 
 
 def event_times(made: ReplayPlan) -> list[Any]:
