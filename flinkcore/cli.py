@@ -297,7 +297,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 0, or 1 after an error that is told in one line.
+    """Run the command; the exit status is 0, 1 after an error that is told in one line, or 130 after Ctrl-C.
 
     Told are the errors of flinkcore, of files and of Arrow data; any other is a defect, and keeps its traceback.
     """
@@ -307,6 +307,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # The report that is printed tells what looks wrong.
             warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
             {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
+    except KeyboardInterrupt:
+        print("flinkcore: interrupted; no results were written", file=sys.stderr)
+        return 130
     except FlinkcoreError as error:
         print(f"flinkcore: {error}", file=sys.stderr)
         return 1

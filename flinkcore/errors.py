@@ -18,7 +18,7 @@ class DataError(FlinkcoreError, ValueError):
 
 
 class SourceError(FlinkcoreError, OSError):
-    """A file that cannot be read: truncated, of another format, or missing."""
+    """A file that cannot be read (truncated, of another format, missing), or a directory that cannot be written."""
 
 
 class LifecycleError(FlinkcoreError, RuntimeError):

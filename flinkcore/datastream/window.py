@@ -51,6 +51,7 @@ class TumblingEventTimeWindows(WindowAssigner):
     offset_ms: int = 0
 
     def __post_init__(self) -> None:
+        _require_above_zero("TumblingEventTimeWindows", "size", self.size_ms)
         if abs(self.offset_ms) >= self.size_ms:
             raise ConfigurationError(
                 "TumblingEventTimeWindows must satisfy abs(offset) < size, but the size is "
@@ -104,10 +105,12 @@ class SlidingEventTimeWindows(WindowAssigner):
     offset_ms: int = 0
 
     def __post_init__(self) -> None:
-        if abs(self.offset_ms) >= self.slide_ms or self.size_ms <= 0:
+        _require_above_zero("SlidingEventTimeWindows", "size", self.size_ms)
+        _require_above_zero("SlidingEventTimeWindows", "slide", self.slide_ms)
+        if abs(self.offset_ms) >= self.slide_ms:
             raise ConfigurationError(
-                "SlidingEventTimeWindows must satisfy abs(offset) < slide and size > 0, but the size is "
-                f"{self.size_ms} ms, the slide {self.slide_ms} ms and the offset {self.offset_ms} ms"
+                "SlidingEventTimeWindows must satisfy abs(offset) < slide, but the slide is "
+                f"{self.slide_ms} ms and the offset {self.offset_ms} ms"
             )
 
     @staticmethod
@@ -154,8 +157,7 @@ class EventTimeSessionWindows(WindowAssigner):
     gap_ms: int
 
     def __post_init__(self) -> None:
-        if self.gap_ms <= 0:
-            raise ConfigurationError(f"EventTimeSessionWindows need a gap above zero, not {self.gap_ms} ms")
+        _require_above_zero("EventTimeSessionWindows", "gap", self.gap_ms)
 
     @staticmethod
     def with_gap(size: Time | Duration) -> "EventTimeSessionWindows":
@@ -168,6 +170,11 @@ class EventTimeSessionWindows(WindowAssigner):
 
     def __str__(self) -> str:
         return f"sessions with a gap of {self.gap_ms} ms"
+
+
+def _require_above_zero(windows: str, setting: str, milliseconds: int) -> None:
+    if milliseconds <= 0:
+        raise ConfigurationError(f"{windows}: the {setting} must be above zero, it is {milliseconds} ms")
 
 
 def _offset_ms(offset: Time | Duration | None) -> int:

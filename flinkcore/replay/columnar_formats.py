@@ -22,10 +22,7 @@ class ParquetFormat:
     """Parquet: footers give the schema and the rows of each row group."""
 
     name = "parquet"
-    _advice = (
-        "The file is truncated, damaged or not Parquet: write it again, take it out of the log, "
-        "or give format="
-    )
+    _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with (
@@ -85,7 +82,7 @@ class ArrowFormat:
     name = "arrow"
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
-        "take it out of the log, or give format="
+        "or take it out of the log"
     )
 
     def schema(self, file: LogFile) -> pa.Schema | None:

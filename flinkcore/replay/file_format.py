@@ -45,4 +45,5 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     except (FlinkcoreError, MemoryError):
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
-        raise SourceError(f"{name} cannot be read: {error}. {advice}") from error
+        told = " ".join(str(error).split()).rstrip(". ")
+        raise SourceError(f"{name} cannot be read: {told}. {advice}") from error

@@ -87,8 +87,11 @@ class FileSource:
             if probed == _PROBED_FILES or not any(map(pa.types.is_null, types.values())):
                 break
         if not types:
+            number = len(self.files)
             raise SourceError(
-                f"all {len(self.files)} files are empty, first {self.files[0].name}: there is no schema"
+                f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
+                f"empty: {self.files[0].name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
+                "tells the columns, such as Parquet without rows"
             )
         partition = partition_fields(self.files)
         for field in partition:

@@ -53,13 +53,21 @@ def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False
             f"pyarrow.compute.field({column!r}) * 1000).cast('int64')"
         )
     elif types.is_null(arrow_type):
-        advice = "it holds only nulls where it was looked at; give its type, or name another column"
+        advice = untyped_advice(column)
     else:
         advice = "convert it to a timestamp or to integer milliseconds first"
     raise SchemaError(
         f"time column {column!r} is {arrow_type}; a time is an integer (ms since the epoch), an Arrow "
         "timestamp "
         f"or date, or ISO 8601 text: {advice}"
+    )
+
+
+def untyped_advice(column: str) -> str:
+    """Say what to do about a column in which nothing tells a type."""
+    return (
+        "it holds only nulls where it was looked at, or no rows; give a type, for CSV and JSON with "
+        f"format_options={{'column_types': {{{column!r}: 'string'}}}}, or name another column"
     )
 
 

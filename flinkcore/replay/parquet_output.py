@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SourceError
 
 _STAGING = "_temporary"
+# A file in the staging folder that tells that the directory was not there before.
+_NEW = "_new_directory"
 
 
 def _locate(path: str) -> tuple[fs.FileSystem, str]:
@@ -131,14 +133,22 @@ class ParquetOutput:
         ------
         ConfigurationError
             If the directory already has something in it, or is a file.
+        SourceError
+            If it cannot be made.
         """
-        filesystem, directory = _locate(self.path)
-        info = filesystem.get_file_info(directory)
-        if info.type == fs.FileType.File:
-            raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
-        if info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory)):
-            raise ConfigurationError(f"{self.path} is not empty; remove it or give another directory")
-        filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
+        try:
+            filesystem, directory = _locate(self.path)
+            info = filesystem.get_file_info(directory)
+            if info.type == fs.FileType.File:
+                raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
+            if info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory)):
+                raise ConfigurationError(f"{self.path} is not empty; remove it or give another directory")
+            filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
+            if info.type == fs.FileType.NotFound:
+                filesystem.open_output_stream(f"{directory}/{_STAGING}/{_NEW}").close()
+        except (OSError, pa.ArrowException) as error:
+            told = " ".join(str(error).split())
+            raise SourceError(f"results cannot be written to {self.path}: {told}") from error
 
     def open_part(self, schema: pa.Schema, partition: int) -> ParquetPart:
         """Open a new file for one partition's results."""
@@ -151,17 +161,22 @@ class ParquetOutput:
             filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """Remove everything that was staged, and the named parts if they were published."""
+        """Remove everything that was staged, the named parts if they were published, and a directory that was made."""
         filesystem, directory = _locate(self.path)
         for name in names:
             path = f"{directory}/{_published(name)}"
             if filesystem.get_file_info(path).type == fs.FileType.File:
                 filesystem.delete_file(path)
-        filesystem.delete_dir(f"{directory}/{_STAGING}")
+        staging = f"{directory}/{_STAGING}"
+        is_new = filesystem.get_file_info(f"{staging}/{_NEW}").type == fs.FileType.File
+        filesystem.delete_dir(staging)
+        if is_new and not filesystem.get_file_info(fs.FileSelector(directory)):
+            filesystem.delete_dir(directory)
 
     def finish(self) -> None:
         """Remove everything that is still staged."""
-        self.withdraw(())
+        filesystem, directory = _locate(self.path)
+        filesystem.delete_dir(f"{directory}/{_STAGING}")
 
 
 def _published(name: str) -> str:

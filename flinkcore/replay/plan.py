@@ -43,6 +43,7 @@ from flinkcore.replay.column_ops import (
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.event_reader import EventReader
 from flinkcore.replay.keyed_operator import KeyedOperator, KeyedProcess, WindowAggregation, require_column
+from flinkcore.replay.milliseconds import untyped_advice
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
@@ -393,6 +394,8 @@ def _require_key_type(key: str, schema: pa.Schema) -> None:
         KeyEncoder(schema, [key])
     except SchemaError as error:
         found, column = schema.field(key).type, f"pyarrow.compute.field({key!r})"
+        if pa.types.is_null(found):
+            raise SchemaError(f"key column {key!r} has no type: {untyped_advice(key)}") from error
         if not pa.types.is_list(found):
             made = f"{column}.cast('string')"
         elif pa.types.is_string(found.value_type):

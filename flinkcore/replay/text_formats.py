@@ -1,5 +1,7 @@
 """CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
-from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.columns_to_read import ColumnsToRead
 from flinkcore.replay.file_format import source_faults
 from flinkcore.replay.files import LogFile
@@ -132,13 +134,15 @@ class JsonFormat:
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            block = next(_line_blocks(stream), None)
+            offset, block = next(_line_blocks(stream), (0, None))
             if block is None:
                 return None
-            return _with_fractions(
-                plain_schema(_parse(block, pa.schema(list(self._column_types.items())), "infer").schema),
-                self._column_types,
-            )
+            given = pa.schema(list(self._column_types.items()))
+            try:
+                found = _parse(block, given, "infer")
+            except pa.ArrowInvalid as error:
+                raise self._fault(file, offset, block, given, "infer", error) from error
+            return _with_fractions(plain_schema(found.schema), self._column_types)
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -146,18 +150,40 @@ class JsonFormat:
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
-        rows = 0
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            for block in _line_blocks(stream):
+            for offset, block in _line_blocks(stream):
                 try:
                     table = _parse(block, columns.schema, "ignore")
                 except pa.ArrowInvalid as error:
-                    text = f"{error} (rows counted from row {rows} of the file)"
-                    if "changed from" in text or "Failed to convert" in text or "couldn't parse" in text:
-                        raise _type_fault(file, text, columns) from error
-                    raise SourceError(f"{file.name} cannot be read: {text}. {self._advice}") from error
-                rows += table.num_rows
+                    raise self._fault(
+                        file, offset, block, columns.schema, "ignore", error, columns
+                    ) from error
                 yield from table.to_batches()
+
+    def _fault(
+        self,
+        file: LogFile,
+        offset: int,
+        block: bytes,
+        schema: pa.Schema,
+        unexpected: str,
+        error: pa.ArrowInvalid,
+        columns: ColumnsToRead | None = None,
+    ) -> FlinkcoreError:
+        """Name the line; Arrow counts rows of the block."""
+        line = 1 + _lines_before(file, offset) + _sound_lines(block, schema, unexpected)
+        text = re.sub(r"[.]? in row \d+$", "", str(error).removeprefix("JSON parse error: "))
+        other_type = re.fullmatch(r"Column\(/(.+)\) (changed from \w+ to \w+)", text)
+        if other_type:
+            text = f"column {other_type[1]!r} {other_type[2]}"
+        elif "Failed to convert" not in text:
+            return SourceError(f"{file.name} cannot be read: {text} in line {line}. {self._advice}")
+        text = f"{text} in line {line}"
+        if columns is not None:
+            return _type_fault(file, text, columns)
+        return SchemaError(
+            f"{file.name} has a value of another type: {text}. A column has one type in all of a log: repair the lines"
+        )
 
 
 def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
@@ -168,8 +194,34 @@ def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
     )
 
 
-def _line_blocks(stream: Any) -> Iterator[bytes]:
-    """Cut a stream into blocks of whole lines that are not blank."""
+def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:
+    """Return how many lines of a block can be parsed, up to the first that cannot."""
+    lines = block.splitlines(keepends=True)
+
+    def is_faulty(count: int) -> bool:
+        start = b"".join(lines[:count])
+        try:
+            if start and not start.isspace():
+                _parse(start, schema, unexpected)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    return max(0, bisect_left(range(len(lines) + 1), True, key=is_faulty) - 1)
+
+
+def _lines_before(file: LogFile, offset: int) -> int:
+    lines = 0
+    with file.filesystem.open_input_stream(file.path) as stream:
+        while offset > 0 and (data := stream.read(min(_BLOCK_BYTES, offset))):
+            lines += data.count(b"\n")
+            offset -= len(data)
+    return lines
+
+
+def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
+    """Cut a stream into blocks of whole lines that are not blank, each with its place in the stream."""
+    offset = 0
     held: list[bytes] = []
     while data := stream.read(_BLOCK_BYTES):
         end = data.rfind(b"\n") + 1
@@ -179,10 +231,11 @@ def _line_blocks(stream: Any) -> Iterator[bytes]:
         block = b"".join([*held, data[:end]])
         held = [data[end:]]
         if not block.isspace():
-            yield block
+            yield offset, block
+        offset += len(block)
     block = b"".join(held)
     if block and not block.isspace():
-        yield block
+        yield offset, block
 
 
 def _column_types(given: Mapping[str, Any] | None) -> dict[str, pa.DataType]:

@@ -170,7 +170,7 @@ def test_an_output_that_cannot_be_written_is_told_in_one_line(
     arguments = ["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "file" / "out")]
     assert main(arguments) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("flinkcore: NotADirectoryError: ")
+    assert line.startswith(f"flinkcore: results cannot be written to {tmp_path}/file/out/")
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,20 @@ def test_errors_of_files_and_arrow_are_told_in_one_line(
     monkeypatch.setattr("flinkcore.examples.flights.run", fail)
     assert main(["demo", "--engine", "embedded", "--quiet"]) == 1
     assert capsys.readouterr().err == f"flinkcore: {type(error).__name__}: disk full\n"
+
+
+def test_an_interrupt_is_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flinkcore.replay.embedded.EmbeddedReplay.run", interrupt)
+    out = tmp_path / "out"
+    assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(out)]) == 130
+    assert capsys.readouterr().err == "flinkcore: interrupted; no results were written\n"
+    assert list(tmp_path.rglob("*.parquet")) == []
+    assert not (out / "hourly").exists()
 
 
 def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -550,6 +550,39 @@ def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
         read_all(FileSource.discover(tmp_path), columns=["ts"])
 
 
+@pytest.mark.parametrize("block", [16, 8 << 20])
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ('{"ts": 1}\n\n{"ts": 2}\n{"ts": ', SourceError, r"Invalid value in line 4\. The file is truncated"),
+        ('{"ts": 1}\n{"ts": 2}\n{"ts": "x"}\n', SchemaError, "'ts' changed from number to string in line 3"),
+        ('{"ts": 1}\n{"ts": 1.5}\n', SchemaError, "couldn't parse:1.5 in line 2"),
+        ('{"ts": 1}\n[1]\n', SourceError, "changed from object to array in line 2"),
+    ],
+    ids=["truncated", "number, then text", "fraction", "array"],
+)
+def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text, error, message):
+    monkeypatch.setattr("flinkcore.replay.text_formats._BLOCK_BYTES", block)
+    write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
+    (tmp_path / "2.json").write_text(text)
+    with pytest.raises(error, match=rf"2\.json .*{message}"):
+        read_all(FileSource.discover(tmp_path), columns=["ts"])
+
+
+def test_a_json_column_that_changes_its_type_while_types_are_inferred_is_named(tmp_path):
+    (tmp_path / "1.json").write_text('{"ts": 1}\n{"ts": "x"}\n')
+    with pytest.raises(SchemaError, match=r"'ts' changed from number to string in line 2.*repair the lines"):
+        read_all(FileSource.discover(tmp_path))
+
+
+def test_a_fault_of_a_parquet_file_is_one_sentence_and_one_advice(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" * 9 + b"cut")
+    with pytest.raises(SourceError) as error:
+        read_all(FileSource.discover(tmp_path))
+    assert ".." not in str(error.value)
+    assert "format=" not in str(error.value)
+
+
 def test_a_csv_row_with_too_few_values_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(SourceError, match=r"a\.csv cannot be read: .*Expected 2 columns, got 1"):
@@ -605,5 +638,5 @@ def test_a_file_of_no_bytes_is_damaged(tmp_path, name):
 
 def test_files_that_are_all_empty_have_no_schema(tmp_path):
     (tmp_path / "a.json").touch()
-    with pytest.raises(SourceError, match=r"all 1 files are empty, first .*a\.json"):
+    with pytest.raises(SourceError, match=r"its file is empty: .*a\.json. Skip the replay, or add"):
         FileSource.discover(tmp_path).chunks(1)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.parquet_output import ParquetOutput
 from flinkcore.replay.parquet_outputs import ParquetOutputs
 
@@ -142,7 +142,7 @@ def test_a_directory_that_cannot_be_published_takes_back_those_that_were(tmp_pat
     outputs = two_outputs(tmp_path)
     with pytest.raises(FileNotFoundError):
         outputs.write(lambda: parts_of(outputs) | {"late": ["part-00001-gone.parquet"]})
-    assert content(tmp_path) == ["late", "out"]
+    assert content(tmp_path) == []
     outputs.write(lambda: parts_of(outputs))
 
 
@@ -152,7 +152,21 @@ def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     outputs = two_outputs(tmp_path)
     with pytest.raises(ConfigurationError, match="not empty"):
         outputs.write(lambda: parts_of(outputs))
-    assert content(tmp_path) == ["late", "late/old", "out"]
+    assert content(tmp_path) == ["late", "late/old"]
+
+
+def test_a_directory_that_was_there_before_outlasts_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    outputs = two_outputs(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        outputs.write(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert content(tmp_path) == ["out"]
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/file/out: "):
+        ParquetOutput.at(tmp_path / "file" / "out").prepare()
 
 
 def test_a_failed_clean_up_does_not_hide_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,6 +211,23 @@ def test_a_key_of_a_type_that_cannot_be_one_is_told_when_the_job_is_planned(
     assert plan(windowed(job, "key").aggregate(n=count())).keys == ("key",)
 
 
+def test_a_log_without_rows_that_tells_no_types_asks_for_them(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text("ts,k\n")
+    for options, column in (({}, "k"), ({"k": "string"}, "ts")):
+        log = env.from_event_log(
+            tmp_path / "log.csv", timestamp="ts", format_options={"column_types": options}
+        )
+        job = windowed(log.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
+        with pytest.raises(
+            SchemaError, match=rf"'{column}' .*no rows; give a type.*\{{'{column}': 'string'\}}"
+        ):
+            job.to_arrow()
+    options["ts"] = "int64"
+    assert job.to_arrow().num_rows == 0
+
+
 def event_times(made: ReplayPlan) -> list[Any]:
     batch, _ = apply_ops(made.before, TABLE.to_batches()[0])
     return batch.column(made.log.timestamp).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
