@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +298,21 @@ def _demo(arguments: argparse.Namespace) -> None:
     )
 
 
+@contextmanager
+def _without_gateway_log() -> Iterator[None]:
+    """Keep to itself what py4j logs of errors that it raises as well, such as a KeyboardInterrupt."""
+
+    def is_told_once(record: logging.LogRecord) -> bool:
+        return record.module not in ("java_gateway", "clientserver")
+
+    logger = logging.getLogger()
+    logger.addFilter(is_told_once)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_told_once)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 0, 1 after an error that is told in one line, or 130 after Ctrl-C.
 
@@ -303,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _without_gateway_log():
             # The report that is printed tells what looks wrong.
             warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
             {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)

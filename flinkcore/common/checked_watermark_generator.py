@@ -1,6 +1,7 @@
 """A user's watermark generator, called such that an error says where it happened."""
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from flinkcore.common.held_generators import HeldGenerators
@@ -31,9 +32,10 @@ def supplied_generator(
     except FlinkcoreError:
         raise
     except Exception as failure:
-        raise UserCodeError(
-            f"{supplier_name(supplier)} made no watermark generator{where}: {type(failure).__name__}: {failure}"
-        ) from failure
+        told = f"{supplier_name(supplier)} made no watermark generator{where}: {type(failure).__name__}: {failure}"
+        if isinstance(failure, TypeError) and not _takes_no_arguments(supplier):
+            told += "; what for_generator takes is called without arguments"
+        raise UserCodeError(told) from failure
     if not isinstance(generator, WatermarkGenerator):
         raise ConfigurationError(
             f"{supplier_name(supplier)} made {generator!r}{where}: for_generator takes what makes a "
@@ -47,6 +49,16 @@ def supplied_generator(
 def holder_name(split: str | None) -> str:
     """Return how messages call who holds a generator: a split, or without one the main output."""
     return "the main output" if split is None else f"split {split!r}"
+
+
+def _takes_no_arguments(supplier: WatermarkGeneratorSupplier) -> bool:
+    try:
+        signature(supplier).bind()
+    except TypeError:
+        return False
+    except ValueError:  # a builtin, which does not tell
+        pass
+    return True
 
 
 def supplier_name(supplier: WatermarkGeneratorSupplier) -> str:

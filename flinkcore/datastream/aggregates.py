@@ -104,12 +104,12 @@ def last(column: str) -> Aggregate:
     return Aggregate("last", column)
 
 
-def min_by(column: str, *, by: str) -> Aggregate:
+def min_by(column: str, by: str) -> Aggregate:
     """Return the column's value in the element where ``by`` is smallest; the first to arrive wins a tie."""
     return Aggregate("min_by", column, by)
 
 
-def max_by(column: str, *, by: str) -> Aggregate:
+def max_by(column: str, by: str) -> Aggregate:
     """Return the column's value in the element where ``by`` is largest; the first to arrive wins a tie."""
     return Aggregate("max_by", column, by)
 

@@ -30,7 +30,12 @@ class DataStream:
     """A stream of rows with named columns; each call returns a new stream, and nothing runs yet.
 
     Each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
-    :meth:`to_dataframe` runs the job. Several outputs of one run are had from :meth:`execute`'s result.
+    :meth:`to_dataframe` runs the job. Several outputs of one run are had from :meth:`execute`'s result, a
+    :class:`flinkcore.replay.result.EmbeddedResult` or :class:`flinkcore.spark.result.SparkResult`, and so is the
+    report.
+
+    A job so far has one shape: steps over columns, one :meth:`assign_timestamps_and_watermarks`, :meth:`key_by`,
+    ``window`` and, as its end, ``aggregate``. What comes after is done with the rows that it gives.
 
     Notes
     -----
@@ -200,7 +205,9 @@ class DataStream:
         Returns
         -------
         ReplayResult
-            The executor's; it may put off running until rows are asked for.
+            With ``to_arrow``, ``to_batches``, ``to_dataframe``, ``write_parquet``, ``get_side_output(tag)`` and
+            ``report``: a :class:`flinkcore.replay.result.EmbeddedResult` or
+            :class:`flinkcore.spark.result.SparkResult`. It may put off running until one of these is asked for.
 
         Raises
         ------
@@ -246,19 +253,21 @@ class DataStream:
         Parameters
         ----------
         path : str or os.PathLike
-            Directory for the rows of this stream.
+            Directory for the rows of this stream: a new one, or an empty one.
         side_outputs : mapping of OutputTag to path, optional
-            Directories for side outputs of the job.
+            Directories for side outputs of the job, new or empty too.
 
         Returns
         -------
         ReplayReport
-            What became of every event.
+            What became of every event (:class:`flinkcore.replay.report.ReplayReport`).
 
         Raises
         ------
         ConfigurationError
             If a tag is not one of the job's, or a directory is not empty or within that of another output.
+        SourceError
+            If a directory cannot be made.
         """
         side_outputs = {} if side_outputs is None else side_outputs
         return self._with_side_outputs(side_outputs).execute().write_parquet(path, side_outputs)

@@ -1,6 +1,7 @@
 """The command line, in this process and with the embedded engine."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,18 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(
     assert capsys.readouterr().err == "flinkcore: interrupted; no results were written\n"
     assert list(tmp_path.rglob("*.parquet")) == []
     assert not (out / "hourly").exists()
+
+
+def test_what_the_gateway_to_spark_logs_of_an_error_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def log(*arguments: object) -> None:
+        for module in ("clientserver", "java_gateway", "mine"):
+            logging.getLogger().handle(logging.makeLogRecord({"module": module, "msg": module}))
+
+    monkeypatch.setattr("flinkcore.examples.flights.run", log)
+    assert main(["demo", "--engine", "embedded", "--quiet"]) == 0
+    assert caplog.messages == ["mine"]
 
 
 def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,8 @@ def test_aggregates_name_their_columns() -> None:
     assert count("x") == Aggregate("count", "x", None)
     assert min_by("price", by="ts").columns == {"price", "ts"}
     assert str(min_by("price", by="ts")) == "min_by(price by ts)"
+    assert min_by("price", "ts") == min_by("price", by="ts")
+    assert max_by("price", "ts") == max_by("price", by="ts")
     assert str(collect("x")) == "collect(x)"
     assert count().columns == set()
 

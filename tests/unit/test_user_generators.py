@@ -145,6 +145,8 @@ def test_a_supplier_that_fails_or_makes_something_else_is_named() -> None:
         UserCodeError, match=r"broken made no watermark generator for split 'clicks-7': OSError: gone"
     ):
         generator_of(broken)
+    with pytest.raises(UserCodeError, match=r"TypeError: .*for_generator takes is called without arguments"):
+        generator_of(lambda context: Scripted())
     with pytest.raises(
         ConfigurationError, match=r"dict made {} for split 'clicks-7': for_generator takes what makes"
     ):
