@@ -34,8 +34,8 @@ class DataStream:
     :class:`flinkcore.replay.result.EmbeddedResult` or :class:`flinkcore.spark.result.SparkResult`, and so is the
     report.
 
-    A job so far has one shape: steps over columns, one :meth:`assign_timestamps_and_watermarks`, :meth:`key_by`,
-    ``window`` and, as its end, ``aggregate``. What comes after is done with the rows that it gives.
+    A job so far has one shape: steps over columns, one :meth:`assign_timestamps_and_watermarks`, :meth:`key_by` and, as
+    its end, ``window`` with ``aggregate`` or ``process``. What comes after is done with the rows that it gives.
 
     Notes
     -----

@@ -28,7 +28,7 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,

@@ -207,7 +207,9 @@ def test_what_the_gateway_to_spark_logs_of_an_error_is_not_shown(
 ) -> None:
     def log(*arguments: object) -> None:
         for module in ("clientserver", "java_gateway", "mine"):
-            logging.getLogger().handle(logging.makeLogRecord({"module": module, "msg": module}))
+            logging.getLogger().handle(
+                logging.makeLogRecord({"module": module, "msg": module, "levelno": 40})
+            )
 
     monkeypatch.setattr("flinkcore.examples.flights.run", log)
     assert main(["demo", "--engine", "embedded", "--quiet"]) == 0
