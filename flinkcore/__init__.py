@@ -6,7 +6,8 @@ Where to start::
     flinkcore.spark.SparkExecutionEnvironment(spark)                              # on Spark
 
 Their ``from_event_log`` gives a ``flinkcore.datastream.DataStream``, whose ``assign_timestamps_and_watermarks``,
-``key_by`` and ``window`` with ``aggregate``, or ``process``, make a job; ``execute()`` gives its result: rows, side outputs and report.
+``key_by`` and ``window`` with ``aggregate``, or ``process``, make a job. ``execute()`` gives its result: rows, side
+outputs and report.
 
 flinkcore.common
     Duration, Time, WatermarkStrategy, OutputTag and watermark generators.
