@@ -223,7 +223,7 @@ def test_a_key_of_several_columns_is_a_tuple_and_null_keys_are_bad_rows() -> Non
     )
     assert stream.to_arrow().column("k").to_pylist() == ["('a', 2)", "(None, 3)"]
     with pytest.raises(DataError, match="key column 'key' is null"):
-        keyed(table((1, 1, None, 2))).process(Give(lambda value, ctx: []), SEEN).to_arrow()
+        keyed(table((1, 1, "a", 2), (2, 2, None, 3))).process(Give(lambda value, ctx: []), SEEN).to_arrow()
 
 
 @pytest.mark.parametrize(
