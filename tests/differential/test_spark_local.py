@@ -25,7 +25,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, sum_
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.plan import ReplayPlan, make_plan
@@ -441,3 +441,46 @@ def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: 
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     parts = result.to_dataframe().selectExpr("spark_partition_id() AS part").distinct().count()
     assert parts == 5
+
+
+def test_times_that_are_converted_or_unreadable_are_as_embedded(spark: Any, tmp_path: Path) -> None:
+    ts = [f"2024-05-01T12:00:{i % 60:02}.5Z" if i % 50 else "soon" for i in range(300)]
+    log = pa.table(
+        {"ts": ts, "arrival": [1714564800.25 + i for i in range(300)], "key": ["a", "b", "c"] * 100}
+    )
+    pq.write_table(log, tmp_path / "log.parquet", row_group_size=100)
+
+    def windows(stream: DataStream) -> Any:
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(9))
+        windowed = stream.assign_timestamps_and_watermarks(strategy).key_by("key")
+        return windowed.window(TumblingEventTimeWindows.of(Time.seconds(7))).aggregate(n=count())
+
+    arrival = pc.round(pc.field("arrival") * 1000).cast("int64")
+    settings = {"timestamp": "ts", "arrival": arrival, "on_bad_row": REJECTED}
+    expected = windows(StreamExecutionEnvironment().from_event_log(log, **settings)).execute()
+    env = SparkExecutionEnvironment(spark)
+    dataframe = spark.read.parquet(str(tmp_path / "log.parquet"))
+    for stream in (env.from_event_log(tmp_path, **settings), env.from_dataframe(dataframe, **settings)):
+        result = windows(stream).execute()
+        assert result.to_arrow().schema == expected.to_arrow().schema
+        assert rows(result.to_arrow()) == rows(expected.to_arrow())
+        assert result.report.rejected == expected.report.rejected == {"unreadable timestamp": 6}
+    types = dict(result.to_dataframe().dtypes)
+    assert (types["window_start"], types["watermark"]) == ("timestamp_ntz", "bigint")
+
+
+def test_times_in_seconds_are_warned_of_when_a_dataframe_is_made(spark: Any) -> None:
+    log = pa.table({"ts": [1_700_000_000, 1_700_000_009], "key": ["a", "b"]})
+    job = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts")
+    job = job.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("key")
+    result = job.window(TumblingEventTimeWindows.of(Time.seconds(7))).aggregate(n=count())
+    with pytest.warns(UserWarning, match="'ts' was read as milliseconds .* look like seconds"):
+        result.to_dataframe()
+
+
+def test_a_key_of_lists_is_refused_before_anything_runs(spark: Any) -> None:
+    log = pa.table({"ts": [1], "tags": [["x"]]})
+    job = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts")
+    job = job.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("tags")
+    with pytest.raises(SchemaError, match="key column 'tags' is list"):
+        job.window(TumblingEventTimeWindows.of(Time.seconds(7))).aggregate(n=count()).execute()
