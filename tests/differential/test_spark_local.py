@@ -290,7 +290,7 @@ def test_fault_in_a_task_is_told_as_embedded(spark: Any, tmp_path: Path) -> None
     stream = job_with_faults(SparkExecutionEnvironment(spark), "fail")
     with pytest.raises(DataError, match=message):
         stream.write_parquet(tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_fault_after_files_were_begun_leaves_none(spark: Any, tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_fault_after_files_were_begun_leaves_none(spark: Any, tmp_path: Path) ->
     )
     with pytest.raises(DataError, match="key column 'user' is null"):
         stream.write_parquet(tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_log_without_rows_gives_none(spark: Any, tmp_path: Path) -> None:
