@@ -204,8 +204,9 @@ class WatermarkStrategy:
         Parameters
         ----------
         timestamp_assigner : str, pyarrow.compute.Expression or TimestampAssigner
-            Name of a column, or an expression; of an Arrow timestamp or date type, or integer milliseconds
-            since the epoch. Or an assigner, which is called for each element. The last call counts.
+            Name of a column, or an expression; of an Arrow timestamp or date type, integer milliseconds since
+            the epoch, or ISO 8601 text. Where integers are seconds: ``pyarrow.compute.field("ts") * 1000``. Or an
+            assigner, which is called for each element. The last call counts.
 
         Raises
         ------

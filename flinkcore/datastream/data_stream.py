@@ -112,7 +112,9 @@ class DataStream:
         ----------
         **expressions : pyarrow.compute.Expression
             New columns, or replacements of columns of the same name; all are computed from the columns of
-            this stream, none from another one's result.
+            this stream, none from another one's result. Before :meth:`assign_timestamps_and_watermarks`, a new
+            value of the log's timestamp column is the event time; the columns that give arrivals and splits
+            cannot be replaced there (``from_event_log(..., arrival=expression)`` converts arrivals).
 
         Raises
         ------
