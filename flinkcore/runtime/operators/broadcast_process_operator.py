@@ -3,22 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import BroadcastProcessFunction, RuntimeContext
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.broadcast_contexts import BroadcastElementContext, ReadOnlyElementContext
 from flinkcore.runtime.operators.element_calls import call_for_element
-from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
-from flinkcore.runtime.operators.unkeyed_timer_service import UnkeyedTimerService
+from flinkcore.runtime.operators.unkeyed_function_operator import UnkeyedFunctionOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import OperatorStateBackend
 
 
-class BroadcastProcessOperator(TwoInputStreamOperator):
+class BroadcastProcessOperator(UnkeyedFunctionOperator[BroadcastProcessFunction], TwoInputStreamOperator):
     """Calls a function for every element of a stream, and of a broadcast one, which is the second input.
 
     Parameters
@@ -46,12 +44,9 @@ class BroadcastProcessOperator(TwoInputStreamOperator):
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(output, latency_stats)
-        self._function = function
+        super().__init__(function, output, processing_time_service, latency_stats)
         self._broadcast_states = broadcast_states
         self._operator_state_backend = operator_state_backend
-        self._results = FunctionResults(function, output)
-        self._timer_service = UnkeyedTimerService(processing_time_service)
         self._context = ReadOnlyElementContext(self._timer_service, operator_state_backend)
         self._broadcast_context = BroadcastElementContext(self._timer_service, operator_state_backend)
 
@@ -59,7 +54,7 @@ class BroadcastProcessOperator(TwoInputStreamOperator):
         """Declare the broadcast states and open the function; before anything is processed."""
         for descriptor in self._broadcast_states:
             self._operator_state_backend.get_broadcast_state(descriptor)
-        self._function.open(runtime_context)
+        super().open(runtime_context)
 
     def process_element1(self, record: StreamRecord[Any]) -> None:
         """Call `process_element`.
@@ -76,12 +71,3 @@ class BroadcastProcessOperator(TwoInputStreamOperator):
         call_for_element(
             self._function.process_broadcast_element, self._broadcast_context, self._results, record
         )
-
-    def process_watermark(self, watermark: Watermark) -> None:
-        """Remember the combined watermark for the function, and pass it on."""
-        self._timer_service.watermark = watermark.timestamp
-        super().process_watermark(watermark)
-
-    def close(self) -> None:
-        """Close the function."""
-        self._function.close()

@@ -2,20 +2,18 @@
 
 from typing import Any
 
-from flinkcore.common.watermark import Watermark
-from flinkcore.datastream.functions import CoProcessFunction, RuntimeContext
+from flinkcore.datastream.functions import CoProcessFunction
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.element_calls import call_for_element
-from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.process_contexts import ElementContext
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
-from flinkcore.runtime.operators.unkeyed_timer_service import UnkeyedTimerService
+from flinkcore.runtime.operators.unkeyed_function_operator import UnkeyedFunctionOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 
 
-class CoProcessOperator(TwoInputStreamOperator):
+class CoProcessOperator(UnkeyedFunctionOperator[CoProcessFunction], TwoInputStreamOperator):
     """Calls a function for every element of two streams; its results carry the element's timestamp.
 
     Parameters
@@ -37,15 +35,8 @@ class CoProcessOperator(TwoInputStreamOperator):
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(output, latency_stats)
-        self._function = function
-        self._results = FunctionResults(function, output)
-        self._timer_service = UnkeyedTimerService(processing_time_service)
+        super().__init__(function, output, processing_time_service, latency_stats)
         self._context = ElementContext(self._timer_service)
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the function; before anything is processed."""
-        self._function.open(runtime_context)
 
     def process_element1(self, record: StreamRecord[Any]) -> None:
         """Call the function for the first input.
@@ -60,12 +51,3 @@ class CoProcessOperator(TwoInputStreamOperator):
     def process_element2(self, record: StreamRecord[Any]) -> None:
         """Call the function for the second input; errors as of `process_element1`."""
         call_for_element(self._function.process_element2, self._context, self._results, record)
-
-    def process_watermark(self, watermark: Watermark) -> None:
-        """Remember the combined watermark for the function, and pass it on."""
-        self._timer_service.watermark = watermark.timestamp
-        super().process_watermark(watermark)
-
-    def close(self) -> None:
-        """Close the function."""
-        self._function.close()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import KeyedBroadcastProcessFunction, RuntimeContext
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.runtime.elements import StreamRecord
@@ -16,16 +15,17 @@ from flinkcore.runtime.operators.broadcast_contexts import (
 )
 from flinkcore.runtime.operators.element_calls import call_for_element
 from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeySelector
-from flinkcore.runtime.operators.keyed_process_operator import refuse_before_open
+from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.timers import InternalTimeServiceManager
 
 
-class KeyedBroadcastProcessOperator(TwoInputStreamOperator):
+class KeyedBroadcastProcessOperator(
+    KeyedFunctionOperator[KeyedBroadcastProcessFunction], TwoInputStreamOperator
+):
     """Calls a function for every element of a keyed stream, for its timers, and for a broadcast second input.
 
     Timers follow the combined watermark of both inputs, which is passed on after them.
@@ -63,42 +63,26 @@ class KeyedBroadcastProcessOperator(TwoInputStreamOperator):
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(output, latency_stats)
-        self._function = function
+        super().__init__(function, output, keyed_state_backend, processing_time_service, latency_stats)
         self._key_selector = key_selector
         self._broadcast_states = broadcast_states
-        self._keyed_state_backend = keyed_state_backend
         self._operator_state_backend = operator_state_backend
-        self._time_service_manager = InternalTimeServiceManager(
-            keyed_state_backend.key_context, processing_time_service, keyed_state_backend.set_current_key_id
-        )
         self._process: Callable[[StreamRecord[Any]], None] = refuse_before_open
         self._process_broadcast: Callable[[StreamRecord[Any]], None] = refuse_before_open
-
-    @property
-    def time_service_manager(self) -> InternalTimeServiceManager:
-        """The operator's timers, for snapshots, and for restoring them before `open`."""
-        return self._time_service_manager
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Declare the broadcast states, start the timers and open the function; before anything is processed."""
         broadcast = self._operator_state_backend
         for descriptor in self._broadcast_states:
             broadcast.get_broadcast_state(descriptor)
-        keyed = self._keyed_state_backend
-        calls = KeyedCalls(
-            self._function,
-            self._output,
-            keyed,
-            self._time_service_manager,
-            partial(
-                KeyedBroadcastTimerContext, operator_state_backend=broadcast, key_context=keyed.key_context
-            ),
+        key_context = self._keyed_state_backend.key_context
+        calls = self._keyed_calls(
+            partial(KeyedBroadcastTimerContext, operator_state_backend=broadcast, key_context=key_context)
         )
         self._process = calls.element_call(
             self._function.process_element,
             self._key_selector,
-            KeyedReadOnlyElementContext(calls.timer_service, broadcast, keyed.key_context),
+            KeyedReadOnlyElementContext(calls.timer_service, broadcast, key_context),
         )
         self._process_broadcast = partial(
             call_for_element,
@@ -122,13 +106,3 @@ class KeyedBroadcastProcessOperator(TwoInputStreamOperator):
         """
         self._keyed_state_backend.key_context.clear_current_key()
         self._process_broadcast(record)
-
-    def process_watermark(self, watermark: Watermark) -> None:
-        """Fire event-time timers up to the combined watermark, and pass it on."""
-        self._keyed_state_backend.advance_watermark(watermark.timestamp)
-        self._time_service_manager.advance_watermark(watermark.timestamp)
-        super().process_watermark(watermark)
-
-    def close(self) -> None:
-        """Close the function."""
-        self._function.close()

@@ -4,21 +4,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import KeyedCoProcessFunction, RuntimeContext
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
-from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeySelector
-from flinkcore.runtime.operators.keyed_process_operator import refuse_before_open
+from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.process_contexts import KeyedElementContext, KeyedTimerContext
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.timers import InternalTimeServiceManager
 
 
-class KeyedCoProcessOperator(TwoInputStreamOperator):
+class KeyedCoProcessOperator(KeyedFunctionOperator[KeyedCoProcessFunction], TwoInputStreamOperator):
     """Calls a function for every element of two keyed streams, and for the timers that it registers.
 
     Timers follow the combined watermark of both inputs, which is passed on after them.
@@ -49,32 +47,16 @@ class KeyedCoProcessOperator(TwoInputStreamOperator):
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(output, latency_stats)
-        self._function = function
+        super().__init__(function, output, keyed_state_backend, processing_time_service, latency_stats)
         self._key_selectors = (key_selector1, key_selector2)
-        self._keyed_state_backend = keyed_state_backend
-        self._time_service_manager = InternalTimeServiceManager(
-            keyed_state_backend.key_context, processing_time_service, keyed_state_backend.set_current_key_id
-        )
         self._process1: Callable[[StreamRecord[Any]], None] = refuse_before_open
         self._process2: Callable[[StreamRecord[Any]], None] = refuse_before_open
 
-    @property
-    def time_service_manager(self) -> InternalTimeServiceManager:
-        """The operator's timers, for snapshots, and for restoring them before `open`."""
-        return self._time_service_manager
-
     def open(self, runtime_context: RuntimeContext) -> None:
         """Start the timers and open the function; before anything is processed."""
-        backend = self._keyed_state_backend
-        calls = KeyedCalls(
-            self._function,
-            self._output,
-            backend,
-            self._time_service_manager,
-            partial(KeyedTimerContext, key_context=backend.key_context),
-        )
-        context = KeyedElementContext(calls.timer_service, backend.key_context)
+        key_context = self._keyed_state_backend.key_context
+        calls = self._keyed_calls(partial(KeyedTimerContext, key_context=key_context))
+        context = KeyedElementContext(calls.timer_service, key_context)
         key_selector1, key_selector2 = self._key_selectors
         self._process1 = calls.element_call(self._function.process_element1, key_selector1, context)
         self._process2 = calls.element_call(self._function.process_element2, key_selector2, context)
@@ -87,13 +69,3 @@ class KeyedCoProcessOperator(TwoInputStreamOperator):
     def process_element2(self, record: StreamRecord[Any]) -> None:
         """Call the function for the second input; errors as of `KeyedProcessOperator.process_element`."""
         self._process2(record)
-
-    def process_watermark(self, watermark: Watermark) -> None:
-        """Fire event-time timers up to the combined watermark, and pass it on."""
-        self._keyed_state_backend.advance_watermark(watermark.timestamp)
-        self._time_service_manager.advance_watermark(watermark.timestamp)
-        super().process_watermark(watermark)
-
-    def close(self) -> None:
-        """Close the function."""
-        self._function.close()

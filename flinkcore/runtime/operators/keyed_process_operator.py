@@ -4,21 +4,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
-from flinkcore.runtime.operators.keyed_calls import KeyedCalls, KeyedElementCall, KeySelector
+from flinkcore.runtime.operators.keyed_calls import KeyedElementCall, KeySelector
+from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.process_contexts import KeyedElementContext, KeyedTimerContext
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.timers import InternalTimeServiceManager
 
 
-class KeyedProcessOperator(OneInputStreamOperator):
+class KeyedProcessOperator(KeyedFunctionOperator[KeyedProcessFunction], OneInputStreamOperator):
     """Calls a function for every element of a keyed stream, and for the timers that it registers.
 
     A watermark fires the timers that it reaches, and is then passed on.
@@ -48,32 +47,16 @@ class KeyedProcessOperator(OneInputStreamOperator):
         processing_time_service: ProcessingTimeService,
         latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(output, latency_stats)
-        self._function = function
+        super().__init__(function, output, keyed_state_backend, processing_time_service, latency_stats)
         self._key_selector = key_selector
-        self._keyed_state_backend = keyed_state_backend
-        self._time_service_manager = InternalTimeServiceManager(
-            keyed_state_backend.key_context, processing_time_service, keyed_state_backend.set_current_key_id
-        )
         self._process: Callable[[StreamRecord[Any]], None] = refuse_before_open
         self._process_of_key: KeyedElementCall | None = None
 
-    @property
-    def time_service_manager(self) -> InternalTimeServiceManager:
-        """The operator's timers, for snapshots, and for restoring them before `open`."""
-        return self._time_service_manager
-
     def open(self, runtime_context: RuntimeContext) -> None:
         """Start the timers and open the function; before anything is processed."""
-        backend = self._keyed_state_backend
-        calls = KeyedCalls(
-            self._function,
-            self._output,
-            backend,
-            self._time_service_manager,
-            partial(KeyedTimerContext, key_context=backend.key_context),
-        )
-        context = KeyedElementContext(calls.timer_service, backend.key_context)
+        key_context = self._keyed_state_backend.key_context
+        calls = self._keyed_calls(partial(KeyedTimerContext, key_context=key_context))
+        context = KeyedElementContext(calls.timer_service, key_context)
         process_element = self._function.process_element
         self._process_of_key = calls.keyed_element_call(process_element, context)
         if self._key_selector is not None:
@@ -104,18 +87,3 @@ class KeyedProcessOperator(OneInputStreamOperator):
         if self._process_of_key is None:
             raise LifecycleError("the operator of a keyed function is to be opened before elements come")
         return self._process_of_key
-
-    def process_watermark(self, watermark: Watermark) -> None:
-        """Fire event-time timers, and pass the watermark on."""
-        self._keyed_state_backend.advance_watermark(watermark.timestamp)
-        self._time_service_manager.advance_watermark(watermark.timestamp)
-        super().process_watermark(watermark)
-
-    def close(self) -> None:
-        """Close the function."""
-        self._function.close()
-
-
-def refuse_before_open(record: StreamRecord[Any]) -> None:
-    """Raise a LifecycleError."""
-    raise LifecycleError(f"the element {record.value!r} comes before the operator was opened")
