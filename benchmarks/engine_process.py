@@ -17,8 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from benchmarks.cached_log import CACHE
 from benchmarks.engine import Checksum, Engine, Timed
-from benchmarks.nexmark import CACHE, Bids
+from benchmarks.nexmark import Bids
 
 ENGINES = {
     "duckdb-arrow": "benchmarks.peers.duckdb_bids:open_arrow",

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.nexmark import CACHE
+from benchmarks.cached_log import CACHE
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark

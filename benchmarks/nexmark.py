@@ -14,7 +14,6 @@ in `peers/WindowedBids.java` bit for bit the same. What differs from the stock g
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,9 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-CACHE = Path(__file__).parent / ".cache"
+from benchmarks.cached_log import cached_parquet
 
 SCHEMA = pa.schema(
     [(name, pa.int64()) for name in ("auction", "bidder", "price", "date_time")],
@@ -130,20 +128,7 @@ class Bids:
             f"bids-{self.events}-seed{self.seed}-rate{self.events_per_second}"
             f"-disorder{self.disorder_seconds}-people{self.active_people}-files{files}"
         )
-        folder = CACHE / name
-        if folder.exists():
-            return folder
-        # Written beside and renamed, so that an interrupted run leaves no short log in the cache.
-        partial = CACHE / f"{name}.partial-{os.getpid()}"
-        partial.mkdir(parents=True)
-        bounds = [self.events * i // files for i in range(files + 1)]
-        for index in range(files):
-            with pq.ParquetWriter(partial / f"part-{index:04}.parquet", SCHEMA) as writer:
-                for start in range(bounds[index], bounds[index + 1], 1_000_000):
-                    batch = self.slice(start, min(start + 1_000_000, bounds[index + 1]))
-                    writer.write_batch(batch, row_group_size=1_000_000)
-        partial.rename(folder)
-        return folder
+        return cached_parquet(name, SCHEMA, self.slice, events=self.events, files=files, row_group=1_000_000)
 
 
 if __name__ == "__main__":

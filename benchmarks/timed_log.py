@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from benchmarks.nexmark import CACHE, splitmix64
+from benchmarks.cached_log import cached_parquet
+from benchmarks.nexmark import splitmix64
 
 SCHEMA = pa.schema([("timestamp", pa.int64()), ("arrival", pa.int64()), ("split", pa.int32())])
 
@@ -46,17 +45,4 @@ class TimedLog:
             f"times-{self.events}-splits{self.splits}-rate{self.events_per_second}"
             f"-disorder{self.disorder_ms}-seed{self.seed}-files{files}"
         )
-        folder = CACHE / name
-        if folder.exists():
-            return folder
-        # Written beside and renamed, so that an interrupted run leaves no short log in the cache.
-        partial = CACHE / f"{name}.partial-{os.getpid()}"
-        partial.mkdir(parents=True)
-        bounds = [self.events * i // files for i in range(files + 1)]
-        for index in range(files):
-            with pq.ParquetWriter(partial / f"part-{index:04}.parquet", SCHEMA) as writer:
-                for start in range(bounds[index], bounds[index + 1], ROW_GROUP):
-                    batch = self.slice(start, min(start + ROW_GROUP, bounds[index + 1]))
-                    writer.write_batch(batch, row_group_size=ROW_GROUP)
-        partial.rename(folder)
-        return folder
+        return cached_parquet(name, SCHEMA, self.slice, events=self.events, files=files, row_group=ROW_GROUP)

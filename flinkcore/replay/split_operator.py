@@ -10,7 +10,7 @@ from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.time import Time
 from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.common.watermarks_with_idleness import WatermarksWithIdleness
+from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.emissions import Cause, SplitEmissions
 from flinkcore.replay.tick_clock import TickClock
@@ -56,8 +56,7 @@ class SplitOperator:
         self._clock = clock
         self._output = WatermarkEmitter(self.emissions)
         name = None if split is None else str(split)
-        own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
-        generator: WatermarkGenerator[Any] = own.create_watermark_generator(self._since_opening, name, held)
+        generator = own_generator(strategy, self._since_opening, name, held)
         self._calls_every_tick = not generator.changes_at_events_only
         self._idleness_ms = strategy.idleness_ms
         if strategy.idleness_ms is not None:
@@ -144,3 +143,14 @@ class SplitOperator:
             self._generator.on_periodic_emit(self._output)
         except UserCodeError as error:
             raise UserCodeError(f"{error} (at {clock_ms} ms of the replay clock)") from error.__cause__
+
+
+def own_generator(
+    strategy: WatermarkStrategy,
+    clock: RelativeClock,
+    split: str | None = None,
+    held: HeldGenerators | None = None,
+) -> WatermarkGenerator[Any]:
+    """A generator of a copy of the strategy, without its idleness; parameters as of `create_watermark_generator`."""
+    own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
+    return own.create_watermark_generator(clock, split, held)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.replay.split_operator import own_generator
 from flinkcore.replay.tick_clock import TickClock
-from flinkcore.runtime.copied_strategy import copied_strategy
 
 MANY_CALLS = 50_000_000
 CALLS_PER_SECOND = 5_000_000
@@ -34,8 +33,7 @@ def warn_of_tick_calls(strategy: WatermarkStrategy, clock: TickClock, n_splits: 
     calls = ticks * n_splits
     if calls < MANY_CALLS:
         return
-    own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
-    if own.create_watermark_generator(lambda: 0).changes_at_events_only:
+    if own_generator(strategy, lambda: 0).changes_at_events_only:
         return
     seconds = calls / CALLS_PER_SECOND
     splits = "1 split" if n_splits == 1 else f"{n_splits:,} splits"

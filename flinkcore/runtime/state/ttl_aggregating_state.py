@@ -98,9 +98,7 @@ class TtlAggregatingState(
 
     def get(self) -> OUT | None:
         """Return the result so far; None where there is none that can be seen."""
-        self._on_access()
-        original = self._original
-        stamped = self._life.read(original.get_internal(), original.update_internal, original.clear)
+        stamped = self._read_value()
         return None if stamped is None else self._function.get_result(stamped)
 
     def add(self, value: IN | None) -> None:

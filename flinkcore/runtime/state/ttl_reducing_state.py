@@ -76,9 +76,7 @@ class TtlReducingState(TtlState[HeapReducingState[Stamped]], ReducingState[T]):
 
     def get(self) -> T | None:
         """Return the reduced value; None where there is none that can be seen."""
-        self._on_access()
-        original = self._original
-        stamped = self._life.read(original.get(), original.update_internal, original.clear)
+        stamped = self._read_value()
         return None if stamped is None else stamped[0]
 
     def add(self, value: T | None) -> None:

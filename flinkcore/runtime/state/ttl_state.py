@@ -90,6 +90,12 @@ class TtlState(State, Generic[S]):
         """Show what belongs to a namespace (a window); None is the void namespace."""
         self._original.set_current_namespace(namespace)
 
+    def _read_value(self) -> Stamped | None:
+        # What is held under the current key and namespace, if it can be seen.
+        self._on_access()
+        original = self._original
+        return self._life.read(original.get_internal(), original.update_internal, original.clear)
+
     def clear(self) -> None:
         """Remove what is held under the current key and namespace."""
         self._original.clear()

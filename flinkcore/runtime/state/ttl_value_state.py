@@ -39,9 +39,7 @@ class TtlValueState(TtlState[HeapValueState[Stamped]], ValueState[T]):
 
     def value(self) -> T | None:
         """Return the value; None where there is none, or none that can be seen."""
-        self._on_access()
-        original = self._original
-        stamped = self._life.read(original.value(), original.update_internal, original.clear)
+        stamped = self._read_value()
         return None if stamped is None else stamped[0]
 
     def update(self, value: T | None) -> None:
