@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero, ipc
+from pyarrow import ipc
 
 from flinkcore.common.expressions import Expression
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
@@ -364,6 +364,8 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
 
 
 def _project(batch: pa.RecordBatch, expressions: NamedExpressions) -> list[pa.Array]:
+    from pyarrow import acero  # loads pyarrow.dataset and pandas, which most jobs do not need
+
     names = [name for name, _ in expressions]
     plan = acero.Declaration.from_sequence(
         [
