@@ -25,6 +25,7 @@ MODULES = (
     "key_groups",
     "key_layout",
     "keys",
+    "narrow_integers",
     "panes",
     "result_columns",
     "session_windows",

@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.replay.column_ops import HIDDEN_PREFIX
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.narrow import NarrowIntegers
+from flinkcore.spark.ordered_events import NARROWED, OrderedEvents
 
 SHUFFLE_SCHEMA: Final = (
     "slot int, partition int, kind int, "
@@ -45,8 +45,6 @@ _ARROW_SCHEMA: Final = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-_TIMES: Final = tuple(HIDDEN_PREFIX + name for name in ("timestamps", "arrivals", "splits", "positions"))
-_NARROWED: Final = b"narrowed"
 
 
 class BlockKind(IntEnum):
@@ -99,12 +97,12 @@ class BlockWriter:
         """Bytes of the payloads packed so far."""
         return self._offsets[-1]
 
-    def add_events(self, partition: int, events: Events) -> None:
-        """Pack events, at least one, that lie in total order."""
-        batch = _narrowed(events)
+    def add_events(self, partition: int, events: OrderedEvents, start: int, stop: int) -> None:
+        """Pack a range, not empty, of events that lie in total order."""
+        batch = events.narrowed(start, stop)
         with ipc.new_stream(self._sink, batch.schema) as stream:
             stream.write_batch(batch)
-        self._add_header(partition, BlockKind.EVENTS, events.key(0))
+        self._add_header(partition, BlockKind.EVENTS, events.key(start))
 
     def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch) -> None:
         """Pack rows that a map task has rejected."""
@@ -159,7 +157,7 @@ def read_rows(block: Block) -> list[pa.RecordBatch]:
 def read_events(block: Block, schema: pa.Schema) -> Events:
     """The events in a block, whose user columns have this schema."""
     batch = ipc.open_stream(block.payload).read_next_batch()
-    narrowed = json.loads(batch.schema.metadata[_NARROWED])
+    narrowed = json.loads(batch.schema.metadata[NARROWED])
     columns = [_widened(column, *how) for column, how in zip(batch.columns, narrowed, strict=True)]
     user_columns = [
         column if isinstance(column, pa.Array) else pa.array(column).view(field.type)
@@ -173,40 +171,6 @@ def read_events(block: Block, schema: pa.Schema) -> Events:
         splits.astype(np.int32),
         positions,
     )
-
-
-def _narrowed(events: Events) -> pa.RecordBatch:
-    columns: list[pa.Array] = []
-    how: list[tuple[int, bool] | tuple[()]] = []
-    times = (events.timestamps, events.arrivals, events.splits, events.positions)
-    for column in (*events.batch.columns, *times):
-        if isinstance(column, pa.Array):
-            if not _can_be_narrowed(column):
-                columns.append(column)
-                how.append(())
-                continue
-            column = column.view(pa.int64()).to_numpy()
-        narrow = NarrowIntegers.of(column)
-        columns.append(pa.nulls(len(column)) if narrow.steps is None else pa.array(narrow.steps))
-        how.append((narrow.base, narrow.running))
-    names = [*events.batch.schema.names, *_TIMES]
-    schema = pa.schema(
-        [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)],
-        metadata={_NARROWED: json.dumps(how)},
-    )
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _can_be_narrowed(column: pa.Array) -> bool:
-    types = pa.types
-    wide = (
-        types.is_int64(column.type)
-        or types.is_timestamp(column.type)
-        or types.is_duration(column.type)
-        or types.is_time64(column.type)
-        or types.is_date64(column.type)
-    )
-    return bool(wide) and column.null_count == 0
 
 
 def _widened(column: pa.Array, base: int | None = None, running: bool = False) -> Any:

@@ -20,6 +20,7 @@ from flinkcore.replay.timeline import TimePlane
 from flinkcore.replay.total_order import Events, concatenate
 from flinkcore.spark.blocks import BlockWriter
 from flinkcore.spark.log_input import LogInput
+from flinkcore.spark.ordered_events import OrderedEvents
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 17
@@ -118,14 +119,13 @@ class MapTask:
         _, rows = events.in_order()
         groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)
         order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
-        if self.partitions > 1 or rows is not None:
-            events = events.take(order)
+        ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
         for partition in range(self.partitions):
-            for start, stop in self._cuts(events, int(bounds[partition]), int(bounds[partition + 1])):
-                writer.add_events(partition, events.slice(start, stop))
+            for start, stop in self._cuts(ordered, int(bounds[partition]), int(bounds[partition + 1])):
+                writer.add_events(partition, ordered, start, stop)
         return np.diff(bounds)
 
-    def _cuts(self, events: Events, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    def _cuts(self, events: OrderedEvents, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows for blocks.
 
         A block is held back by the reduce task from its first arrival to its last: blocks of events that lie
@@ -134,11 +134,11 @@ class MapTask:
 
         def too_large(start: int, stop: int) -> bool:
             n_rows = stop - start
-            span = int(events.arrivals[stop - 1]) - int(events.arrivals[start])
+            span = events.arrival(stop - 1) - events.arrival(start)
             spread = (
                 n_rows > 2 * LEAST_BLOCK_ROWS and span > 4 * n_rows * self.partitions * self.arrival_span_ms
             )
-            return n_rows > self.block_rows or spread or _is_large(events.batch, BLOCK_BYTES, start, stop)
+            return n_rows > self.block_rows or spread or events.column_bytes(start, stop) > BLOCK_BYTES
 
         return _pieces(start, stop, too_large)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_WIDTHS = (np.uint8, np.uint16, np.uint32)
+from flinkcore._native.narrow_integers import narrow_integers, widen_integers
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,7 @@ class NarrowIntegers:
     running
         Steps are from the value before, not from the base.
     steps
-        Shape (n,), of an unsigned type of 1, 2 or 4 bytes, or of int64 if the range is wider; None: all
-        values equal the base.
+        Shape (n,), of an unsigned type of 1, 2, 4 or 8 bytes; None: all values equal the base.
     """
 
     base: int
@@ -35,38 +34,27 @@ class NarrowIntegers:
     steps: npt.NDArray[Any] | None
 
     @classmethod
-    def of(cls, values: npt.NDArray[np.int64]) -> NarrowIntegers:
+    def of(
+        cls, values: npt.NDArray[np.int64] | npt.NDArray[np.int32], rows: npt.NDArray[np.uint32] | None = None
+    ) -> NarrowIntegers:
         """Store values of shape (n,), n > 0, as narrowly as one of the two ways allows.
+
+        Parameters
+        ----------
+        values
+            The integers.
+        rows
+            Which of them, in which order; None: all.
 
         Examples
         --------
         >>> NarrowIntegers.of(np.array([1_000_000, 1_000_300, 1_000_301])).steps
-        array([  0, 300, 301], dtype=uint16)
+        array([  0, 300,   1], dtype=uint16)
         """
-        low, high = int(values.min()), int(values.max())
-        if low == high:
-            return cls(low, False, None)
-        width = _width(high - low)
-        if width is np.uint8:
-            return cls(low, False, (values - low).astype(np.uint8))
-        if high - low < 1 << 63:
-            steps = np.diff(values, prepend=values[:1])
-            running_width = _width(int(steps.max())) if int(steps.min()) >= 0 else None
-            if running_width is not None and (width is None or running_width().itemsize < width().itemsize):
-                return cls(int(values[0]), True, steps.astype(running_width))
-        if width is None:
-            return cls(0, False, values)
-        return cls(low, False, (values - low).astype(width))
+        return cls(*narrow_integers(values, rows))
 
     def values(self, n_rows: int) -> npt.NDArray[np.int64]:
         """Return the values again, as a new array of shape (n_rows,)."""
         if self.steps is None:
             return np.full(n_rows, self.base, np.int64)
-        values = np.cumsum(self.steps, dtype=np.int64) if self.running else self.steps.astype(np.int64)
-        values += self.base
-        return values
-
-
-def _width(span: int) -> Any:
-    """The narrowest unsigned type for 0..span; None if four bytes are not enough."""
-    return next((width for width in _WIDTHS if span <= np.iinfo(width).max), None)
+        return widen_integers(self.steps, self.base, self.running)

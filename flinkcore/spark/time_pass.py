@@ -14,7 +14,7 @@ from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes, position_bases
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
-from flinkcore.spark.log_input import DataFrameChunk, Fingerprint, LogInput, partition_new
+from flinkcore.spark.log_input import DataFrameChunk, FileInput, Fingerprint, LogInput, partition_new
 from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
@@ -34,8 +34,7 @@ class CountTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
-            counts = self.time_pass.known_counts(chunk) or self.time_pass.count(chunk)
-            yield _summary(chunk.index, counts.to_ipc(), None)
+            yield _summary(chunk.index, self.time_pass.count(chunk).to_ipc(), None)
 
 
 @dataclass(frozen=True)
@@ -94,9 +93,12 @@ def run_time_pass(
 
     bases = None
     if time_pass.rate is not None:
-        with told_plainly():
-            counted = run(CountTask(time_pass, log)).collect()
-        bases = position_bases(ChunkCounts.from_ipc(bytes(row.payload)) for row in counted)
+        counts = _known_counts(time_pass, log)
+        if counts is None:
+            with told_plainly():
+                counted = run(CountTask(time_pass, log)).collect()
+            counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
+        bases = position_bases(counts)
     fingerprints: dict[int, Fingerprint] = {}
 
     def summaries(rows: Iterator[Any]) -> Iterator[ChunkTimes]:
@@ -109,6 +111,15 @@ def run_time_pass(
     is_small = log.size_bytes is not None and log.size_bytes <= ONE_JOB_BYTES
     with closing(_rows_of_one_job(summarised) if is_small else rows_by_and_by(summarised, "chunk")) as rows:
         return time_pass.combine(summaries(rows)), fingerprints
+
+
+def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:
+    """Rows of each split of all chunks, where the driver knows them without a job."""
+    if not isinstance(log, FileInput):
+        return None
+    counts = [time_pass.known_counts(chunk) for chunk in log.all_chunks]
+    known = [count for count in counts if count is not None]
+    return known if len(known) == len(counts) else None
 
 
 def _rows_of_one_job(summaries: Any) -> Generator[Any, None, None]:

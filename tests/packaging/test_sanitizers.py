@@ -17,6 +17,7 @@ KERNEL_TESTS = (
     "key_groups",
     "key_context",
     "keys",
+    "narrow_integers",
     "record_store",
     "timeline",
     "timer",

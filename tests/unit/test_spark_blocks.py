@@ -23,6 +23,7 @@ from flinkcore.spark.blocks import (
     read_rows,
 )
 from flinkcore.spark.narrow import NarrowIntegers
+from flinkcore.spark.ordered_events import OrderedEvents
 from flinkcore.spark.packed_timeline import PackedTimeline
 from flinkcore.spark.partitioning import partition_slots, spark_hash
 
@@ -49,9 +50,9 @@ def test_narrowed_integers_come_back(values: list[int]) -> None:
         ([2**40, 2**40 + 255], np.uint8),
         ([2**40 + 300, 2**40], np.uint16),
         ([0, 2**31, 1], np.uint32),
-        ([0, 2**33, 1], np.int64),
+        ([0, 2**33, 1], np.uint64),
         ([0, 200, 300, 300, 500, 700], np.uint8),
-        ([-(2**63), 2**63 - 1], np.int64),
+        ([-(2**63), 2**63 - 1], np.uint64),
         ([-(2**63), -(2**63) + 1], np.uint8),
     ],
 )
@@ -127,13 +128,20 @@ def test_events_of_all_types_come_back(rows: int) -> None:
         }
     )
     writer = BlockWriter(range(4))
-    writer.add_events(3, events)
+    writer.add_events(3, OrderedEvents(events), 0, rows)
     # A slice, whose arrays have offsets.
-    writer.add_events(2, events.slice(rows // 2, rows))
-    first, second = round_trip(writer.take())
+    writer.add_events(2, OrderedEvents(events.slice(rows // 2, rows)), 0, rows - rows // 2)
+    backwards = np.arange(rows, dtype=np.uint32)[::-1].copy()
+    writer.add_events(1, OrderedEvents(events, backwards), rows // 2, rows)
+    first, second, third = round_trip(writer.take())
     assert (first.partition, first.kind, first.first_arrival) == (3, BlockKind.EVENTS, 0)
     assert (second.partition, second.first_arrival) == (2, rows // 2 * 40_000)
-    for block, expected in ((first, events), (second, events.slice(rows // 2, rows))):
+    assert (third.partition, third.first_arrival) == (1, (rows - rows // 2 - 1) * 40_000)
+    for block, expected in (
+        (first, events),
+        (second, events.slice(rows // 2, rows)),
+        (third, events.take(backwards[rows // 2 :])),
+    ):
         back = read_events(block, events.batch.schema)
         assert back.batch.equals(expected.batch)
         back.batch.validate(full=True)
@@ -141,6 +149,14 @@ def test_events_of_all_types_come_back(rows: int) -> None:
             found, wanted = getattr(back, name), getattr(expected, name)
             assert found.dtype == wanted.dtype
             assert found.tolist() == wanted.tolist()
+
+
+def test_the_bytes_of_a_range_are_those_of_its_own_columns() -> None:
+    events = events_of({"text": pa.array(["a" * 1000, "b"]), "number": pa.array([1, 2])})
+    swapped = OrderedEvents(events, np.array([1, 0], np.uint32))
+    assert swapped.column_bytes(0, 1) < 100
+    assert swapped.column_bytes(1, 2) > 1000
+    assert (swapped.arrival(0), swapped.key(1)) == (40_000, (0, 0, 0))
 
 
 def test_manifests_and_rejected_rows_come_back() -> None:

@@ -1,0 +1,106 @@
+"""Events in the order in which they go into a shuffle."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.replay.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.spark.narrow import NarrowIntegers
+
+NARROWED: Final = b"narrowed"
+"""Metadata of a batch: for each column how its integers are stored, and nothing for one that is as it was."""
+
+_TIMES: Final = tuple(HIDDEN_PREFIX + name for name in ("timestamps", "arrivals", "splits", "positions"))
+
+
+class OrderedEvents:
+    """Events and their order; what is narrowed is gathered then, so that no wide copy is made of it.
+
+    Parameters
+    ----------
+    events
+        In any order.
+    order
+        Their rows in order; None: as they lie.
+    """
+
+    def __init__(self, events: Events, order: RowNumbers | None = None) -> None:
+        self._order = order
+        self._arrivals, self._splits, self._positions = events.arrivals, events.splits, events.positions
+        batch = events.batch
+        times: tuple[npt.NDArray[Any], ...] = (
+            events.timestamps,
+            events.arrivals,
+            events.splits,
+            events.positions,
+        )
+        self._names = [*batch.schema.names, *_TIMES]
+        self._integers: dict[int, npt.NDArray[Any]] = {
+            len(batch.columns) + i: column for i, column in enumerate(times)
+        }
+        self._integers |= {
+            i: column.view(pa.int64()).to_numpy()
+            for i, column in enumerate(batch.columns)
+            if _can_be_narrowed(column)
+        }
+        wide = batch.select([i for i in range(len(batch.columns)) if i not in self._integers])
+        self._wide = wide if order is None or wide.num_columns == 0 else wide.take(pa.array(order))
+
+    def _row(self, place: int) -> int:
+        return place if self._order is None else int(self._order[place])
+
+    def arrival(self, place: int) -> int:
+        """Arrival of the event at a place of the order, ms since the epoch."""
+        return int(self._arrivals[self._row(place)])
+
+    def key(self, place: int) -> tuple[int, int, int]:
+        """Place in the total order of the event at a place of this one."""
+        row = self._row(place)
+        return int(self._arrivals[row]), int(self._splits[row]), int(self._positions[row])
+
+    def column_bytes(self, start: int, stop: int) -> int:
+        """Bytes of memory that the user's columns of a range take."""
+        n_integers = len(self._integers) - len(_TIMES)
+        wide = self._wide.slice(start, stop - start).nbytes if self._wide.num_columns else 0
+        return 8 * n_integers * (stop - start) + int(wide)
+
+    def narrowed(self, start: int, stop: int) -> pa.RecordBatch:
+        """The user's columns and the times of a range, narrowed as the metadata tells."""
+        wide = iter(self._wide.slice(start, stop - start).columns)
+        columns: list[pa.Array] = []
+        how: list[tuple[int, bool] | tuple[()]] = []
+        for i in range(len(self._names)):
+            if i not in self._integers:
+                columns.append(next(wide))
+                how.append(())
+                continue
+            narrow = self._narrow(self._integers[i], start, stop)
+            columns.append(pa.nulls(stop - start) if narrow.steps is None else pa.array(narrow.steps))
+            how.append((narrow.base, narrow.running))
+        schema = pa.schema(
+            [pa.field(name, column.type) for name, column in zip(self._names, columns, strict=True)],
+            metadata={NARROWED: json.dumps(how)},
+        )
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _narrow(self, values: npt.NDArray[Any], start: int, stop: int) -> NarrowIntegers:
+        if self._order is None:
+            return NarrowIntegers.of(values[start:stop])
+        return NarrowIntegers.of(values, self._order[start:stop])
+
+
+def _can_be_narrowed(column: pa.Array) -> bool:
+    types = pa.types
+    wide = (
+        types.is_int64(column.type)
+        or types.is_timestamp(column.type)
+        or types.is_duration(column.type)
+        or types.is_time64(column.type)
+        or types.is_date64(column.type)
+    )
+    return bool(wide) and column.null_count == 0
