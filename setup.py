@@ -26,6 +26,7 @@ MODULES = (
     "key_layout",
     "keys",
     "narrow_integers",
+    "pane_timers",
     "panes",
     "result_columns",
     "session_windows",
@@ -38,11 +39,13 @@ MODULES = (
     "timer_order",
     "timer_queue",
     "timers",
+    "triggered_windows",
     "value_lists",
     "valve",
     "watermarks",
     "window_kernel",
     "window_operator",
+    "window_triggers",
     "windows",
 )
 

@@ -77,12 +77,24 @@ cdef void firings_free(Firings* firings) noexcept nogil:
 
 
 cdef NativeArray firings_take(
-    Firings* firings, KeyEncoder keys, list key_names, str time_format, Accumulators accumulators, list aggregate_names
+    Firings* firings,
+    KeyEncoder keys,
+    list key_names,
+    str time_format,
+    bint unbounded,
+    Accumulators accumulators,
+    list aggregate_names,
 ):
     cdef int64_t rows = firings.rows
+    cdef BitBuffer[2] bounds
+    cdef int i
+    memset(bounds, 0, sizeof(bounds))
+    if unbounded:
+        for i in range(2):
+            bits_append_many(&bounds[i], False, rows)
     cdef list columns = keys.decode(&firings.keys, &firings.key_offsets, rows)
-    columns.append(native_array(time_format, rows, NULL, &firings.start, NULL))
-    columns.append(native_array(time_format, rows, NULL, &firings.end, NULL))
+    columns.append(native_array(time_format, rows, &bounds[0], &firings.start, NULL))
+    columns.append(native_array(time_format, rows, &bounds[1], &firings.end, NULL))
     columns.extend(accumulators.take_columns())
     columns.append(native_array("b", rows, NULL, &firings.late.bytes, NULL))
     columns.append(native_array("l", rows, NULL, &firings.watermark, NULL))

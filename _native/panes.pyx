@@ -2,7 +2,7 @@
 
 from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
@@ -174,3 +174,40 @@ cdef void pane_store_free(PaneStore* store) noexcept nogil:
         pane_free(store.spare[i])
     free(store.spare)
     free(store.free_blocks)
+
+
+# ---- live windows ------------------------------------------------------------------------------------------------
+
+
+cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogil:
+    cdef int64_t low = 0, high = live.n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if live.panes[middle].end < end:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int64_t pane_list_insert(PaneList* live, Pane* pane) except -1 nogil:
+    cdef int64_t i = pane_list_position(live, pane.end)
+    if live.n == live.capacity:
+        live.panes = <Pane**> _grow(live.panes, (live.capacity * 2 + 8) * sizeof(Pane*))
+        live.capacity = live.capacity * 2 + 8
+    memmove(&live.panes[i + 1], &live.panes[i], (live.n - i) * sizeof(Pane*))
+    live.panes[i] = pane
+    live.n += 1
+    return i
+
+
+cdef void pane_list_drop(PaneList* live, int64_t n) noexcept nogil:
+    live.n -= n
+    memmove(&live.panes[0], &live.panes[n], live.n * sizeof(Pane*))
+
+
+cdef void pane_list_free(PaneList* live) noexcept nogil:
+    cdef int64_t i
+    for i in range(live.n):
+        pane_free(live.panes[i])
+    free(live.panes)

@@ -4,8 +4,10 @@ Follows Flink's `WindowOperator` with `EventTimeSessionWindows` and `MergingWind
 late by itself is kept where it merges into a live session. Where several sessions merge, their contents are concatenated by
 start (Flink leaves that order to its hash table), the new row comes last.
 
-Each session has one pending timer; where the session has moved on by the time that its timer is due, the timer is armed
-again, so a row that only prolongs a session costs no heap operation.
+Triggers are those of time, of counts and of continuous firings, each also within a `PurgingTrigger`.
+
+Each session has one pending timer, for whatever comes first of its firings and its end; where the session has moved
+on by the time that its timer is due, the timer is armed again, so a row that only prolongs a session costs no heap operation.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uint64_t
@@ -13,7 +15,7 @@ from libc.stdlib cimport free
 
 from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.aggregates cimport accumulators_merge
+from flinkcore._native.aggregates cimport accumulators_clear, accumulators_merge
 from flinkcore._native.firings cimport (
     firings_append,
     firings_append_bytes_keys,
@@ -46,10 +48,11 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     core_add_late,
     core_emit,
-    core_emit_late,
+    core_emit_row,
     core_is_full,
     window_kernel,
 )
+from flinkcore._native.window_triggers cimport TriggerKind, first_firing, next_firing, window_trigger
 
 cdef enum:
     LOOK_AHEAD = 16
@@ -80,7 +83,8 @@ cdef int _append_firing(SessionWindows* state, uint32_t number, bint late) excep
 
 
 cdef inline int64_t _next_action(const SessionWindows* state, const Session* session) noexcept nogil:
-    return saturating_add(session.end - 1, state.core.lateness) if session.fired else session.end - 1
+    cdef int64_t action = saturating_add(session.end - 1, state.core.lateness) if session.fired else session.end - 1
+    return min(action, session.trigger_state) if session.fires_before else action
 
 
 cdef int _arm(SessionWindows* state, uint32_t number) except -1 nogil:
@@ -88,6 +92,14 @@ cdef int _arm(SessionWindows* state, uint32_t number) except -1 nogil:
     session.generation += 1
     session.due = _next_action(state, session)
     return session_timer_push(&state.store, number, session.due)
+
+
+cdef void _fired(SessionWindows* state, uint32_t number) noexcept nogil:
+    # Its result is out.
+    state.store.sessions[number].firing = False
+    if state.trigger.purges:
+        accumulators_clear(state.core.table, &number, 1)
+        state.store.sessions[number].filled = False
 
 
 cdef bint _emit_firing(SessionWindows* state) except -1 nogil:
@@ -104,13 +116,36 @@ cdef bint _emit_firing(SessionWindows* state) except -1 nogil:
     )
     for i in range(state.n_emitted, state.n_emitted + n):
         _append_firing(state, state.firing[i], False)
-        if state.core.lateness == 0:
+        _fired(state, state.firing[i])
+        if state.core.lateness == 0 and state.store.sessions[state.firing[i]].fired:
             session_retire(&state.store, state.firing[i])
     state.n_emitted += n
     if state.n_emitted < state.n_firing:
         return False
     state.n_firing = state.n_emitted = 0
     return True
+
+
+cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) except -1 nogil:
+    # Trigger.onEventTime of a timer that the trigger has registered.
+    cdef Session* session = &state.store.sessions[number]
+    cdef bint ends = session.end - 1 == time
+    if ends:
+        session.fired = True
+        session.fires_before = False
+    else:
+        session.trigger_state = next_firing(state.trigger.every, time, session.end - 1)
+    if session.filled:
+        session.firing = True
+        state.firing[state.n_firing] = number
+        if state.core.bytes_keys:
+            state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _key_of(state, number).length
+        state.n_firing += 1
+    elif ends and state.core.lateness == 0:
+        return session_retire(&state.store, number)
+    if state.core.lateness or not ends:
+        _arm(state, number)
+    return 0
 
 
 cdef int _collect_firing(SessionWindows* state) except -1 nogil:
@@ -127,23 +162,15 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
         if session.generation != timer.generation:
             session_timer_pop(&state.store)
             continue
-        if session.fired and state.n_firing and _next_action(state, session) <= timer.due:
-            break  # it ends, and may be among those that are still to be emitted
+        if session.firing:
+            break  # what it has fired comes first
         session_timer_pop(&state.store)
         if _next_action(state, session) > timer.due:
             _arm(state, timer.session)
-        elif session.fired:
+        elif session.fired and not session.fires_before:
             session_retire(&state.store, timer.session)
         else:
-            state.firing[state.n_firing] = timer.session
-            if state.core.bytes_keys:
-                state.key_offsets[state.n_firing + 1] = (
-                    state.key_offsets[state.n_firing] + _key_of(state, timer.session).length
-                )
-            state.n_firing += 1
-            session.fired = True
-            if state.core.lateness:
-                _arm(state, timer.session)
+            _on_event_time(state, timer.session, timer.due)
     return 0
 
 
@@ -180,10 +207,23 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-cdef int _fire_late(SessionWindows* state, uint32_t number) except -1 nogil:
+cdef int _fire(SessionWindows* state, uint32_t number) except -1 nogil:
+    # A row fires the session that it is in.
+    cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
     pending_flush(&state.core.pending, state.core.table)
-    core_emit_late(&state.core, number, _key_of(state, number).length)
-    return _append_firing(state, number, True)
+    core_emit_row(&state.core, number, _key_of(state, number).length, late)
+    _append_firing(state, number, late)
+    _fired(state, number)
+    return 0
+
+
+cdef void _merge_triggers(SessionWindows* state, Session* session, const Session* other) noexcept nogil:
+    # Trigger.onMerge, for two of the sessions that become one.
+    if state.trigger.kind == TriggerKind.ON_COUNT:
+        session.trigger_state += other.trigger_state
+    elif session.trigger_state == INT64_MIN or INT64_MIN < other.trigger_state < session.trigger_state:
+        session.trigger_state = other.trigger_state
+    session.filled |= other.filled
 
 
 cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start, int64_t end) except -1 nogil:
@@ -195,15 +235,20 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
     if number == NOTHING or state.store.sessions[number].start > end:
         return NOTHING
     session = &state.store.sessions[number]
+    if session.start <= start and end <= session.end:
+        return number
     session.start = min(session.start, start)
     session.end = max(session.end, end)
     while session.next != NOTHING and state.store.sessions[session.next].start <= end:
         other = session.next
         pending_flush(&state.core.pending, state.core.table)
         accumulators_merge(state.core.table, number, other)
+        _merge_triggers(state, session, &state.store.sessions[other])
         session.end = max(session.end, state.store.sessions[other].end)
         session.next = state.store.sessions[other].next
         session_drop(&state.store, other)
+    # The timer of a merged trigger is registered again, be it in the past.
+    session.fires_before = state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME and session.trigger_state != INT64_MIN
     return number
 
 
@@ -214,7 +259,28 @@ cdef int64_t _new_session(SessionWindows* state, uint32_t key, int64_t start, in
         link = &state.store.sessions[link[0]].next
     state.store.sessions[number].next = link[0]
     link[0] = number
+    state.store.sessions[number].fired = state.trigger.kind == TriggerKind.ON_COUNT
+    state.store.sessions[number].fires_before = False
+    state.store.sessions[number].filled = False
+    state.store.sessions[number].firing = False
+    state.store.sessions[number].trigger_state = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
     return number
+
+
+cdef bint _on_element(SessionWindows* state, Session* session, int64_t timestamp) noexcept nogil:
+    # Trigger.onElement: whether it fires.
+    if state.trigger.kind == TriggerKind.ON_COUNT:
+        session.trigger_state += 1
+        if session.trigger_state < state.trigger.every:
+            return False
+        session.trigger_state = 0
+        return True
+    session.fired = session.end - 1 <= state.core.cursor.watermark
+    if state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME and not session.fired:
+        if session.trigger_state == INT64_MIN:
+            session.trigger_state = first_firing(state.trigger.every, timestamp, session.end - 1)
+            session.fires_before = True
+    return session.fired
 
 
 cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp) except -1 nogil:
@@ -222,6 +288,7 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     cdef int64_t end = timestamp + state.gap, found = NOTHING
     cdef uint32_t key = session_key_find(&state.store, keys, row), number
     cdef Session* session
+    cdef bint fires, unarmed = False
     if key != NOTHING:
         found = _merged_session(state, key, timestamp, end)
     if found == NOTHING:
@@ -230,17 +297,16 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
         if key == NOTHING:
             key = <uint32_t> session_key_add(&state.store, keys, row)
         found = _new_session(state, key, timestamp, end)
-        state.store.sessions[found].due = INT64_MAX
-        state.store.sessions[found].fired = end - 1 <= state.core.cursor.watermark
-        _arm(state, <uint32_t> found)
+        unarmed = True
     number = <uint32_t> found
     session = &state.store.sessions[number]
-    session.fired = session.end - 1 <= state.core.cursor.watermark
-    if _next_action(state, session) < session.due:
+    fires = _on_element(state, session, timestamp)
+    if unarmed or _next_action(state, session) < session.due:
         _arm(state, number)
     pending_add(&state.core.pending, state.core.table, number, row)
-    if session.fired:
-        _fire_late(state, number)
+    session.filled = True
+    if fires:
+        _fire(state, number)
     state.core.windowed += 1
     return 0
 
@@ -303,9 +369,14 @@ cdef int _check(const void* windows) except -1:
             assert session.key == state.store.slots[at] - 1
             assert end < session.start < session.end, "sessions that touch"
             if not state.core.due:
-                assert session.fired == (session.end - 1 <= state.core.cursor.watermark)
+                assert not session.firing
+                assert state.trigger.kind == TriggerKind.ON_COUNT or (
+                    session.fired == (session.end - 1 <= state.core.cursor.watermark)
+                )
                 assert session.due <= _next_action(state, session)
-                assert _next_action(state, session) > state.core.cursor.watermark, "a session outlived its time"
+                assert (
+                    saturating_add(session.end - 1, state.core.lateness) > state.core.cursor.watermark
+                ), "a session outlived its time"
             end = session.end
             number = session.next
     assert occupied == state.store.live_keys
@@ -329,13 +400,21 @@ VERBS.check = _check
 VERBS.free = _free
 
 
-def session_windows(*, int64_t gap, int64_t allowed_lateness):
+def session_windows(
+    *, int64_t gap, int64_t allowed_lateness, str trigger="event_time", int64_t every=1, bint purges=False
+):
     """Make the kernel of session windows.
 
     Parameters
     ----------
     gap, allowed_lateness : int
         Milliseconds.
+    trigger : str
+        "event_time", "count" or "continuous_event_time".
+    every : int
+        Rows of a count, or milliseconds of a continuous trigger.
+    purges : bool
+        Whether a firing empties the session.
 
     Returns
     -------
@@ -344,7 +423,7 @@ def session_windows(*, int64_t gap, int64_t allowed_lateness):
     Raises
     ------
     ConfigurationError
-        If the gap is not positive or the lateness is negative.
+        If the gap, a count or an interval is not positive or the lateness is negative.
     """
     cdef WindowKernel kernel
     cdef SessionWindows* state
@@ -352,8 +431,13 @@ def session_windows(*, int64_t gap, int64_t allowed_lateness):
         raise ConfigurationError(
             f"session gap {gap} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
         )
-    kernel = window_kernel(sizeof(SessionWindows), &VERBS, allowed_lateness, INT64_MIN + 1, INT64_MAX - gap)
+    made = window_trigger(trigger, every, purges)
+    reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1
+    kernel = window_kernel(
+        sizeof(SessionWindows), &VERBS, allowed_lateness, INT64_MIN + reach, INT64_MAX - gap - reach + 1
+    )
     state = <SessionWindows*> kernel.state
     state.gap = gap
+    state.trigger = made
     state.store.free_key = state.store.free_session = NOTHING
     return kernel

@@ -4,6 +4,8 @@ import cython
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 
+from flinkcore.errors import ConfigurationError
+
 from flinkcore._native.aggregate_results cimport aggregate_result_bytes
 from flinkcore._native.aggregates cimport accumulators_emit, accumulators_emit_range
 from flinkcore._native.firings cimport firings_free
@@ -55,10 +57,13 @@ cdef int64_t core_emit(
     return n
 
 
-cdef int core_emit_late(WindowCore* core, uint32_t entry, int64_t key_bytes) except -1 nogil:
+cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, bint late) except -1 nogil:
     accumulators_emit(core.table, &entry, 1)
     core.result_bytes += key_bytes + _result_bytes(core, &entry, 0, 1)
-    core.late_firings += 1
+    if late:
+        core.late_firings += 1
+    else:
+        core.on_time_firings += 1
     return 0
 
 
@@ -93,3 +98,22 @@ cdef WindowKernel window_kernel(
         raise MemoryError("the state of windows")
     (<WindowCore*> kernel.state).lateness = allowed_lateness
     return kernel
+
+
+cdef int check_aligned_windows(
+    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
+) except -1:
+    if size <= 0 or slide <= 0 or allowed_lateness < 0:
+        raise ConfigurationError(
+            f"window size {size} ms and slide {slide} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
+        )
+    if max(size, slide, abs(offset)) > 2**60:  # the sums of two such times do not overflow
+        raise ConfigurationError(f"window size {size} ms, slide {slide} ms and offset {offset} ms must be below 2**60")
+    if cumulative and size % slide:
+        raise ConfigurationError(f"windows grow by {slide} ms, of which the largest size, {size} ms, is no multiple")
+    if (size + slide - 1) // slide > most_windows:
+        raise ConfigurationError(
+            f"a {'step' if cumulative else 'slide'} of {slide} ms puts a row into up to {(size + slide - 1) // slide} windows "
+            f"of {size} ms; at most {most_windows} are supported: choose a longer one"
+        )
+    return 0

@@ -231,7 +231,8 @@ cdef class WindowOperator:
     def take(self):
         """Give the results so far as one record batch (NativeArray), and start a new one.
 
-        Columns: the keys, window_start, window_end, the aggregates, late_firing (bool), watermark (int64 ms).
+        Columns: the keys, window_start, window_end (null of global windows), the aggregates, late_firing (bool), watermark
+        (int64 ms).
         """
         self.core.result_bytes = 0
         return firings_take(
@@ -239,6 +240,7 @@ cdef class WindowOperator:
             self._keys,
             self._key_names,
             self._time_format,
+            self.core.unbounded_windows,
             self._accumulators,
             self._aggregate_names,
         )

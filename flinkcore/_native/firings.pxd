@@ -30,8 +30,15 @@ cdef int firings_append_bytes_keys(
     Firings* firings, const uint8_t* data, const int64_t* offsets, int64_t rows
 ) except -1 nogil
 cdef void firings_free(Firings* firings) noexcept nogil
+# The result rows so far, which start anew; the bounds of windows that are `unbounded` are null.
 cdef NativeArray firings_take(
-    Firings* firings, KeyEncoder keys, list key_names, str time_format, Accumulators accumulators, list aggregate_names
+    Firings* firings,
+    KeyEncoder keys,
+    list key_names,
+    str time_format,
+    bint unbounded,
+    Accumulators accumulators,
+    list aggregate_names,
 )
 
 

@@ -49,6 +49,36 @@ cdef struct PaneStore:
     uint32_t n_blocks
 
 
+cdef struct PaneList:
+    # Live windows by end; each end is there once.
+    Pane** panes
+    int64_t n
+    int64_t capacity
+
+
+# Index of the first window that ends at or after `end`.
+cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogil
+# Index of the window put in.
+cdef int64_t pane_list_insert(PaneList* live, Pane* pane) except -1 nogil
+# Takes off the first n, which are the caller's to close.
+cdef void pane_list_drop(PaneList* live, int64_t n) noexcept nogil
+cdef void pane_list_free(PaneList* live) noexcept nogil
+
+
+cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nogil:
+    # NULL where there is none; most rows come to one of the last windows.
+    cdef int64_t i
+    for i in range(live.n - 1, max(live.n - 5, -1), -1):
+        if live.panes[i].end == end:
+            return live.panes[i]
+    if live.n <= 4:
+        return NULL
+    i = pane_list_position(live, end)
+    if i < live.n and live.panes[i].end == end:
+        return live.panes[i]
+    return NULL
+
+
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
 # Makes room for what pane_close keeps.
 cdef int pane_store_reserve(PaneStore* store) except -1 nogil

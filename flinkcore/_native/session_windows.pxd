@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from flinkcore._native.sessions cimport SessionStore
 from flinkcore._native.window_kernel cimport WindowCore
+from flinkcore._native.window_triggers cimport Trigger
 
 
 cdef enum:
@@ -12,6 +13,7 @@ cdef enum:
 cdef struct SessionWindows:
     WindowCore core
     int64_t gap
+    Trigger trigger
     SessionStore store
     int64_t n_firing
     int64_t n_emitted   # of them, so many have their results out

@@ -26,8 +26,12 @@ cdef struct Session:
     uint32_t key
     uint32_t next        # the key's next session by start, or the next free one
     uint32_t generation  # of its timer: older ones are void
-    bint fired           # at its present end
+    uint8_t fired        # at its present end; set from the start where no trigger fires there
+    uint8_t fires_before  # at `trigger_state`, a time
+    uint8_t filled       # it has content: not fired and purged since the last row
+    uint8_t firing       # its result is still to be emitted
     int64_t due          # of its timer, never later than its next action
+    int64_t trigger_state  # rows counted, or the last time set for a firing before the end; INT64_MIN: none
 
 
 cdef struct SessionTimer:

@@ -25,6 +25,7 @@ cdef struct WindowCore:
     # The first member of every kernel's state.
     int64_t lateness
     bint bytes_keys
+    bint unbounded_windows  # results have no window_start and window_end
     AccumulatorTable* table
     TimelineCursor cursor
     bint due              # results were full before all was fired that the watermark lets fire
@@ -52,8 +53,8 @@ cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil
 cdef int64_t core_emit(
     WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n, const int64_t* key_offsets
 ) except -1 nogil
-# Appends the result of one entry whether there is room or not: a row may fire several windows, and is taken as a whole.
-cdef int core_emit_late(WindowCore* core, uint32_t entry, int64_t key_bytes) except -1 nogil
+# Appends the result of one entry that a row fires, whether there is room or not: a row may fire several windows, and is taken as a whole.
+cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, bint late) except -1 nogil
 
 
 cdef struct WindowVerbs:
@@ -81,3 +82,9 @@ cdef class WindowKernel:
 cdef WindowKernel window_kernel(
     size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
 )
+
+
+# Raises ConfigurationError where windows have no such size, or a row would be in more than `most_windows`.
+cdef int check_aligned_windows(
+    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
+) except -1

@@ -1,3 +1,11 @@
 from flinkcore._native.window_kernel import WindowKernel
 
-def time_windows(*, size: int, slide: int, offset: int, allowed_lateness: int) -> WindowKernel: ...
+def time_windows(
+    *,
+    size: int,
+    slide: int,
+    offset: int,
+    allowed_lateness: int,
+    cumulative: bool = ...,
+    purges: bool = ...,
+) -> WindowKernel: ...

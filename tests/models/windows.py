@@ -1,8 +1,10 @@
-"""A keyed event-time window operator with the default trigger, row by row: the model for the native ones.
+"""A keyed event-time window operator, row by row with timers: the model for the native ones.
 
-Follows WindowOperator, MergingWindowSet and EventTimeTrigger, with one list of elements per key and window.
+Follows WindowOperator, MergingWindowSet, EventTimeTrigger, CountTrigger, ContinuousEventTimeTrigger and PurgingTrigger, with one
+list of elements per key and window.
 """
 
+import math
 from dataclasses import dataclass, field
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -11,11 +13,13 @@ MIN, MAX = -(2**63), 2**63 - 1
 @dataclass
 class Firing:
     key: object
-    start: int
-    end: int
+    start: int | None
+    end: int | None
     elements: list[object]
     late: bool
     watermark: int
+    time: int | None = None
+    """Of the timer that fired; None: a row did."""
 
 
 @dataclass
@@ -23,22 +27,28 @@ class Window:
     start: int
     end: int
     elements: list[object] = field(default_factory=list)
-    timer: int | None = None
+    timers: set[int] = field(default_factory=set)
+    state: int | None = None
+    """Of the trigger: rows counted, or when it fires next."""
 
     @property
     def last(self) -> int:
-        return self.end - 1
+        return MAX if self.end == MAX else self.end - 1
 
 
 @dataclass
 class WindowModel:
-    """`size`/`slide`/`offset` for aligned windows, or `gap` for sessions."""
+    """`size`/`slide`/`offset` for aligned windows, also `cumulative` ones, or `gap` for sessions; global without any of them."""
 
     size: int = 0
     slide: int = 0
     offset: int = 0
+    cumulative: bool = False
     gap: int = 0
     lateness: int = 0
+    trigger: str = "event_time"
+    every: int = 0
+    purges: bool = False
     watermark: int = MIN
     windows: dict[object, list[Window]] = field(default_factory=dict)
     firings: list[Firing] = field(default_factory=list)
@@ -46,12 +56,25 @@ class WindowModel:
     in_no_window: int = 0
     windowed: int = 0
 
+    @property
+    def is_global(self) -> bool:
+        return not self.size and not self.gap
+
     def _cleanup(self, window: Window) -> int:
         return min(window.last + self.lateness, MAX)
 
+    def _is_over(self, window: Window) -> bool:
+        return not self.is_global and self._cleanup(window) <= self.watermark
+
     def _assigned(self, timestamp: int) -> list[tuple[int, int]]:
+        if self.is_global:
+            return [(MIN, MAX)]
         if self.gap:
             return [(timestamp, timestamp + self.gap)]
+        if self.cumulative:
+            start = timestamp - (timestamp - self.offset) % self.size
+            ends = range(start + self.slide, start + self.size + 1, self.slide)
+            return [(start, end) for end in ends if end > timestamp]
         start = timestamp - (timestamp - self.offset) % self.slide
         found = []
         while start > timestamp - self.size:
@@ -59,23 +82,71 @@ class WindowModel:
             start -= self.slide
         return found
 
+    def _merged(self, live: list[Window], start: int, end: int) -> Window:
+        """The session that a new one becomes a part of."""
+        touching = sorted((w for w in live if w.start <= end and w.end >= start), key=lambda w: w.start)
+        start, end = min([start, *(w.start for w in touching)]), max([end, *(w.end for w in touching)])
+        for window in touching:
+            if (window.start, window.end) == (start, end):
+                return window
+        merged = Window(start, end, [element for w in touching for element in w.elements])
+        for window in touching:
+            live.remove(window)
+        states = [w.state for w in touching if w.state is not None]
+        if self.trigger == "event_time":
+            if merged.last > self.watermark:
+                merged.timers.add(merged.last)
+        elif states:
+            merged.state = sum(states) if self.trigger == "count" else min(states)
+            if self.trigger == "continuous_event_time":
+                merged.timers.add(merged.state)
+        live.append(merged)
+        return merged
+
     def _window_for(self, key: object, start: int, end: int) -> Window | None:
         """The live window, merged where it must be; None if it is late."""
         live = self.windows.setdefault(key, [])
         if self.gap:
-            touching = sorted((w for w in live if w.start <= end and w.end >= start), key=lambda w: w.start)
-            window = Window(
-                min([start, *(w.start for w in touching)]), max([end, *(w.end for w in touching)])
-            )
-            window.elements = [element for w in touching for element in w.elements]
-            replaced = touching
+            window = self._merged(live, start, end)
         else:
-            same = [w for w in live if w.start == start]
-            window, replaced = (same[0], same) if same else (Window(start, end), [])
-        if self._cleanup(window) <= self.watermark:
+            window = next((w for w in live if w.end == end), Window(start, end))
+            if window not in live:
+                live.append(window)
+        if self._is_over(window):
+            live.remove(window)
             return None
-        self.windows[key] = [w for w in live if w not in replaced] + [window]
         return window
+
+    def _next(self, window: Window, time: int) -> None:
+        window.state = min(time + self.every, window.last)
+        window.timers.add(window.state)
+
+    def _on_element(self, window: Window, timestamp: int) -> bool:
+        if self.trigger == "count":
+            window.state = (window.state or 0) + 1
+            if window.state >= self.every:
+                window.state = None
+                return True
+            return False
+        if window.last <= self.watermark:
+            return True
+        window.timers.add(window.last)
+        if self.trigger == "continuous_event_time" and window.state is None:
+            self._next(window, timestamp - int(math.fmod(timestamp, self.every)))
+        return False
+
+    def _on_event_time(self, window: Window, time: int) -> bool:
+        if self.trigger == "count":
+            return False
+        if time == window.last:
+            return True
+        if self.trigger == "event_time" or window.state != time:
+            return False
+        if self.is_global and self.watermark == MAX:  # here Flink goes on nearly without end
+            window.timers.clear()
+        else:
+            self._next(window, time)
+        return True
 
     def element(self, key: object, timestamp: int, value: object) -> None:
         skipped = True
@@ -85,11 +156,8 @@ class WindowModel:
                 continue
             skipped = False
             window.elements.append(value)
-            if window.last <= self.watermark:
-                self._fire(key, window, late=True)
-                window.timer = None
-            else:
-                window.timer = window.last
+            if self._on_element(window, timestamp):
+                self._fire(key, window, None)
         if not skipped:
             self.windowed += 1
         elif timestamp + self.lateness <= self.watermark:
@@ -97,24 +165,26 @@ class WindowModel:
         else:
             self.in_no_window += 1
 
-    def _fire(self, key: object, window: Window, late: bool) -> None:
-        self.firings.append(
-            Firing(key, window.start, window.end, list(window.elements), late, self.watermark)
-        )
+    def _fire(self, key: object, window: Window, time: int | None) -> None:
+        if window.elements:
+            late = time is None and window.last <= self.watermark
+            start, end = (None, None) if self.is_global else (window.start, window.end)
+            self.firings.append(Firing(key, start, end, list(window.elements), late, self.watermark, time))
+        if self.purges:
+            window.elements.clear()
 
     def advance(self, watermark: int) -> None:
         self.watermark = watermark
-        due = sorted(
-            (
-                (w.timer, key, w)
-                for key, live in self.windows.items()
-                for w in live
-                if w.timer is not None and w.timer <= watermark
-            ),
-            key=lambda item: item[0],
-        )
-        for _, key, window in due:
-            self._fire(key, window, late=False)
-            window.timer = None
-        for key, live in list(self.windows.items()):
-            self.windows[key] = [w for w in live if self._cleanup(w) > watermark]
+        while due := [
+            (time, number, key, window)
+            for number, (key, live) in enumerate(self.windows.items())
+            for window in live
+            for time in window.timers
+            if time <= watermark
+        ]:
+            time, _, key, window = min(due, key=lambda item: item[:2])
+            window.timers.remove(time)
+            if self._on_event_time(window, time):
+                self._fire(key, window, time)
+        for key, live in self.windows.items():
+            self.windows[key] = [w for w in live if not self._is_over(w)]

@@ -15,6 +15,8 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.triggered_windows import global_windows, triggered_windows
+from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
 
@@ -24,14 +26,34 @@ STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark
 
 @st.composite
 def jobs(draw: st.DrawFn) -> dict[str, Any]:
-    if draw(st.booleans()):
-        slide = draw(st.integers(1, 12))
-        window = {"size": draw(st.integers(1, 30)), "slide": slide, "offset": draw(st.integers(-5, 5))}
-        if draw(st.booleans()):
-            window["slide"] = window["size"]
+    kind = draw(st.sampled_from(["tumbling", "sliding", "cumulate", "session", "global"]))
+    job: dict[str, Any] = {"lateness": draw(st.sampled_from([0, 0, 1, 10, 60, 2**63 - 1]))}
+    if kind == "session":
+        job["gap"] = draw(st.integers(1, 15))
+    elif kind == "global":
+        job["lateness"] = 0
     else:
-        window = {"gap": draw(st.integers(1, 15))}
-    return window | {"lateness": draw(st.sampled_from([0, 0, 1, 10, 60, 2**63 - 1]))}
+        job |= {"slide": draw(st.integers(1, 12)), "offset": draw(st.integers(-5, 5))}
+        if kind == "cumulate":
+            job |= {"size": job["slide"] * draw(st.integers(1, 6)), "cumulative": True}
+        else:
+            job["size"] = draw(st.integers(1, 30)) if kind == "sliding" else job["slide"]
+    trigger = draw(st.sampled_from(["event_time", "count", "continuous_event_time"]))
+    every = 1 if trigger == "event_time" else draw(st.integers(1, 12))
+    return job | {"trigger": trigger, "every": every, "purges": draw(st.booleans())}
+
+
+def kernel_of(job: dict[str, Any]) -> WindowKernel:
+    trigger = {name: job[name] for name in ("trigger", "every", "purges")}
+    if "gap" in job:
+        return session_windows(gap=job["gap"], allowed_lateness=job["lateness"], **trigger)
+    if "size" not in job:
+        return global_windows(**trigger)
+    windows = {name: job[name] for name in ("size", "slide", "offset", "cumulative") if name in job}
+    windows["allowed_lateness"] = job["lateness"]
+    if job["trigger"] == "event_time":
+        return time_windows(**windows, purges=job["purges"])
+    return triggered_windows(**windows, **trigger)
 
 
 def key_column(kind: str, numbers: list[int]) -> pa.Array:
@@ -59,15 +81,8 @@ def operator_of(
     aggregates: Sequence[tuple[str, tuple[str, str | None, str | None]]] = COLLECTED,
     limits: dict[str, int] = NO_LIMIT,
 ) -> WindowOperator:
-    lateness = job["lateness"]
-    if "gap" in job:
-        kernel = session_windows(gap=job["gap"], allowed_lateness=lateness)
-    else:
-        kernel = time_windows(
-            size=job["size"], slide=job["slide"], offset=job["offset"], allowed_lateness=lateness
-        )
     return WindowOperator(
-        kernel,
+        kernel_of(job),
         keys=KeyEncoder(schema, ["key"]),
         accumulators=Accumulators(schema, [spec for _, spec in aggregates]),
         key_names=["key"],
@@ -84,15 +99,20 @@ def timeline_of(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     return [*clocks, 2**63 - 1], [*watermarks, 2**63 - 1]
 
 
-def canonical(firings: list[Firing]) -> list[tuple[Any, ...]]:
-    """Firings in order, but for the one order that is open: that of timers of one watermark and one time."""
-    ordered: list[tuple[Any, ...]] = []
-    for (late, watermark, end, _), run in groupby(
-        enumerate(firings),
-        key=lambda item: (item[1].late, item[1].watermark, item[1].end, item[1].late and item[0]),
-    ):
-        ordered += sorted((late, watermark, end, str(f.key), f.start, tuple(f.elements)) for _, f in run)
-    return ordered
+def in_order_of_timers(firings: list[Firing], model: list[Firing]) -> list[list[tuple[Any, ...]]]:
+    """Firings in order, but for the one order that is open: that of timers of one watermark and one time, by the model."""
+    rest = iter(firings)
+    runs = [
+        list(run)
+        for _, run in groupby(
+            enumerate(model), key=lambda item: (item[1].watermark, item[1].time, item[1].time is None and item[0])
+        )
+    ]
+    taken = [[firing for _, firing in zip(run, rest, strict=False)] for run in runs]
+    return [
+        sorted((str(f.key), str(f.start), f.end, tuple(f.elements), f.late, f.watermark) for f in run)
+        for run in [*taken, list(rest)]
+    ]
 
 
 @pytest.mark.parametrize("kind", ["int64", "string"])
@@ -153,7 +173,7 @@ def test_native_windows_agree_with_the_model(
         Firing(r["key"], r["window_start"], r["window_end"], r["elements"], r["late_firing"], r["watermark"])
         for r in results
     ]
-    assert canonical(firings) == canonical(model.firings)
+    assert in_order_of_timers(firings, model.firings) == in_order_of_timers(model.firings, model.firings)
     assert late == model.late
     counts = operator.counts()
     assert (counts["windowed"], counts["late"], counts["in_no_window"]) == (
@@ -162,7 +182,7 @@ def test_native_windows_agree_with_the_model(
         model.in_no_window,
     )
     assert all(len(r["elements"]) == r["n"] for r in results)
-    assert operator.live_windows == 0
+    assert operator.live_windows == ("gap" not in job and "size" not in job and bool(events))
 
 
 @settings(deadline=None, max_examples=200)
@@ -194,7 +214,7 @@ def test_limits_of_results_cut_batches_and_change_no_row(
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
-    windows_per_row = 1 if "gap" in job else -(-job["size"] // job["slide"])
+    windows_per_row = -(-job["size"] // job["slide"]) if "size" in job else 1
 
     def run(limits: dict[str, int]) -> tuple[list[dict[str, Any]], list[int], dict[str, int]]:
         operator = operator_of(job, batch.schema, clocks, watermarks, OF_ANY_SIZE, limits)
@@ -226,7 +246,6 @@ def test_limits_of_results_cut_batches_and_change_no_row(
             assert operator.is_full
             take()
         take()
-        assert operator.live_windows == 0
         return results, late, operator.counts()
 
     assert run({"row_limit": row_limit, "byte_limit": byte_limit}) == run(NO_LIMIT)

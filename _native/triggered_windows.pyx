@@ -1,0 +1,479 @@
+"""Windows that fire by the trigger of each key: a kernel of window operators.
+
+Follows Flink's `WindowOperator` with `CountTrigger` and `ContinuousEventTimeTrigger` on tumbling, sliding and cumulate windows,
+with these and `EventTimeTrigger` on global windows, each also within a `PurgingTrigger`.
+
+Keys whose windows fire are gathered, and their results emitted together: before one of them gets a further row, and before the
+watermark moves.
+
+Deliberate difference: `ContinuousEventTimeTrigger` on global windows would fire nearly without end at the maximum watermark. Here
+it fires once there.
+"""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, realloc
+
+from flinkcore._native.aggregates cimport accumulators_clear_range
+from flinkcore._native.aligned_windows cimport (
+    end_step,
+    first_end,
+    first_start,
+    start_of_end,
+)
+from flinkcore._native.firings cimport (
+    firings_append,
+    firings_append_bytes_keys,
+    firings_append_int64_keys,
+    pending_add,
+    pending_flush,
+    saturating_add,
+)
+from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.pane_timers cimport (
+    PaneTimer,
+    TimerBucket,
+    pane_timer_add,
+    pane_timers_drop,
+    pane_timers_free,
+)
+from flinkcore._native.panes cimport (
+    pane_close,
+    pane_entry,
+    pane_key,
+    pane_list_drop,
+    pane_list_find,
+    pane_list_free,
+    pane_list_insert,
+    pane_open,
+    pane_store_free,
+    pane_store_reserve,
+)
+from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.window_kernel cimport (
+    InputRows,
+    WindowKernel,
+    WindowVerbs,
+    check_aligned_windows,
+    core_add_late,
+    core_emit,
+    core_is_full,
+    window_kernel,
+)
+from flinkcore._native.window_triggers cimport (
+    TriggerKind,
+    first_firing,
+    next_firing,
+    window_trigger,
+)
+
+cdef enum:
+    LOOK_AHEAD = 16
+    MOST_WINDOWS = 128
+
+
+cdef inline bint _is_global(const TriggeredWindows* state) noexcept nogil:
+    return state.windows.size == 0
+
+
+cdef inline int64_t _max_timestamp(const TriggeredWindows* state, const Pane* pane) noexcept nogil:
+    return INT64_MAX if _is_global(state) else pane.end - 1
+
+
+cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
+    # A state for every entry that there is room for in the accumulators.
+    cdef int64_t capacity = state.core.table.capacity
+    cdef void* grown
+    if capacity <= state.entries_capacity:
+        return 0
+    grown = realloc(state.trigger_states, capacity * sizeof(int64_t))
+    if grown != NULL:
+        state.trigger_states = <int64_t*> grown
+        grown = realloc(state.flags, capacity)
+    if grown == NULL:
+        with gil:
+            raise MemoryError("the triggers of windows")
+    state.flags = <uint8_t*> grown
+    state.entries_capacity = capacity
+    return 0
+
+
+# ---- firing ------------------------------------------------------------------------------------------------------
+
+
+cdef void _add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
+    # There is room: whoever adds has seen to it.
+    cdef int64_t i = state.n_firing
+    state.firing[i].pane = pane
+    state.firing[i].key = key
+    state.firing[i].late = late
+    state.entries[i] = entry
+    state.flags[entry] |= CellFlag.FIRING
+    if state.core.bytes_keys:
+        state.key_offsets[i + 1] = state.key_offsets[i] + pane.offsets[key + 1] - pane.offsets[key]
+    state.n_firing = i + 1
+
+
+cdef int _append_firing(TriggeredWindows* state, const Firing* firing) except -1 nogil:
+    cdef const Pane* pane = firing.pane
+    if state.core.bytes_keys:
+        firings_append_bytes_keys(&state.core.firings, pane.data, &pane.offsets[firing.key], 1)
+    else:
+        firings_append_int64_keys(&state.core.firings, &pane.keys[firing.key], 1)
+    return firings_append(&state.core.firings, pane.start, pane.end, firing.late, state.core.cursor.watermark, 1)
+
+
+cdef bint _emit_firing(TriggeredWindows* state) except -1 nogil:
+    # False where results are full before all are out.
+    cdef int64_t i, n
+    cdef uint32_t entry
+    if state.n_firing == 0:
+        return True
+    pending_flush(&state.core.pending, state.core.table)
+    while state.n_emitted < state.n_firing:
+        n = core_emit(
+            &state.core,
+            state.entries + state.n_emitted,
+            0,
+            state.n_firing - state.n_emitted,
+            state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
+        )
+        if n == 0:
+            state.core.due = True
+            return False
+        for i in range(state.n_emitted, state.n_emitted + n):
+            _append_firing(state, &state.firing[i])
+            if state.firing[i].late:
+                state.core.on_time_firings -= 1
+                state.core.late_firings += 1
+            entry = state.entries[i]
+            state.flags[entry] &= ~CellFlag.FIRING
+            if state.trigger.purges:
+                accumulators_clear_range(state.core.table, entry, 1)
+                state.flags[entry] = 0
+        state.n_emitted += n
+    state.n_firing = state.n_emitted = 0
+    return True
+
+
+cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) except -1 nogil:
+    # Trigger.onEventTime of a timer that the trigger has registered.
+    cdef uint32_t entry = pane_entry(timer.pane, timer.key)
+    cdef int64_t last = _max_timestamp(state, timer.pane)
+    if time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
+        state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
+        pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
+    if state.flags[entry] & CellFlag.FILLED:
+        _add_firing(state, timer.pane, timer.key, entry, False)
+    return 0
+
+
+cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
+    cdef int64_t over = 0, closed
+    while over < state.live.n and (
+        saturating_add(state.live.panes[over].end - 1, state.core.lateness) <= state.core.cursor.watermark
+    ):
+        over += 1
+    if over == 0 or _is_global(state):
+        return 0
+    pending_flush(&state.core.pending, state.core.table)
+    pane_store_reserve(&state.store)
+    for closed in range(over):
+        pane_close(&state.store, state.live.panes[closed])
+    pane_list_drop(&state.live, over)
+    return 0
+
+
+cdef bint _fire_due(TriggeredWindows* state) except -1 nogil:
+    # Fires timers in order of their time, then ends windows; false where results are full before.
+    cdef TimerBucket* bucket
+    state.core.due = True
+    if not _emit_firing(state):
+        return False
+    while state.timers.n and state.timers.buckets[0].time <= state.core.cursor.watermark:
+        while state.bucket_done < state.timers.buckets[0].n and state.n_firing < MOST_FIRINGS:
+            bucket = &state.timers.buckets[0]  # timers that firing adds are later, but may move the buckets
+            _fire_timer(state, bucket.timers[state.bucket_done], bucket.time)
+            state.bucket_done += 1
+        if state.bucket_done == state.timers.buckets[0].n:
+            pane_timers_drop(&state.timers)
+            state.bucket_done = 0
+        if not _emit_firing(state):
+            return False
+    _retire_due(state)
+    state.core.due = False
+    return True
+
+
+cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
+    cdef TriggeredWindows* state = <TriggeredWindows*> windows
+    if state.core.due and not _fire_due(state):
+        return False
+    while state.core.cursor.next < state.core.cursor.steps and (
+        to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
+    ):
+        if not _emit_firing(state):
+            return False
+        state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
+        state.core.cursor.next += 1
+        if not _fire_due(state):
+            return False
+    return True
+
+
+# ---- rows --------------------------------------------------------------------------------------------------------
+
+
+cdef int64_t _assign(TriggeredWindows* state, int64_t timestamp, Pane** panes) except -1 nogil:
+    # The windows of a row that are not late, in the order of Flink's assigners; how many.
+    cdef int64_t end, start, limit, step, n = 0
+    cdef Pane* pane
+    if _is_global(state):
+        if state.live.n == 0:
+            pane_list_insert(&state.live, pane_open(&state.store, INT64_MIN, INT64_MAX))
+        panes[0] = state.live.panes[0]
+        return 1
+    step = end_step(&state.windows)
+    end = first_end(&state.windows, timestamp)
+    start = first_start(&state.windows, timestamp, end)
+    limit = start + state.windows.size
+    while timestamp < end <= limit:
+        if saturating_add(end - 1, state.core.lateness) > state.core.cursor.watermark:
+            pane = pane_list_find(&state.live, end)
+            if pane == NULL:
+                pane = pane_open(&state.store, start_of_end(&state.windows, start, end), end)
+                pane_list_insert(&state.live, pane)
+            panes[n] = pane
+            n += 1
+        end += step
+    return n
+
+
+cdef int _on_element(
+    TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, int64_t timestamp
+) except -1 nogil:
+    # Trigger.onElement
+    cdef int64_t last = _max_timestamp(state, pane)
+    cdef bint late = last <= state.core.cursor.watermark and not _is_global(state)
+    if state.trigger.kind == TriggerKind.ON_COUNT:
+        state.trigger_states[entry] += 1
+        if state.trigger_states[entry] == state.trigger.every:
+            state.trigger_states[entry] = 0
+            _add_firing(state, pane, key, entry, late)
+    elif late:
+        _add_firing(state, pane, key, entry, late)
+    elif state.trigger_states[entry] == INT64_MIN:
+        state.trigger_states[entry] = (
+            last if state.trigger.kind == TriggerKind.ON_EVENT_TIME else first_firing(state.trigger.every, timestamp, last)
+        )
+        pane_timer_add(&state.timers, state.trigger_states[entry], pane, key)
+    return 0
+
+
+cdef bint _take_row(
+    TriggeredWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp, int64_t arrival
+) except -1 nogil:
+    # WindowOperator.processElement, for one row; false where results are full before it.
+    cdef Pane* panes[MOST_WINDOWS]
+    cdef uint32_t numbers[MOST_WINDOWS]
+    cdef uint32_t entries[MOST_WINDOWS]
+    cdef uint32_t known
+    cdef int64_t i, n
+    cdef bint firing = False
+    if not _advance(state, arrival, False):
+        return False
+    n = _assign(state, timestamp, panes)
+    for i in range(n):
+        known = panes[i].n_keys
+        numbers[i] = <uint32_t> pane_key(&state.store, panes[i], keys, row)
+        entries[i] = pane_entry(panes[i], numbers[i])
+        if numbers[i] == known:
+            _reserve_entries(state)
+            state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
+            state.flags[entries[i]] = 0
+        firing |= (state.flags[entries[i]] & CellFlag.FIRING) != 0
+    if (firing or state.n_firing + n > MOST_FIRINGS) and not _emit_firing(state):
+        return False
+    for i in range(n):
+        pending_add(&state.core.pending, state.core.table, entries[i], row)
+        state.flags[entries[i]] |= CellFlag.FILLED
+        _on_element(state, panes[i], numbers[i], entries[i], timestamp)
+    if n:
+        state.core.windowed += 1
+    elif saturating_add(timestamp, state.core.lateness) <= state.core.cursor.watermark:
+        core_add_late(&state.core, row)
+    else:
+        state.core.in_no_window += 1
+    return True
+
+
+cdef int64_t _process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
+    cdef TriggeredWindows* state = <TriggeredWindows*> windows
+    cdef const uint32_t* rows = input.rows
+    cdef const Pane* pane
+    cdef int64_t i = first, ahead
+    cdef uint32_t row
+    while i < input.n:
+        ahead = i + LOOK_AHEAD
+        if ahead < input.n and state.live.n:
+            pane = state.live.panes[state.live.n - 1]
+            prefetch(&pane.slots[input.keys.hashes[rows[ahead] if rows != NULL else ahead] & pane.mask])
+        row = rows[i] if rows != NULL else <uint32_t> i
+        if not _take_row(state, input.keys, row, input.timestamps[row], input.arrivals[row]):
+            break
+        i += 1
+        if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
+            break
+    _emit_firing(state)
+    pending_flush(&state.core.pending, state.core.table)
+    return i
+
+
+# ---- the kernel --------------------------------------------------------------------------------------------------
+
+
+cdef int _start(void* windows) except -1:
+    cdef TriggeredWindows* state = <TriggeredWindows*> windows
+    state.store.bytes_keys = state.core.bytes_keys
+    state.store.table = state.core.table
+    state.core.unbounded_windows = _is_global(state)
+    return 0
+
+
+cdef int64_t _live_windows(const void* windows) noexcept nogil:
+    return (<const TriggeredWindows*> windows).live.n
+
+
+cdef void _free(void* windows) noexcept nogil:
+    cdef TriggeredWindows* state = <TriggeredWindows*> windows
+    pane_timers_free(&state.timers)
+    pane_list_free(&state.live)
+    pane_store_free(&state.store)
+    free(state.trigger_states)
+    free(state.flags)
+    free(state)
+
+
+cdef int _check(const void* windows) except -1:
+    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
+    cdef const Pane* pane
+    cdef const TimerBucket* bucket
+    cdef int64_t i, j, last, armed = 0, waiting = 0
+    cdef uint32_t k, entry
+    assert state.core.due or state.n_firing == 0, "results were left behind"
+    for i in range(state.timers.n):
+        bucket = &state.timers.buckets[i]
+        assert i == 0 or state.timers.buckets[i - 1].time < bucket.time, "timers out of order"
+        armed += bucket.n
+        for j in range(state.bucket_done if i == 0 else 0, bucket.n):
+            entry = pane_entry(bucket.timers[j].pane, bucket.timers[j].key)
+            assert state.trigger_states[entry] == bucket.time, "a timer that its trigger does not know of"
+    for i in range(state.live.n):
+        pane = state.live.panes[i]
+        last = _max_timestamp(state, pane)
+        assert i == 0 or state.live.panes[i - 1].end < pane.end, "windows out of order"
+        if not state.core.due and not _is_global(state):
+            assert saturating_add(last, state.core.lateness) > state.core.cursor.watermark, "a window outlived its time"
+        for k in range(pane.n_keys):
+            entry = pane_entry(pane, k)
+            if state.trigger.kind == TriggerKind.ON_COUNT:
+                assert 0 <= state.trigger_states[entry] < state.trigger.every, "a count beyond its firing"
+            else:
+                waiting += state.trigger_states[entry] != INT64_MIN and last > state.core.cursor.watermark
+    assert state.core.due or armed == waiting, "a timer was lost"
+    return 0
+
+
+cdef WindowVerbs VERBS
+VERBS.start = _start
+VERBS.process = _process
+VERBS.advance = _advance
+VERBS.live_windows = _live_windows
+VERBS.check = _check
+VERBS.free = _free
+
+
+def triggered_windows(
+    *,
+    int64_t size,
+    int64_t slide,
+    int64_t offset,
+    int64_t allowed_lateness,
+    str trigger,
+    int64_t every,
+    bint cumulative=False,
+    bint purges=False,
+):
+    """Make the kernel of tumbling, sliding or cumulate windows with a trigger per key.
+
+    Parameters
+    ----------
+    size, slide, offset, allowed_lateness : int
+        Milliseconds; `slide` equals `size` for tumbling windows, and is the step of cumulate windows.
+    trigger : str
+        "count" or "continuous_event_time".
+    every : int
+        Rows, or milliseconds.
+    cumulative : bool
+        Whether windows begin once per `size` and grow by `slide`.
+    purges : bool
+        Whether a firing empties the window.
+
+    Returns
+    -------
+    WindowKernel
+
+    Raises
+    ------
+    ConfigurationError
+        If a size, a count or an interval is not positive, the lateness is negative, or a row would go into too many windows.
+    """
+    cdef WindowKernel kernel
+    cdef TriggeredWindows* state
+    if trigger == "event_time":
+        raise ValueError("time_windows makes windows that fire at their end")
+    check_aligned_windows(size, slide, offset, cumulative, allowed_lateness, MOST_WINDOWS)
+    made = window_trigger(trigger, every, purges)
+    reach = max(size, slide, every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1)
+    kernel = window_kernel(
+        sizeof(TriggeredWindows),
+        &VERBS,
+        allowed_lateness,
+        INT64_MIN + reach * 2 + max(offset, 0),
+        INT64_MAX - reach * 2 - abs(offset),
+    )
+    state = <TriggeredWindows*> kernel.state
+    state.windows.size = size
+    state.windows.slide = slide
+    state.windows.offset = offset
+    state.windows.cumulative = cumulative
+    state.trigger = made
+    return kernel
+
+
+def global_windows(*, str trigger, int64_t every=1, bint purges=False):
+    """Make the kernel of one window per key that never ends.
+
+    Parameters
+    ----------
+    trigger : str
+        "event_time": fires at the maximum watermark; "count" or "continuous_event_time".
+    every : int
+        Rows of a count, or milliseconds of a continuous trigger.
+    purges : bool
+        Whether a firing empties the window.
+
+    Returns
+    -------
+    WindowKernel
+
+    Raises
+    ------
+    ConfigurationError
+        If a count or an interval is not positive.
+    """
+    cdef WindowKernel kernel
+    made = window_trigger(trigger, every, purges)
+    reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1
+    kernel = window_kernel(sizeof(TriggeredWindows), &VERBS, 0, INT64_MIN + 2 * reach, INT64_MAX - 2 * reach)
+    (<TriggeredWindows*> kernel.state).trigger = made
+    return kernel

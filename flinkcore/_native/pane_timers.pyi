@@ -1,0 +1,1 @@
+"""Timers of keys in windows at C level; nothing here for Python."""

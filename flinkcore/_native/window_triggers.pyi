@@ -1,0 +1,1 @@
+"""When windows fire, at C level; nothing here for Python."""
