@@ -183,13 +183,13 @@ cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
     return 0
 
 
-cdef bint _fire_due(TriggeredWindows* state) except -1 nogil:
-    # Fires timers in order of their time, then ends windows; false where results are full before.
+cdef bint _resume(TriggeredWindows* state) except -1 nogil:
+    # Emits what has fired, and goes on firing where a watermark has come; false where results are full before.
     cdef TimerBucket* bucket
     state.core.due = True
     if not _emit_firing(state):
         return False
-    while state.timers.n and state.timers.buckets[0].time <= state.core.cursor.watermark:
+    while state.advancing and state.timers.n and state.timers.buckets[0].time <= state.core.cursor.watermark:
         while state.bucket_done < state.timers.buckets[0].n and state.n_firing < MOST_FIRINGS:
             bucket = &state.timers.buckets[0]  # timers that firing adds are later, but may move the buckets
             _fire_timer(state, bucket.timers[state.bucket_done], bucket.time)
@@ -199,14 +199,16 @@ cdef bint _fire_due(TriggeredWindows* state) except -1 nogil:
             state.bucket_done = 0
         if not _emit_firing(state):
             return False
-    _retire_due(state)
+    if state.advancing:
+        _retire_due(state)
+        state.advancing = False
     state.core.due = False
     return True
 
 
 cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
-    if state.core.due and not _fire_due(state):
+    if state.core.due and not _resume(state):
         return False
     while state.core.cursor.next < state.core.cursor.steps and (
         to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
@@ -215,7 +217,8 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
             return False
         state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
         state.core.cursor.next += 1
-        if not _fire_due(state):
+        state.advancing = True
+        if not _resume(state):
             return False
     return True
 

@@ -34,6 +34,7 @@ cdef struct TriggeredWindows:
     uint8_t* flags           # per entry, of CellFlag
     int64_t entries_capacity
     PaneTimers timers
+    bint advancing           # a watermark has come, and not all of its timers have fired yet
     int64_t bucket_done      # timers of the first bucket that have fired
     int64_t n_firing
     int64_t n_emitted        # of them, so many have their results out
