@@ -256,7 +256,7 @@ cdef int _on_element(
 ) except -1 nogil:
     # Trigger.onElement
     cdef int64_t last = _max_timestamp(state, pane)
-    cdef bint late = last <= state.core.cursor.watermark and not _is_global(state)
+    cdef bint late = last <= state.core.cursor.watermark
     if state.trigger.kind == TriggerKind.ON_COUNT:
         state.trigger_states[entry] += 1
         if state.trigger_states[entry] == state.trigger.every:
