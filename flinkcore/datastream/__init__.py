@@ -3,12 +3,15 @@
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
+    BatchRuntimeContext,
     BroadcastProcessFunction,
     CoProcessFunction,
     Function,
+    KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -32,12 +35,15 @@ from flinkcore.datastream.windowed_stream import WindowedStream
 __all__ = [
     "FILE",
     "Aggregate",
+    "BatchRuntimeContext",
+    "BatchTimerService",
     "BroadcastProcessFunction",
     "CoProcessFunction",
     "CoalescingTimerService",
     "DataStream",
     "EventTimeSessionWindows",
     "Function",
+    "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

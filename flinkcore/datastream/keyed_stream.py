@@ -5,8 +5,12 @@ from collections.abc import Sequence
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.functions import KeyedProcessFunction
-from flinkcore.datastream.transformations import PartitionTransformation, ProcessTransformation
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
+from flinkcore.datastream.transformations import (
+    BatchProcessTransformation,
+    PartitionTransformation,
+    ProcessTransformation,
+)
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.datastream.windowed_stream import WindowedStream
 from flinkcore.errors import ConfigurationError
@@ -47,7 +51,7 @@ class KeyedStream(DataStream):
 
     def process(
         self,
-        func: KeyedProcessFunction,
+        func: KeyedProcessFunction | KeyedBatchProcessFunction,
         output_type: Schema = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -60,9 +64,10 @@ class KeyedStream(DataStream):
 
         Parameters
         ----------
-        func : KeyedProcessFunction
+        func : KeyedProcessFunction or KeyedBatchProcessFunction
+            The latter gets Arrow batches of rows of many keys, not rows.
         output_type : pyarrow.Schema
-            Columns of the results. A result is a Row, a tuple or list in the order of the columns, or a dict; where
+            Columns of the results. A result for a row is a Row, a tuple or list in the order of the columns, or a dict; where
             there is one column only, also the bare value, and that alone where the column is a list, struct or
             map.
         side_outputs : sequence of OutputTag
@@ -71,7 +76,7 @@ class KeyedStream(DataStream):
             dropped, as in Flink.
         timestamp_column : str, optional
             Name of a column that all outputs get after their own, with the timestamps of the records: null where a
-            record has none, which is so in the main output of processing-time timers.
+            record has none, which is so in the main output of processing-time timers. Not for functions over batches.
 
         Raises
         ------
@@ -83,10 +88,15 @@ class KeyedStream(DataStream):
         Follows ``pyflink.datastream.KeyedStream.process``. Deliberate difference: the type is an Arrow schema, and
         not optional.
         """
-        if not isinstance(func, KeyedProcessFunction):
-            raise ConfigurationError(f"process on a keyed stream takes a KeyedProcessFunction, not {func!r}")
+        if not isinstance(func, KeyedProcessFunction | KeyedBatchProcessFunction):
+            raise ConfigurationError(
+                "process on a keyed stream takes a KeyedProcessFunction or a KeyedBatchProcessFunction, "
+                f"not {func!r}"
+            )
         keyed = PartitionTransformation(self._transformation, self._key_columns)
+        is_over_batches = isinstance(func, KeyedBatchProcessFunction)
+        transformation = BatchProcessTransformation if is_over_batches else ProcessTransformation
         return DataStream(
             self._environment,
-            ProcessTransformation(keyed, func, output_type, tuple(side_outputs), timestamp_column),
+            transformation(keyed, func, output_type, tuple(side_outputs), timestamp_column),
         )

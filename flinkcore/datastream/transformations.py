@@ -10,7 +10,7 @@ from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError
 
@@ -177,7 +177,7 @@ class ProcessTransformation(OneInputTransformation):
 
     Attributes
     ----------
-    function : KeyedProcessFunction
+    function : KeyedProcessFunction or KeyedBatchProcessFunction
     output_type : pyarrow.Schema
         Columns of its results.
     tags : tuple of OutputTag
@@ -187,8 +187,9 @@ class ProcessTransformation(OneInputTransformation):
     """
 
     path: ClassVar[str] = "rows"
+    called: ClassVar[str] = "Python called for each row and timer"
 
-    function: KeyedProcessFunction
+    function: KeyedProcessFunction | KeyedBatchProcessFunction
     output_type: Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
@@ -217,10 +218,23 @@ class ProcessTransformation(OneInputTransformation):
     def __str__(self) -> str:
         columns = [*self.output_type.names, *filter(None, [self.timestamp_column])]
         sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
-        return (
-            f"process by {type(self.function).__qualname__}, Python called for each row and timer: "
-            f"{', '.join(columns)}{sides}"
-        )
+        return f"process by {type(self.function).__qualname__}, {self.called}: {', '.join(columns)}{sides}"
+
+
+@dataclass(frozen=True, eq=False)
+class BatchProcessTransformation(ProcessTransformation):
+    """Calls a function for batches of rows of many keys, and of the timers that it registers."""
+
+    path: ClassVar[str] = "columnar"
+    called: ClassVar[str] = "called for batches of rows and timers"
+
+    def __post_init__(self) -> None:
+        if self.timestamp_column is not None:
+            raise ConfigurationError(
+                f"timestamp_column={self.timestamp_column!r}: the rows that a function over batches gives have no "
+                "timestamps of their own; make them a column of the output_type"
+            )
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -104,11 +104,11 @@ class WindowAggregation:
 
 @dataclass(frozen=True)
 class KeyedProcess:
-    """A function called for the rows and the timers of each key.
+    """A function called for the rows and the timers of each key, or for batches of them.
 
     Attributes
     ----------
-    function : KeyedProcessFunction
+    function : KeyedProcessFunction or KeyedBatchProcessFunction
         Every partition works on a copy.
     output_type : pyarrow.Schema
     tags : tuple of OutputTag
@@ -117,10 +117,15 @@ class KeyedProcess:
         Column of all outputs for the timestamps of the records.
     """
 
-    function: KeyedProcessFunction
+    function: KeyedProcessFunction | KeyedBatchProcessFunction
     output_type: pa.Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
+
+    @property
+    def takes_untyped_keys(self) -> bool:
+        """Whether a key column may have no type, as one without values in JSON: keys are Python objects then."""
+        return isinstance(self.function, KeyedProcessFunction)
 
     @property
     def columns(self) -> Columns:

@@ -8,6 +8,8 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from flinkcore.datastream.functions import KeyedBatchProcessFunction
+from flinkcore.replay.batch_process_stage import BatchProcessStages
 from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.process_stage import ProcessStages
@@ -83,6 +85,8 @@ def keyed_stages(
     """
     operator = plan.operator
     if isinstance(operator, KeyedProcess):
+        if isinstance(operator.function, KeyedBatchProcessFunction):
+            return BatchProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
         return ProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
     assert isinstance(operator, WindowAggregation)
     return WindowStages(plan, operator, timeline)

@@ -382,7 +382,8 @@ def _check_columns(plan: ReplayPlan) -> None:
     for key in plan.keys:
         require_column(key, _visible(at_key), "key_by")
         # A result has the key as a column, of some type; a function's results have what it gives.
-        if not (pa.types.is_null(at_key.field(key).type) and isinstance(plan.operator, KeyedProcess)):
+        untyped = isinstance(plan.operator, KeyedProcess) and plan.operator.takes_untyped_keys
+        if not (untyped and pa.types.is_null(at_key.field(key).type)):
             _require_key_type(key, at_key)
     plan.operator.check(_visible(at_key))
     if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:

@@ -16,7 +16,6 @@ at once, which is after all events with the present arrival. Flink leaves the or
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +28,7 @@ from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
 from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.errors import UserCodeError
+from flinkcore.replay.copied_function import copied_function
 from flinkcore.replay.element_rows import element_keys, element_rows
 from flinkcore.replay.keyed_operator import KeyedProcess
 from flinkcore.replay.plan import ReplayPlan
@@ -86,6 +86,7 @@ class ProcessStage:
         partition: int,
         partitions: int,
     ) -> None:
+        assert isinstance(process.function, KeyedProcessFunction)
         self._keys = list(plan.keys)
         self._max_parallelism = plan.max_parallelism
         self._timeline = timeline
@@ -99,7 +100,7 @@ class ProcessStage:
         key_context = KeyContext(plan.max_parallelism, groups, lambda key: self._key_group)
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = ProcessOutput(plan, process, key_context)
-        self._function = _copied(process.function)
+        self._function = copied_function(process.function)
         self._operator = KeyedProcessOperator(self._function, None, self._output, backend, self._clock)
         self._timers = self._operator.time_service_manager
         task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
@@ -260,17 +261,6 @@ class ProcessStage:
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1
         self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
-
-
-def _copied(function: KeyedProcessFunction) -> KeyedProcessFunction:
-    """Every run of every partition starts with the function as it was given, and shares nothing with the others."""
-    try:
-        return copy.deepcopy(function)
-    except Exception as failure:
-        raise UserCodeError(
-            f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
-            f"{type(failure).__name__}: {failure}. Make what cannot be copied in open(), or give it a __deepcopy__"
-        ) from failure
 
 
 class ProcessStages:

@@ -1,6 +1,7 @@
 """PyFlink's ``pyflink.datastream.functions`` names: what a user derives a function from."""
 
 from flinkcore.datastream.functions.aggregate_function import AggregateFunction
+from flinkcore.datastream.functions.batch_runtime_context import BatchRuntimeContext
 from flinkcore.datastream.functions.broadcast_process_function import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -8,6 +9,10 @@ from flinkcore.datastream.functions.broadcast_process_function import (
 )
 from flinkcore.datastream.functions.co_process_function import CoProcessFunction
 from flinkcore.datastream.functions.function import Function, Results
+from flinkcore.datastream.functions.keyed_batch_process_function import (
+    BatchResults,
+    KeyedBatchProcessFunction,
+)
 from flinkcore.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
 from flinkcore.datastream.functions.keyed_process_function import KeyedProcessFunction
 from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
@@ -18,9 +23,12 @@ from flinkcore.datastream.functions.runtime_context import RuntimeContext
 __all__ = [
     "AggregateFunction",
     "BaseBroadcastProcessFunction",
+    "BatchResults",
+    "BatchRuntimeContext",
     "BroadcastProcessFunction",
     "CoProcessFunction",
     "Function",
+    "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

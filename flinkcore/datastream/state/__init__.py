@@ -2,6 +2,7 @@
 
 from flinkcore.datastream.state.aggregating_state import AggregatingState, AggregatingStateDescriptor
 from flinkcore.datastream.state.broadcast_state import BroadcastState, ReadOnlyBroadcastState
+from flinkcore.datastream.state.column_state import ColumnState
 from flinkcore.datastream.state.list_state import ListState, ListStateDescriptor
 from flinkcore.datastream.state.map_state import MapState, MapStateDescriptor
 from flinkcore.datastream.state.operator_state_store import OperatorStateStore
@@ -16,6 +17,7 @@ __all__ = [
     "AggregatingStateDescriptor",
     "AppendingState",
     "BroadcastState",
+    "ColumnState",
     "ListState",
     "ListStateDescriptor",
     "MapState",

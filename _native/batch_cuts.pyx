@@ -1,0 +1,313 @@
+"""Where batches of elements are cut, so that no timer of a key is due between two elements of it in one batch.
+
+A key that must wait for a timer does not hold up the others: its elements from there on are put off to a later batch.
+"""
+
+import cython
+import numpy as np
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t
+from libc.stdlib cimport free, realloc
+
+from flinkcore._native.key_timers cimport KeyTimers
+
+
+cdef struct KeyProgress:
+    # Event time is compared by watermarks: a timer at T fires at the first one above max(T - 1, floor).
+    int64_t floor_ms        # watermark in force at the key's last call; where that was of an event-time timer, the one before
+    int64_t passed_ms       # watermark in force after the key's last call
+    int64_t clock_ms        # processing time of the key's last call
+    int64_t limit_ms        # of the batch at hand: an element under a higher watermark has to wait
+    int64_t clock_limit_ms  # likewise, for one that arrives later
+    int64_t least_ms        # the earliest time for which its elements in the batch may register an event-time timer
+    int64_t least_clock_ms  # likewise, a processing-time timer
+    uint32_t batch          # the batch that the key was last seen in
+    uint32_t waits          # the batch in which its elements were last put off
+
+
+cdef inline int64_t _plus(int64_t time_ms, int64_t delay_ms) noexcept nogil:
+    if delay_ms > 0 and time_ms > INT64_MAX - delay_ms:
+        return INT64_MAX
+    if delay_ms < 0 and time_ms < INT64_MIN - delay_ms:
+        return INT64_MIN
+    return time_ms + delay_ms
+
+
+cdef inline int64_t _before(int64_t time_ms) noexcept nogil:
+    return time_ms if time_ms == INT64_MIN else time_ms - 1
+
+
+@cython.final
+cdef class BatchCuts:
+    """What every key has seen, and which elements may come together in one batch.
+
+    An element of a key goes into the batch unless a timer fires between the key's elements before it and itself: one that is
+    registered, or one that those elements in the batch may register, as far as is known of the function. The rows that are
+    put off are the key's own.
+
+    Parameters
+    ----------
+    event_time_timers, processing_time_timers : KeyTimers
+    one_element_per_key : bool
+        Whether no key may come twice in a batch; then the delays say nothing.
+    event_time_delay_ms : int or None
+        Elements register event-time timers no earlier than their timestamp and this; None: for any time.
+    processing_time_delay_ms : int or None
+        Elements register processing-time timers no earlier than their arrival and this; None: none at all.
+    """
+
+    cdef KeyTimers event_time
+    cdef KeyTimers processing_time
+    cdef bint one_element_per_key
+    cdef bint has_event_time_delay
+    cdef bint has_processing_time_delay
+    cdef int64_t event_time_delay_ms
+    cdef int64_t processing_time_delay_ms
+    cdef KeyProgress* keys
+    cdef int64_t n_keys
+    cdef int64_t capacity
+    cdef int64_t floor_ms
+    cdef int64_t clock_ms
+    cdef uint32_t batch
+
+    def __cinit__(
+        self,
+        KeyTimers event_time_timers not None,
+        KeyTimers processing_time_timers not None,
+        bint one_element_per_key=False,
+        object event_time_delay_ms=None,
+        object processing_time_delay_ms=None,
+    ):
+        self.event_time = event_time_timers
+        self.processing_time = processing_time_timers
+        self.one_element_per_key = one_element_per_key
+        self.has_event_time_delay = event_time_delay_ms is not None
+        self.event_time_delay_ms = event_time_delay_ms or 0
+        self.has_processing_time_delay = processing_time_delay_ms is not None
+        self.processing_time_delay_ms = processing_time_delay_ms or 0
+        self.floor_ms = self.clock_ms = INT64_MIN
+
+    def __dealloc__(self):
+        free(self.keys)
+
+    def grow(self, int64_t n_keys):
+        """Know the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
+        cdef int64_t capacity = max(self.capacity, 1024), key
+        cdef void* grown
+        self.event_time.reach(n_keys)
+        self.processing_time.reach(n_keys)
+        if n_keys > self.capacity:
+            while capacity < n_keys:
+                capacity *= 2
+            grown = realloc(self.keys, capacity * sizeof(KeyProgress))
+            if grown == NULL:
+                raise MemoryError()
+            self.keys = <KeyProgress*> grown
+            self.capacity = capacity
+        for key in range(self.n_keys, n_keys):
+            self.keys[key].floor_ms = self.keys[key].passed_ms = self.floor_ms
+            self.keys[key].clock_ms = self.clock_ms
+            self.keys[key].batch = self.keys[key].waits = 0
+        self.n_keys = max(self.n_keys, n_keys)
+
+    def start_from(self, int64_t watermark_ms, int64_t clock_ms):
+        """Let all keys have seen a watermark and a processing time, as after a restore."""
+        cdef int64_t key
+        self.floor_ms = watermark_ms
+        self.clock_ms = clock_ms
+        for key in range(self.n_keys):
+            self.keys[key].floor_ms = self.keys[key].passed_ms = watermark_ms
+            self.keys[key].clock_ms = clock_ms
+
+    def lower_floors(self, int64_t watermark_ms):
+        """Let event-time timers fire at any watermark above this, also where a key has seen it already."""
+        cdef int64_t key
+        for key in range(self.n_keys):
+            self.keys[key].floor_ms = min(self.keys[key].floor_ms, watermark_ms)
+
+    cdef inline int64_t _event_time_limit(self, int64_t key) noexcept nogil:
+        if self.event_time.counts[key] == 0:
+            return INT64_MAX
+        return max(_before(self.event_time.first_ms[key]), self.keys[key].floor_ms)
+
+    cdef inline int64_t _processing_time_limit(self, int64_t key) noexcept nogil:
+        if self.processing_time.counts[key] == 0:
+            return INT64_MAX
+        return max(self.processing_time.first_ms[key], self.keys[key].clock_ms)
+
+    def rows_with_due_timers(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+    ):
+        """Return the row of each key's first element, where a timer of the key is due before it. O(n).
+
+        Parameters
+        ----------
+        keys, watermarks_ms, arrivals_ms : int64 array (n_rows,)
+            Of elements in total order: their key, the watermark in force, and their arrival.
+
+        Returns
+        -------
+        int64 array (n_found,)
+        """
+        cdef int64_t row, key, n = keys.shape[0], n_found = 0
+        found = np.empty(n, np.int64)
+        cdef int64_t[::1] rows = found
+        self.batch += 1
+        with nogil:
+            for row in range(n):
+                key = keys[row]
+                if self.keys[key].waits == self.batch:
+                    continue
+                self.keys[key].waits = self.batch
+                if (
+                    watermarks_ms[row] > self._event_time_limit(key)
+                    or arrivals_ms[row] > self._processing_time_limit(key)
+                ):
+                    rows[n_found] = row
+                    n_found += 1
+        return found[:n_found]
+
+    def take(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] timestamps_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+        const int64_t[::1] rows,
+    ):
+        """Choose the elements of the next batch, and note that their keys have seen them. O(n).
+
+        Parameters
+        ----------
+        keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
+            Of elements in total order.
+        rows : int64 array or None
+            Those that are still to come; None: all.
+
+        Returns
+        -------
+        taken : int64 array
+            Rows of the batch.
+        waiting : int64 array
+            Rows that have to wait for a timer.
+        first_waiting : int64 array
+            The first of them of each key; what is due before it fires next.
+        """
+        cdef int64_t i, row, key, watermark_ms, arrival_ms, least_ms
+        cdef int64_t n = keys.shape[0] if rows is None else rows.shape[0]
+        cdef int64_t n_taken = 0, n_waiting = 0, n_first = 0
+        cdef bint all_rows = rows is None, is_first
+        cdef KeyProgress* seen
+        columns = np.empty((3, n), np.int64)
+        cdef int64_t[:, ::1] out = columns
+        self.batch += 1
+        with nogil:
+            for i in range(n):
+                row = i if all_rows else rows[i]
+                key = keys[row]
+                seen = &self.keys[key]
+                if seen.waits == self.batch:
+                    out[1, n_waiting] = row
+                    n_waiting += 1
+                    continue
+                watermark_ms, arrival_ms = watermarks_ms[row], arrivals_ms[row]
+                is_first = seen.batch != self.batch
+                if is_first:
+                    seen.limit_ms = self._event_time_limit(key)
+                    seen.clock_limit_ms = self._processing_time_limit(key)
+                if (
+                    watermark_ms > seen.limit_ms
+                    or arrival_ms > seen.clock_limit_ms
+                    or (self.one_element_per_key and not is_first)
+                ):
+                    seen.waits = self.batch
+                    out[1, n_waiting] = row
+                    n_waiting += 1
+                    out[2, n_first] = row
+                    n_first += 1
+                    continue
+                out[0, n_taken] = row
+                n_taken += 1
+                if is_first:
+                    seen.batch = self.batch
+                    seen.least_ms = seen.least_clock_ms = INT64_MIN if self.one_element_per_key else INT64_MAX
+                seen.floor_ms = seen.passed_ms = watermark_ms
+                seen.clock_ms = arrival_ms
+                if self.has_event_time_delay:
+                    least_ms = _plus(timestamps_ms[row], self.event_time_delay_ms)
+                    seen.least_ms = min(seen.least_ms, least_ms)
+                    seen.limit_ms = min(seen.limit_ms, max(_before(least_ms), watermark_ms))
+                else:
+                    seen.least_ms = INT64_MIN
+                    seen.limit_ms = min(seen.limit_ms, watermark_ms)
+                if self.has_processing_time_delay:
+                    least_ms = _plus(arrival_ms, self.processing_time_delay_ms)
+                    seen.least_clock_ms = min(seen.least_clock_ms, least_ms)
+                    seen.clock_limit_ms = min(seen.clock_limit_ms, max(least_ms, arrival_ms))
+        return columns[0, :n_taken], columns[1, :n_waiting], columns[2, :n_first]
+
+    def fire(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] floors_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] clocks_ms not None,
+    ):
+        """Begin a batch of timers, one of each key, and note what the keys have seen with them.
+
+        Parameters
+        ----------
+        keys, floors_ms, watermarks_ms, clocks_ms : int64 array (n_rows,)
+            What the keys have seen before; the watermark in force; the processing time. A timer that is registered now for
+            a time up to the watermark is due at once where that is above the floor.
+        """
+        cdef int64_t i
+        cdef KeyProgress* seen
+        self.batch += 1
+        for i in range(keys.shape[0]):
+            seen = &self.keys[keys[i]]
+            seen.batch = self.batch
+            seen.floor_ms = floors_ms[i]
+            seen.passed_ms = watermarks_ms[i]
+            seen.clock_ms = clocks_ms[i]
+            seen.least_ms = seen.least_clock_ms = INT64_MIN
+
+    def end_batch(self):
+        """Let no key be in the batch at hand."""
+        self.batch += 1
+
+    def seen(self, const int64_t[::1] keys not None):
+        """Return floor, watermark and processing time of the last call of each key: three int64 arrays (n_rows,)."""
+        cdef int64_t i, n = keys.shape[0]
+        columns = np.empty((3, n), np.int64)
+        cdef int64_t[:, ::1] out = columns
+        for i in range(n):
+            out[0, i] = self.keys[keys[i]].floor_ms
+            out[1, i] = self.keys[keys[i]].passed_ms
+            out[2, i] = self.keys[keys[i]].clock_ms
+        return columns[0], columns[1], columns[2]
+
+    def first_foreign(self, const int64_t[::1] keys not None):
+        """Return the first row whose key has no part in the batch at hand, or -1; ids may be any numbers."""
+        cdef int64_t i, key
+        for i in range(keys.shape[0]):
+            key = keys[i]
+            if not 0 <= key < self.n_keys or self.keys[key].batch != self.batch:
+                return i
+        return -1
+
+    def first_too_early(
+        self, const int64_t[::1] keys not None, const int64_t[::1] times_ms not None, bint is_event_time
+    ):
+        """Return the first row with a timer earlier than the function may register, or -1, and the earliest time there.
+
+        The keys have a part in the batch at hand.
+        """
+        cdef int64_t i, least_ms
+        for i in range(keys.shape[0]):
+            least_ms = self.keys[keys[i]].least_ms if is_event_time else self.keys[keys[i]].least_clock_ms
+            if times_ms[i] < least_ms:
+                return i, least_ms
+        return -1, 0

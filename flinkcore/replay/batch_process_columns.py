@@ -1,0 +1,161 @@
+"""Elements and timers of many keys, as a function over batches gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.datastream import TimeDomain
+from flinkcore.datastream.functions import KeyedBatchProcessFunction
+
+Int64s = npt.NDArray[np.int64]
+
+
+class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
+    """Elements with what a replay knows of each.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    key_ids, timestamps, watermarks, processing_times : int64 array (n_rows,)
+    scratch : int array
+        Has a row for every key id; its contents may be lost at any time.
+    """
+
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        key_ids: Int64s,
+        timestamps: Int64s,
+        watermarks: Int64s,
+        processing_times: Int64s,
+        scratch: npt.NDArray[np.intp],
+    ) -> None:
+        self._batch = batch
+        self._key_ids = key_ids
+        self._timestamps = timestamps
+        self._watermarks = watermarks
+        self._processing_times = processing_times
+        self._scratch = scratch
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The columns of the stream."""
+        return self._batch
+
+    @property
+    def key_ids(self) -> Int64s:
+        """Dense id of each element's key."""
+        return self._key_ids
+
+    @property
+    def timestamps(self) -> Int64s:
+        """Event time of each element."""
+        return self._timestamps
+
+    @property
+    def watermarks(self) -> Int64s:
+        """The watermark in force for each element."""
+        return self._watermarks
+
+    @property
+    def processing_times(self) -> Int64s:
+        """When each element arrived."""
+        return self._processing_times
+
+    def first_of_keys(self) -> npt.NDArray[np.intp]:
+        """Return the row of each key's first element."""
+        rows = np.arange(len(self._key_ids))
+        # Where an index comes twice, numpy keeps the last value.
+        self._scratch[self._key_ids[::-1]] = rows[::-1]
+        return np.flatnonzero(self._scratch[self._key_ids] == rows)
+
+    def last_of_keys(self) -> npt.NDArray[np.intp]:
+        """Return the row of each key's last element."""
+        rows = np.arange(len(self._key_ids))
+        self._scratch[self._key_ids] = rows
+        return np.flatnonzero(self._scratch[self._key_ids] == rows)
+
+    def grouped_by_key(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return the rows key after key, and where in them each key begins."""
+        rows = np.argsort(self._key_ids, kind="stable")
+        ids = self._key_ids[rows]
+        return rows, np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+
+    def take(self, rows: Int64s) -> ElementColumns:
+        """The given rows, copied."""
+        return ElementColumns(
+            self._batch.take(pa.array(rows)),
+            self._key_ids[rows],
+            self._timestamps[rows],
+            self._watermarks[rows],
+            self._processing_times[rows],
+            self._scratch,
+        )
+
+
+class FiredTimers(KeyedBatchProcessFunction.TimerBatch):
+    """Timers that fire, one of each key.
+
+    Parameters
+    ----------
+    time_domain : TimeDomain
+    key_ids, timestamps, watermarks, processing_times : int64 array (n_rows,)
+    keys : callable
+        From key ids to the key columns.
+    """
+
+    def __init__(
+        self,
+        time_domain: TimeDomain,
+        key_ids: Int64s,
+        timestamps: Int64s,
+        watermarks: Int64s,
+        processing_times: Int64s,
+        keys: Callable[[Any], pa.RecordBatch],
+    ) -> None:
+        self._time_domain = time_domain
+        self._key_ids = key_ids
+        self._timestamps = timestamps
+        self._watermarks = watermarks
+        self._processing_times = processing_times
+        self._keys_of = keys
+
+    @property
+    def time_domain(self) -> TimeDomain:
+        """The domain of all of them."""
+        return self._time_domain
+
+    @property
+    def key_ids(self) -> Int64s:
+        """Dense ids of the keys."""
+        return self._key_ids
+
+    @property
+    def timestamps(self) -> Int64s:
+        """What the timers were registered for."""
+        return self._timestamps
+
+    @property
+    def watermarks(self) -> Int64s:
+        """The watermark that fires each, or is in force."""
+        return self._watermarks
+
+    @property
+    def processing_times(self) -> Int64s:
+        """The processing time at which each fires."""
+        return self._processing_times
+
+    @property
+    def keys(self) -> pa.RecordBatch:
+        """The key columns."""
+        return self._key_columns
+
+    @cached_property
+    def _key_columns(self) -> pa.RecordBatch:
+        return self._keys_of(self._key_ids)

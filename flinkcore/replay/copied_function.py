@@ -1,0 +1,28 @@
+"""Copies of the functions of a job."""
+
+from __future__ import annotations
+
+import copy
+from typing import TypeVar
+
+from flinkcore.datastream.functions import Function
+from flinkcore.errors import UserCodeError
+
+F = TypeVar("F", bound=Function)
+
+
+def copied_function(function: F) -> F:
+    """Return a copy: every run of every partition starts with the function as it was given, and shares nothing.
+
+    Raises
+    ------
+    UserCodeError
+        If it cannot be copied.
+    """
+    try:
+        return copy.deepcopy(function)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
+            f"{type(failure).__name__}: {failure}. Make what cannot be copied in open(), or give it a __deepcopy__"
+        ) from failure
