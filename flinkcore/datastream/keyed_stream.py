@@ -67,8 +67,8 @@ class KeyedStream(DataStream):
         func : KeyedProcessFunction or KeyedBatchProcessFunction
             The latter gets Arrow batches of rows of many keys, not rows.
         output_type : pyarrow.Schema
-            Columns of the results. A result for a row is a Row, a tuple or list in the order of the columns, or a dict; where
-            there is one column only, also the bare value, and that alone where the column is a list, struct or
+            Columns of the results. A result for a row is a Row, a tuple or list in the order of the columns, or a dict;
+            where there is one column only, also the bare value, and that alone where the column is a list, struct or
             map.
         side_outputs : sequence of OutputTag
             Side outputs that are wanted, each with a schema as its `type_info`. One that is asked for by

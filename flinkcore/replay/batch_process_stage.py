@@ -13,18 +13,20 @@ A key waits where a timer of its own is due between its elements; the other keys
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_process_outputs import BatchProcessOutputs
+from flinkcore.replay.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.copied_function import copied_function
 from flinkcore.replay.keyed_operator import KeyedProcess
 from flinkcore.replay.plan import ReplayPlan
@@ -32,6 +34,7 @@ from flinkcore.replay.result import Output
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 
 SLICE_ROWS = 1 << 15
@@ -129,6 +132,12 @@ class BatchProcessStage:
         self._cuts = self._calls.cuts
         self._event_time = self._calls.event_time_timers
         self._processing_time = self._calls.processing_time_timers
+        schema, groups = plan.data_schema(), compute_key_group_range_for_operator_index
+        self._snapshots = BatchProcessSnapshots(
+            self._calls,
+            [schema.field(name) for name in plan.keys],
+            groups(plan.max_parallelism, partitions, partition),
+        )
         task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
         try:
             self._calls.open(task)
@@ -201,6 +210,38 @@ class BatchProcessStage:
         self._watermark_ms = MAX_TIMESTAMP
         yield from self._fire_before(MAX_TIMESTAMP, MIN_TIMESTAMP)
         yield from self._outputs.take()
+
+    def stop(self) -> Iterator[Output]:
+        """Let everything happen that comes before the last event of a log that another one goes on from."""
+        if self._last_arrival_ms is not None:
+            steps = np.array([len(self._moments.clocks)])
+            self._watermark_ms = int(self._moments.after(steps)[0])
+            yield from self._fire_before(self._watermark_ms, self._last_arrival_ms)
+        yield from self._outputs.take()
+
+    def snapshot(self) -> OperatorSnapshot:
+        """Timers and state of the function; after `stop`."""
+        return self._snapshots.snapshot(self._watermark_ms)
+
+    def restore(self, snapshots: Iterable[OperatorSnapshot], watermark_ms: int, last_arrival_ms: int) -> None:
+        """Go on from snapshots, of which those of this partition's key groups count; before the first event.
+
+        Parameters
+        ----------
+        snapshots
+            Of the stages of any number of partitions.
+        watermark_ms, last_arrival_ms
+            Where they stopped.
+
+        Raises
+        ------
+        ConfigurationError
+            If a state is unknown to the function.
+        SchemaError
+            If keys or values have other types now.
+        """
+        self._watermark_ms = watermark_ms
+        self._snapshots.restore(snapshots, watermark_ms, last_arrival_ms)
 
     def close(self) -> None:
         """Close the function; a UserCodeError if its `close` raises."""

@@ -44,8 +44,8 @@ class KeyedBatchProcessFunction(Function):
 
     **What is promised.** For each key, elements and timers come in the order in which a `KeyedProcessFunction` would
     get them, each with the same watermark and processing time, and *no timer of a key is due between two of its
-    elements in one batch*. A function that makes of a key's elements in a batch what it would have made of them one by one
-    therefore gives the same results per key, whatever the batches are. In particular:
+    elements in one batch*. A function that makes of a key's elements in a batch what it would have made of them one by
+    one therefore gives the same results per key, whatever the batches are. In particular:
 
     * Event-time timers fire at the step of the watermark that reaches them, processing-time timers when the replay
       clock does, before the key's next element.

@@ -1,0 +1,224 @@
+"""Functions over batches that go on from a checkpoint, at another parallelism."""
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore._native.exchange import partition_rows
+from flinkcore._native.key_groups import key_groups
+from flinkcore.common import Duration, WatermarkStrategy
+from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.batch_process_stage import BatchProcessStage
+from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.map_stage import MapStage
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.time_pass import time_plane_of
+from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.total_order import Events, TotalOrderMerge
+from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
+
+SEEN = pa.schema(
+    {
+        "user": pa.string(),
+        "what": pa.string(),
+        "time": pa.int64(),
+        "count": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+    }
+)
+
+
+class Everything(KeyedBatchProcessFunction):
+    """Timers of both domains, some of them for times that have passed, and states of several types."""
+
+    one_element_per_key = True
+
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_column_state("count", np.int64)
+        self.last = runtime_context.get_column_state("last", "datetime64[ms]", "NaT")
+        self.seen = runtime_context.get_column_state("seen", object, None)
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        ids, service = elements.key_ids, ctx.timer_service()
+        self.counts[ids] += 1
+        self.last[ids] = elements.timestamps.astype("datetime64[ms]")
+        for key_id, day in zip(ids.tolist(), elements["day"].to_pylist(), strict=True):
+            self.seen.array[key_id] = [*(self.seen.array[key_id] or []), (day, 1.5)]
+        service.register_event_time_timers(ids, elements.timestamps + 12 - 30 * (self.counts[ids] % 2))
+        service.register_processing_time_timers(
+            ids, elements.processing_times - 3 + 9 * (elements.timestamps % 3)
+        )
+        yield self._given("element", elements, ctx)
+
+    def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+        yield self._given(timers.time_domain.name, timers, ctx)
+        if timers.time_domain is TimeDomain.EVENT_TIME:
+            self.counts.clear(timers.key_ids[timers.timestamps % 5 == 0])
+
+    def _given(self, what: str, subject: Any, ctx: Any) -> dict[str, Any]:
+        ids = subject.key_ids
+        held = [len(found or ()) for found in self.seen[ids]]
+        last = np.where(np.isnat(self.last[ids]), 0, self.last[ids].astype(np.int64))
+        return {
+            "user": ctx.keys(ids).columns[-1].cast(pa.string()),
+            "what": [what] * len(ids),
+            "time": subject.timestamps,
+            "count": self.counts[ids] + 100 * np.array(held) + 10_000 * last,
+            "watermark": subject.watermarks,
+            "clock": subject.processing_times,
+        }
+
+
+class Job:
+    """A job taken apart: its events in total order, and its timeline."""
+
+    def __init__(self, function: KeyedBatchProcessFunction, *keys: str) -> None:
+        random = np.random.default_rng(11)
+        n = 400
+        at = np.cumsum(random.choice([0, 0, 1, 4], n))
+        table = pa.table(
+            {
+                "ts": at - random.integers(-3, 20, n),
+                "at": at,
+                "user": [f"u{number}" for number in random.integers(0, 9, n)],
+                "day": pa.array(random.integers(0, 4, n).astype(np.int32), pa.date32()),
+            }
+        )
+        env = StreamExecutionEnvironment().set_max_parallelism(16)
+        env.get_config().set_auto_watermark_interval(7)
+        self.stream = (
+            env.from_event_log(table, timestamp="ts", arrival="at")
+            .assign_timestamps_and_watermarks(
+                WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(4))
+            )
+            .key_by(*(keys or ("user",)))
+            .process(function, SEEN)
+        )
+        self.plan: ReplayPlan = self.stream.execute()._plan
+        chunks = self.plan.log.chunks(1)
+        time_plane = time_plane_of(self.plan, chunks, 1)
+        self.timeline = time_plane.timeline
+        merge = TotalOrderMerge()
+        for chunk in chunks:
+            for mapped in MapStage(self.plan, time_plane).read(chunk):
+                merge.add(mapped.events)
+        ((self.events, _),) = merge.release(None)
+
+    def stages(self, partitions: int, timeline: Timeline, last_arrival_ms: int) -> list[BatchProcessStage]:
+        assert isinstance(self.plan.operator, KeyedProcess)
+        return [
+            BatchProcessStage(self.plan, self.plan.operator, timeline, last_arrival_ms, number, partitions)
+            for number in range(partitions)
+        ]
+
+    def process(self, stages: list[BatchProcessStage], events: Events) -> list[dict[str, Any]]:
+        groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)
+        order, bounds = partition_rows(groups, self.plan.max_parallelism, len(stages), None)
+        return [
+            row
+            for number, stage in enumerate(stages)
+            for row in rows(stage.process(events, order[bounds[number] : bounds[number + 1]]))
+        ]
+
+    def checkpoint_after(
+        self, events: int, partitions: int, path: Path
+    ) -> tuple[list[dict[str, Any]], Checkpoint]:
+        """Process so many events, and write what the stages hold then."""
+        part = self.events.slice(0, events)
+        last = part.slice(events - 1, events)
+        steps = int(self.timeline.steps_before(last.arrivals, last.splits, last.positions)[0])
+        before = Timeline(self.timeline.clock_ms[:steps], self.timeline.watermark_ms[:steps])
+        stages = self.stages(partitions, before, int(last.arrivals[0]))
+        found = self.process(stages, part)
+        found += [row for stage in stages for row in rows(stage.stop())]
+        with PendingCheckpoint.begin(path, self.plan.max_parallelism) as pending:
+            writer = pending.writer()
+            pending.commit(
+                [writer.write("op", number, stage.snapshot()) for number, stage in enumerate(stages)]
+            )
+        return found, Checkpoint.open(path)
+
+    def go_on(self, checkpoint: Checkpoint, events: int, partitions: int) -> list[dict[str, Any]]:
+        """Restore, and process the events from that number on."""
+        stages = self.stages(partitions, self.timeline, int(self.events.arrivals[-1]))
+        for stage in stages:
+            stage.restore(
+                checkpoint.restore("op", (0, self.plan.max_parallelism - 1), self.plan.max_parallelism),
+                checkpoint.watermark_ms("op"),
+                int(self.events.arrivals[events - 1]),
+            )
+        found = self.process(stages, self.events.slice(events, len(self.events.arrivals)))
+        return found + [row for stage in stages for row in rows(stage.finish())]
+
+
+def rows(outputs: Any) -> list[dict[str, Any]]:
+    return [row for output in outputs for batch in output.batches for row in batch.to_pylist()]
+
+
+def by_user(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {user: [row for row in found if row["user"] == user] for user in {row["user"] for row in found}}
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (4, 2)])
+@pytest.mark.parametrize("keys", [("user",), ("day", "user")])
+@pytest.mark.parametrize("events", [1, 57, 230, 399])
+def test_a_function_goes_on_from_a_checkpoint_at_another_parallelism(
+    tmp_path: Path, keys: tuple[str, ...], events: int, before: int, after: int
+) -> None:
+    job = Job(Everything(), *keys)
+    found, checkpoint = job.checkpoint_after(events, before, tmp_path)
+    found += job.go_on(checkpoint, events, after)
+    expected = job.stream.to_arrow().to_pylist()
+    if keys == ("user",):
+        assert by_user(found) == by_user(expected)
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def test_a_checkpoint_holds_values_other_than_the_default_and_timers_by_key(tmp_path: Path) -> None:
+    _, checkpoint = Job(Everything()).checkpoint_after(100, 2, tmp_path)
+    users = {key for part in checkpoint.keyed_state("op", "last") for key in part.keys}
+    assert users == {f"u{number}" for number in range(9)}
+    (count,) = {type(value) for part in checkpoint.keyed_state("op", "count") for value in part.values}
+    assert count is int
+    seen = [value for part in checkpoint.keyed_state("op", "seen") for value in part.values]
+    assert all(isinstance(day, date) for found in seen for day, _ in found)
+    snapshots = checkpoint.restore("op", (0, 15), 16)
+    assert sum(len(part.timers["user-timers"].event_time_timers.keys) for part in snapshots)
+
+
+class Other(KeyedBatchProcessFunction):
+    def __init__(self, **states: Any) -> None:
+        self.states = states
+
+    def open(self, runtime_context: Any) -> None:
+        for name, dtype in self.states.items():
+            runtime_context.get_column_state(name, dtype, None if dtype is object else dtype(0))
+
+    def process_batch(self, elements: Any, ctx: Any) -> None:
+        pass
+
+
+def test_a_state_that_the_function_does_not_ask_for_is_refused(tmp_path: Path) -> None:
+    _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
+    with pytest.raises(ConfigurationError, match="has a state 'count', which the function does not ask for"):
+        Job(Other(number=np.int64)).go_on(checkpoint, 50, 1)
+
+
+def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
+    _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
+    with pytest.raises(SchemaError, match="for the state 'seen' are no float64"):
+        Job(Other(count=np.int64, last=object, seen=np.float64)).go_on(checkpoint, 50, 1)
+
+
+def test_keys_of_another_type_are_refused(tmp_path: Path) -> None:
+    _, checkpoint = Job(Everything(), "day").checkpoint_after(50, 1, tmp_path)
+    job = Job(Everything(), "at")
+    with pytest.raises(SchemaError, match="not those of this job, whose key is at: int64"):
+        job.go_on(checkpoint, 50, 1)
