@@ -77,7 +77,7 @@ def window_assigner(text: str) -> Any:
     kind, _, arguments = text.partition(":")
     times = [Time.milliseconds(duration_ms(part)) for part in arguments.split(",") if part]
     if kind == "tumbling" and len(times) in (1, 2):
-        return TumblingEventTimeWindows.of(*times)
+        return TumblingEventTimeWindows.of(times[0], times[1] if len(times) == 2 else None)
     if kind == "sliding" and len(times) in (2, 3):
         return SlidingEventTimeWindows.of(*times)
     if kind == "session" and len(times) == 1:

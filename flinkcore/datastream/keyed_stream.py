@@ -1,6 +1,7 @@
 """Streams partitioned by key."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema
@@ -29,7 +30,7 @@ class KeyedStream(DataStream):
         super().__init__(stream._environment, stream._transformation)
         self._key_columns = key_columns
 
-    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Return this stream cut into windows.
 
         Parameters

@@ -152,7 +152,7 @@ class PartitionTransformation(OneInputTransformation):
 class WindowTransformation(OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
-    assigner: WindowAssigner
+    assigner: WindowAssigner[Any, Any]
     allowed_lateness_ms: int
     late_tag: OutputTag | None
     aggregates: tuple[tuple[str, Aggregate], ...]

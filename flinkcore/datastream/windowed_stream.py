@@ -1,6 +1,6 @@
 """Keyed streams cut into windows."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time, interval_or_ms
@@ -29,7 +29,7 @@ class WindowedStream:
     def __init__(
         self,
         stream: "KeyedStream",
-        window_assigner: WindowAssigner,
+        window_assigner: WindowAssigner[Any, Any],
         allowed_lateness_ms: int = 0,
         late_tag: OutputTag | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -60,7 +60,7 @@ class WindowAggregation:
         Output names and aggregates.
     """
 
-    window: WindowAssigner
+    window: WindowAssigner[Any, Any]
     allowed_lateness_ms: int
     late_tag: OutputTag | None
     aggregates: tuple[tuple[str, Aggregate], ...]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.windows import time_windows
@@ -10,11 +12,12 @@ from flinkcore.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     WindowAssigner,
+    WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
 
 
-def window_kernel(assigner: WindowAssigner, allowed_lateness_ms: int) -> WindowKernel:
+def window_kernel(assigner: WindowAssigner[Any, Any], allowed_lateness_ms: int) -> WindowKernel:
     """Make native windows, without any state yet.
 
     Parameters
@@ -36,6 +39,11 @@ def window_kernel(assigner: WindowAssigner, allowed_lateness_ms: int) -> WindowK
         return session_windows(gap=assigner.gap_ms, allowed_lateness=allowed_lateness_ms)
     if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
         raise ConfigurationError(f"{type(assigner).__name__} does not run over columns")
+    if (
+        isinstance(assigner, TumblingEventTimeWindows)
+        and assigner.window_stagger is not WindowStagger.ALIGNED
+    ):
+        raise ConfigurationError(f"staggered windows do not run over columns: {assigner}")
     return time_windows(
         size=assigner.size_ms,
         slide=assigner.slide_ms if isinstance(assigner, SlidingEventTimeWindows) else assigner.size_ms,

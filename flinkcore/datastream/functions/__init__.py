@@ -17,11 +17,18 @@ from flinkcore.datastream.functions.keyed_co_process_function import KeyedCoProc
 from flinkcore.datastream.functions.keyed_process_function import KeyedProcessFunction
 from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
 from flinkcore.datastream.functions.process_function import ProcessFunction
+from flinkcore.datastream.functions.process_window_function import (
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowContext,
+)
 from flinkcore.datastream.functions.reduce_function import ReduceFunction, ReduceFunctionWrapper
 from flinkcore.datastream.functions.runtime_context import RuntimeContext
+from flinkcore.datastream.functions.window_function import AllWindowFunction, WindowFunction
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BatchResults",
     "BatchRuntimeContext",
@@ -33,9 +40,13 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "ReduceFunctionWrapper",
     "Results",
     "RuntimeContext",
+    "WindowContext",
+    "WindowFunction",
 ]

@@ -1,0 +1,111 @@
+"""All that a window operator is told to do."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from flinkcore.datastream.window.evictor import Evictor
+from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner
+from flinkcore.errors import ConfigurationError
+
+PreAggregation = ReduceFunction[Any] | AggregateFunction[Any, Any, Any]
+AnyWindowFunction = (
+    WindowFunction[Any, Any, Any, Any]
+    | AllWindowFunction[Any, Any, Any]
+    | ProcessWindowFunction[Any, Any, Any, Any]
+    | ProcessAllWindowFunction[Any, Any, Any]
+)
+_FUNCTIONS = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowOperation:
+    """Windows of functions: how elements come into windows, when those fire, and what is made of them.
+
+    Attributes
+    ----------
+    assigner : WindowAssigner
+    trigger : Trigger
+    evictor : Evictor or None
+    allowed_lateness_ms : int
+    late_tag : OutputTag or None
+        Where elements go that are late for all their windows; None: counted and dropped.
+    pre_aggregation : ReduceFunction, AggregateFunction or None
+        Makes one value of the elements as they come; None: the elements are kept.
+    window_function : WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction or None
+        Gets that value, or the elements, when the window fires; None: the value is the result.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them is something else, the lateness is negative, windows merge but the trigger does not, or there
+        is no function at all.
+
+    Notes
+    -----
+    PyFlink's ``WindowOperationDescriptor`` with what Flink's ``WindowOperatorBuilder`` checks.
+    """
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    evictor: Evictor[Any] | None = None
+    allowed_lateness_ms: int = 0
+    late_tag: OutputTag | None = None
+    pre_aggregation: PreAggregation | None = None
+    window_function: AnyWindowFunction | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.assigner, WindowAssigner):
+            raise ConfigurationError(
+                "windows take an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), "
+                f"not {self.assigner!r}"
+            )
+        if not isinstance(self.trigger, Trigger):
+            raise ConfigurationError(f"a trigger is one such as CountTrigger.of(10), not {self.trigger!r}")
+        if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
+            raise ConfigurationError(
+                f"{type(self.assigner).__name__} makes windows that merge, but {type(self.trigger).__name__} does not "
+                "support merging: let its can_merge return True, and define on_merge"
+            )
+        if self.evictor is not None and not isinstance(self.evictor, Evictor):
+            raise ConfigurationError(f"an evictor is one such as CountEvictor.of(10), not {self.evictor!r}")
+        if not 0 <= self.allowed_lateness_ms <= MAX_TIMESTAMP:
+            raise ConfigurationError(
+                f"allowed_lateness cannot be negative, or beyond 64 bits, it is {self.allowed_lateness_ms} ms"
+            )
+        if self.late_tag is not None and not isinstance(self.late_tag, OutputTag):
+            raise ConfigurationError(f"late rows go to an OutputTag, not to {self.late_tag!r}")
+        if self.pre_aggregation is None and self.window_function is None:
+            raise ConfigurationError("windows need a function: reduce, aggregate, process or apply")
+        if not isinstance(self.pre_aggregation, ReduceFunction | AggregateFunction | None):
+            raise ConfigurationError(
+                f"windows reduce by a ReduceFunction, or aggregate by an AggregateFunction, "
+                f"not by {self.pre_aggregation!r}"
+            )
+        if self.window_function is not None and not isinstance(self.window_function, _FUNCTIONS):
+            raise ConfigurationError(
+                f"a function over windows is a {', '.join(kind.__name__ for kind in _FUNCTIONS)}, "
+                f"not {self.window_function!r}"
+            )
+
+    def __str__(self) -> str:
+        late = (
+            f"to side output {self.late_tag.tag_id}" if self.late_tag is not None else "counted and dropped"
+        )
+        parts = [str(self.assigner)]
+        if type(self.trigger) is not type(self.assigner.get_default_trigger(None)):
+            parts.append(f"trigger {self.trigger}")
+        if self.evictor is not None:
+            parts.append(f"evictor {self.evictor}")
+        parts += [f"allowed lateness {self.allowed_lateness_ms} ms", f"late rows {late}"]
+        return ", ".join(parts)
