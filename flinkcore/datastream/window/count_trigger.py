@@ -19,12 +19,12 @@ class CountTrigger(Trigger[Any, Window]):
     Parameters
     ----------
     window_size : int
-        At least 1.
+        Not negative; at 0 every element fires.
 
     Raises
     ------
     ConfigurationError
-        If the count is below 1. (Flink fires for every element then.)
+        If the count is negative. (Flink takes that for 0.)
 
     Notes
     -----
@@ -35,7 +35,7 @@ class CountTrigger(Trigger[Any, Window]):
     window_size: int
 
     def __post_init__(self) -> None:
-        require_count("CountTrigger", "count", self.window_size)
+        require_count("CountTrigger", "count", self.window_size, least=0)
 
     @staticmethod
     def of(window_size: int) -> "CountTrigger":

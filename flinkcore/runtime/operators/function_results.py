@@ -7,6 +7,7 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import Function
+from flinkcore.datastream.window import Window
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
@@ -15,7 +16,7 @@ from flinkcore.runtime.timers import InternalTimer
 
 SHOWN_CHARACTERS = 200
 
-Subject = StreamRecord[Any] | InternalTimer
+Subject = StreamRecord[Any] | InternalTimer | Window
 """What a function is called for."""
 
 
@@ -90,17 +91,18 @@ class FunctionResults:
     def failed(self, method: str, subject: Subject, failure: Exception) -> UserCodeError:
         """Return the error to raise from a failure of the function."""
         return UserCodeError(
-            f"{self._function}.{method} failed at {self._described(subject)}: {type(failure).__name__}: {failure}"
+            f"{self._function}.{method} failed at {self.described(subject)}: {type(failure).__name__}: {failure}"
         )
 
     def _refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:
         if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
             raise UserCodeError(
-                f"{self._function}.{method} gave {shown(results)} at {self._described(subject)}: yield elements, or "
+                f"{self._function}.{method} gave {shown(results)} at {self.described(subject)}: yield elements, or "
                 "return a list of them, or None"
             )
 
-    def _described(self, subject: Subject) -> str:
+    def described(self, subject: Subject) -> str:
+        """Return what a function was called for, with its key, for messages."""
         keyed = self._key_context
         key = (
             ""
@@ -109,6 +111,8 @@ class FunctionResults:
         )
         if isinstance(subject, InternalTimer):
             return f"the timer at {subject.timestamp_ms} ms{key}"
+        if isinstance(subject, Window):
+            return f"the window {subject!r}{key}"
         time = (
             "without a timestamp" if subject.timestamp is None else f"with the timestamp {subject.timestamp}"
         )

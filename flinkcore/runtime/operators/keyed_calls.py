@@ -128,14 +128,7 @@ class KeyedCalls:
         process_of_key = self.keyed_element_call(method, context)
 
         def process(record: StreamRecord[Any]) -> None:
-            try:
-                key = key_selector(record.value)
-            except Exception as failure:
-                raise UserCodeError(
-                    f"the key selector failed at the element {shown(record.value)} with the timestamp "
-                    f"{record.timestamp}: {type(failure).__name__}: {failure}"
-                ) from failure
-            process_of_key(key, record)
+            process_of_key(selected_key(key_selector, record), record)
 
         return process
 
@@ -157,3 +150,20 @@ class KeyedCalls:
             raise self._results.failed("on_timer", timer, failure) from failure
         if given is not None:
             self._results.emit(given, result_timestamp, timer.timestamp_ms, "on_timer", timer)
+
+
+def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashable:
+    """Return the key of a record.
+
+    Raises
+    ------
+    UserCodeError
+        If the key selector raises.
+    """
+    try:
+        return key_selector(record.value)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the key selector failed at the element {shown(record.value)} with the timestamp "
+            f"{record.timestamp}: {type(failure).__name__}: {failure}"
+        ) from failure

@@ -1,5 +1,6 @@
 """The keyed state of a function from its operator's backend."""
 
+from collections.abc import Hashable
 from typing import Any, TypeVar
 
 from flinkcore.datastream.functions import KeyedStateStore
@@ -28,11 +29,16 @@ OUT = TypeVar("OUT")
 
 
 class DefaultKeyedStateStore(KeyedStateStore):
-    """Gives states of the void namespace.
+    """Gives states of a namespace.
 
     Parameters
     ----------
     backend : KeyedStateBackend
+
+    Attributes
+    ----------
+    namespace : hashable
+        Of the states that are asked for from now on; at first, and for functions without windows, the void one.
 
     Notes
     -----
@@ -42,6 +48,7 @@ class DefaultKeyedStateStore(KeyedStateStore):
 
     def __init__(self, backend: KeyedStateBackend) -> None:
         self._backend = backend
+        self.namespace: Hashable = VOID_NAMESPACE
 
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         """Return the state of one value per key."""
@@ -73,4 +80,4 @@ class DefaultKeyedStateStore(KeyedStateStore):
     def _state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> Any:
         if not isinstance(descriptor, kind):
             raise ConfigurationError(f"this state is asked for by a {kind.__name__}, not by {descriptor!r}")
-        return self._backend.get_partitioned_state(VOID_NAMESPACE, descriptor)
+        return self._backend.get_partitioned_state(self.namespace, descriptor)

@@ -1,0 +1,173 @@
+"""The contexts that assigners, triggers, evictors and window functions are called with, one object for all calls."""
+
+from typing import Any
+
+from flinkcore.datastream.functions import KeyedStateStore, RuntimeContext, WindowContext
+from flinkcore.datastream.state import StateDescriptor
+from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
+from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.runtime.timers import InternalTimerService
+from flinkcore.runtime.windowing.window_state_store import MergingWindowStateStore
+
+
+class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
+    """Context of an assigner.
+
+    Parameters
+    ----------
+    timers : InternalTimerService
+    runtime_context : RuntimeContext
+    key_context : KeyContext
+    """
+
+    def __init__(
+        self, timers: InternalTimerService, runtime_context: RuntimeContext, key_context: KeyContext
+    ) -> None:
+        self._timers = timers
+        self._runtime_context = runtime_context
+        self._key_context = key_context
+        self._stagger_offsets: dict[int, int] = {}
+
+    def get_current_processing_time(self) -> int:
+        """Return the processing time, in ms since the epoch."""
+        return self._timers.current_processing_time()
+
+    def get_runtime_context(self) -> RuntimeContext:
+        """Return the context of the task, with the keyed state of the element's key."""
+        return self._runtime_context
+
+    def get_stagger_offset(self, window_stagger: WindowStagger, size_ms: int) -> int:
+        """Return the offset of the key group at hand, which its first element decided."""
+        key_group = self._key_context.current_key_group
+        offset = self._stagger_offsets.get(key_group)
+        if offset is None:
+            now_ms = self._timers.current_processing_time()
+            offset = window_stagger.get_stagger_offset(now_ms, size_ms, key_group)
+            self._stagger_offsets[key_group] = offset
+        return offset
+
+
+class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
+    """Context of a trigger, and of an evictor.
+
+    Parameters
+    ----------
+    timers : InternalTimerService
+    backend : KeyedStateBackend
+
+    Attributes
+    ----------
+    window : Window
+        Set by the operator before each call.
+    merged_windows : list of Window
+        Those that have become `window`; set before `on_merge`.
+
+    Notes
+    -----
+    Flink's ``WindowOperator.Context``.
+    """
+
+    __slots__ = ("_backend", "_timers", "merged_windows", "window")
+
+    def __init__(self, timers: InternalTimerService, backend: KeyedStateBackend) -> None:
+        self._timers = timers
+        self._backend = backend
+        self.window: Window = GlobalWindow.get()
+        self.merged_windows: list[Window] = []
+
+    def get_current_processing_time(self) -> int:
+        """Return the processing time, in ms since the epoch."""
+        return self._timers.current_processing_time()
+
+    def get_current_watermark(self) -> int:
+        """Return the watermark, in ms since the epoch."""
+        return self._timers.current_watermark()
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Register a timer of the key and window."""
+        self._timers.register_processing_time_timer(self.window, time)
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Register a timer of the key and window."""
+        self._timers.register_event_time_timer(self.window, time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Delete a timer of the key and window."""
+        self._timers.delete_processing_time_timer(self.window, time)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Delete a timer of the key and window."""
+        self._timers.delete_event_time_timer(self.window, time)
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        """Return the state of the key and window."""
+        return self._backend.get_partitioned_state(self.window, state_descriptor)
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        """Move what the merged windows have into the state of the new one.
+
+        Raises
+        ------
+        ConfigurationError
+            If the descriptor is of a kind of state that does not merge.
+        """
+        state = self._backend.get_or_create_keyed_state(state_descriptor)
+        merge_namespaces = getattr(state, "merge_namespaces", None)
+        if merge_namespaces is None:
+            raise ConfigurationError(
+                f"the state {state_descriptor.name!r} is a {state_descriptor.type.value} state, which does not merge: "
+                "a trigger of windows that merge takes a reducing, aggregating or list state without a time to live"
+            )
+        merge_namespaces(self.window, self.merged_windows)
+
+
+class OperatorWindowContext(WindowContext[Window]):
+    """Context of a window function.
+
+    Parameters
+    ----------
+    timers : InternalTimerService
+    backend : KeyedStateBackend
+    windows_merge : bool
+        Then there is no state of a window.
+
+    Attributes
+    ----------
+    current_window : Window
+        Set by the operator before each call.
+
+    Notes
+    -----
+    Flink's ``WindowOperator.WindowContext``.
+    """
+
+    def __init__(self, timers: InternalTimerService, backend: KeyedStateBackend, windows_merge: bool) -> None:
+        self._timers = timers
+        self._global_state = DefaultKeyedStateStore(backend)
+        self._window_state = (
+            MergingWindowStateStore(backend) if windows_merge else DefaultKeyedStateStore(backend)
+        )
+        self.current_window: Window = GlobalWindow.get()
+
+    def window(self) -> Window:
+        """Return the window."""
+        return self.current_window
+
+    def current_processing_time(self) -> int:
+        """Return the processing time, in ms since the epoch."""
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """Return the watermark, in ms since the epoch."""
+        return self._timers.current_watermark()
+
+    def window_state(self) -> KeyedStateStore:
+        """Return the state of the key and window."""
+        self._window_state.namespace = self.current_window
+        return self._window_state
+
+    def global_state(self) -> KeyedStateStore:
+        """Return the state of the key."""
+        return self._global_state
