@@ -20,6 +20,7 @@ RANKS = {
     "report": 6,
     "spark": 6,
     "examples": 7,
+    "pytest_plugin": 7,
     "cli_checkpoint": 7,
     "cli": 8,
 }
@@ -86,6 +87,8 @@ def test_every_part_of_the_package_has_a_rank() -> None:
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.report import page", "flinkcore.spark.session"),
+        ("from flinkcore.spark import SparkExecutionEnvironment", "flinkcore.testing.manual_clock"),
+        ("from flinkcore.testing import ManualClock", "flinkcore.runtime.latency"),
         ("import pyspark.sql", "flinkcore.replay.plan"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
     ],
@@ -101,6 +104,7 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
         ("from . import window", "flinkcore.datastream.data_stream"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
+        ("from flinkcore.replay.plan import make_plan", "flinkcore.testing.manual_clock"),
         ("import numpy", "flinkcore.common.time"),
     ],
 )

@@ -4,14 +4,16 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from flinkcore.common.watermark import Watermark
+from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.output import Output
+from flinkcore.runtime.timers import InternalTimeServiceManager
 
 
 class AbstractStreamOperator:
-    """Passes watermarks, statuses and latency markers on, and measures the markers.
+    """Passes watermarks, statuses and latency markers on, and measures the markers; has nothing to open or close.
 
     Parameters
     ----------
@@ -28,6 +30,20 @@ class AbstractStreamOperator:
     def __init__(self, output: Output, latency_stats: LatencyStats | None = None) -> None:
         self._output = output
         self._latency_stats = latency_stats
+
+    @property
+    def time_service_manager(self) -> InternalTimeServiceManager | None:
+        """The operator's timers; None for an operator that has none."""
+        return None
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Prepare for work: after the operator's state was restored, and before anything is processed."""
+
+    def finish(self) -> None:
+        """Emit what is still held back, at the end of the input."""
+
+    def close(self) -> None:
+        """Let go of what `open` took."""
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Pass a watermark on."""
@@ -82,6 +98,11 @@ class TwoInputStreamOperator(AbstractStreamOperator, ABC):
     def __init__(self, output: Output, latency_stats: LatencyStats | None = None) -> None:
         super().__init__(output, latency_stats)
         self._combined = IndexedCombinedWatermarkStatus(2)
+
+    @property
+    def combined_watermark(self) -> int:
+        """The lesser watermark of the inputs that are not idle, in ms since the epoch; -2**63 before the first."""
+        return self._combined.combined_watermark
 
     @abstractmethod
     def process_element1(self, record: StreamRecord[Any]) -> None:

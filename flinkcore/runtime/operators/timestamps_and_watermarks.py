@@ -8,6 +8,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generator import WatermarkGenerator
 from flinkcore.common.watermark_generators import NoWatermarksGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.copied_strategy import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
@@ -81,7 +82,7 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._watermark_generator: WatermarkGenerator[Any] = NoWatermarksGenerator()
         self._tick: ScheduledTimer | None = None
 
-    def open(self) -> None:
+    def open(self, runtime_context: RuntimeContext | None = None) -> None:
         """Make assigner and generator, and schedule the first tick; before anything is processed.
 
         Raises

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+from flinkcore.datastream.state import AggregatingStateDescriptor, StateDescriptor, StateTtlConfig
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.processing_time import ProcessingTimeService
@@ -18,7 +18,7 @@ from flinkcore.runtime.state.keyed_state_factory import KeyedState, heap_state, 
 from flinkcore.runtime.state.keyed_state_snapshot import KeyedStateSnapshot
 from flinkcore.runtime.state.serialized_state import adopt_restored, has_serializer, serialized_values
 from flinkcore.runtime.state.stamped_values import map_values, unexpired_or_none
-from flinkcore.runtime.state.state_table import StateTable
+from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
 from flinkcore.runtime.state.ttl_clocks import TtlClocks
 from flinkcore.runtime.state.ttl_state import TtlLife
 
@@ -133,6 +133,98 @@ class KeyedStateBackend:
         state = self.get_or_create_keyed_state(descriptor)
         state.set_current_namespace(namespace)
         return state
+
+    # ---- what is held, whatever the current key ----
+
+    def num_key_value_state_entries(self, namespace: Hashable = ...) -> int:
+        """Return how many keys all states have something for, of one namespace if it is given. O(n).
+
+        A key counts once for each state and namespace; what has expired counts until it is cleaned up.
+
+        Notes
+        -----
+        Flink's ``HeapKeyedStateBackend.numKeyValueStateEntries``.
+        """
+        return sum(
+            namespace is ... or held_namespace == namespace
+            for table in self._tables.values()
+            for held_namespace, _, _ in table.entries()
+        )
+
+    def get_keys(self, name: str, namespace: Hashable = ...) -> list[Any]:
+        """Return the keys for which a state holds something that has not expired, each once. O(n).
+
+        Parameters
+        ----------
+        name : str
+        namespace : hashable, optional
+            By default keys of any one.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no state of the name.
+        """
+        table = self._table(name)
+        key_ids = {
+            key_id: None
+            for held_namespace, key_id, held in table.entries()
+            if (namespace is ... or held_namespace == namespace)
+            and self._alive(name, table, held) is not None
+        }
+        return [self._key_context.key_of(key_id) for key_id in key_ids]
+
+    def has_time_to_live(self, name: str) -> bool:
+        """Return whether what a state holds expires; a ConfigurationError if there is no state of the name."""
+        return self._table(name).ttl_time is not None
+
+    def look_up(self, name: str, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> Any:
+        """Return what a state holds for a key and has not expired; no access counts for its time to live.
+
+        Parameters
+        ----------
+        name : str
+        key, namespace : hashable
+
+        Returns
+        -------
+        object
+            A value, or a list or a dictionary of the caller's own; of an aggregating state its result. None where
+            there is nothing.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no state of the name.
+        DataError
+            If the key has no key group, or one outside of the range.
+        """
+        table = self._table(name)
+        held = table.get(namespace, self._key_context.key_id_of(key))
+        alive = None if held is None else self._alive(name, table, held)
+        if alive is None:
+            return None
+        value = map_values(table.type, alive, _without_stamp if table.ttl_time is not None else _same)
+        descriptor, _ = self._states.get(name, (None, None))
+        if isinstance(descriptor, AggregatingStateDescriptor):
+            return descriptor.get_agg_function().get_result(value)
+        return value
+
+    def _table(self, name: str) -> StateTable:
+        table = self._tables.get(name)
+        if table is None:
+            raise ConfigurationError(f"there is no state {name!r}; there are {sorted(self._tables)}")
+        return table
+
+    def _alive(self, name: str, table: StateTable, held: Any) -> Any:
+        descriptor, _ = self._states.get(name, (None, None))
+        config = None if descriptor is None else descriptor.ttl_config
+        if config is None or table.ttl_time is None:
+            return held
+        oldest_ms = self._clocks.clock_of(table.ttl_time)() - config.ttl_ms
+        return unexpired_or_none(table.type, held, oldest_ms)
+
+    # ---- snapshots ----
 
     def snapshot(self, key_group_range: tuple[int, int] | None = None) -> dict[str, KeyedStateSnapshot]:
         """Return what the states of a range of key groups hold, by their names.
@@ -287,6 +379,10 @@ def _replace_values(table: StateTable, function: Callable[[Any], Any]) -> None:
 
 def _first_stamp(stamped: tuple[Any, int], watermark_ms: int) -> tuple[Any, int]:
     return (stamped[0], watermark_ms) if stamped[1] == MIN_TIMESTAMP else stamped
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _without_stamp(stamped: tuple[Any, int]) -> Any:

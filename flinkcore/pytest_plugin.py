@@ -1,0 +1,52 @@
+"""Fixtures for pytest: harnesses that are closed when a test ends, and a clock.
+
+pytest finds this by the entry point ``flinkcore``; ``-p no:flinkcore`` leaves it out. Nothing else of flinkcore is
+imported before a test asks for a fixture.
+
+flinkcore_harnesses
+    Makers of harnesses (:class:`flinkcore.testing.harness_makers.HarnessMakers`), each closed at the end::
+
+        def test_small_then_large(flinkcore_harnesses):
+            harness = flinkcore_harnesses.for_keyed_process_function(FraudDetector(), account_of)
+
+flinkcore_clock
+    A :class:`flinkcore.testing.ManualClock` at 0.
+``@pytest.mark.flinkcore_no_leaks``
+    The test fails if a harness of `flinkcore_harnesses` has keyed state or timers left at its end; so
+    ``pytestmark = pytest.mark.flinkcore_no_leaks`` for the tests of a module.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from flinkcore.testing import ManualClock
+    from flinkcore.testing.harness_makers import HarnessMakers
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell pytest of the mark."""
+    config.addinivalue_line(
+        "markers",
+        "flinkcore_no_leaks: fail if a harness of flinkcore_harnesses has keyed state or timers left",
+    )
+
+
+@pytest.fixture
+def flinkcore_harnesses(request: pytest.FixtureRequest) -> "Iterator[HarnessMakers]":
+    """Makers of operator test harnesses, which are closed at the end of the test."""
+    from flinkcore.testing.harness_makers import HarnessMakers
+
+    refuse_leaks = request.node.get_closest_marker("flinkcore_no_leaks") is not None
+    with HarnessMakers(refuse_leaks) as harnesses:
+        yield harnesses
+
+
+@pytest.fixture
+def flinkcore_clock() -> "ManualClock":
+    """A clock that stands still until the test moves it."""
+    from flinkcore.testing import ManualClock
+
+    return ManualClock()

@@ -1,0 +1,157 @@
+"""Harnesses of operators with one input."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from flinkcore.common.watermark import Watermark
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
+from flinkcore.runtime.operators import OneInputStreamOperator
+from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.testing.abstract_stream_operator_test_harness import (
+    TASK,
+    AbstractStreamOperatorTestHarness,
+    checked_record,
+    checked_status,
+    checked_watermark,
+)
+from flinkcore.testing.keyed_test_harness import K, KeyedTestHarness
+from flinkcore.testing.stream_operator_parameters import StreamOperatorParameters, checked_key_selector
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+OneInputFactory = Callable[[StreamOperatorParameters], OneInputStreamOperator]
+
+
+class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], Generic[IN, OUT]):
+    """Runs an operator with one input.
+
+    Parameters
+    ----------
+    operator_factory : callable
+        From :class:`StreamOperatorParameters` to the operator.
+    task : TaskInfo, optional
+        Which subtask it is; by default the only one.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.util.OneInputStreamOperatorTestHarness``.
+
+    Examples
+    --------
+    >>> from flinkcore.runtime.operators import ProcessOperator
+    >>> from flinkcore.datastream import ProcessFunction
+    >>> class Double(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield 2 * value
+    >>> with OneInputStreamOperatorTestHarness(
+    ...     lambda parameters: ProcessOperator(Double(), parameters.output, parameters.processing_time_service)
+    ... ) as harness:
+    ...     harness.process_element(4, timestamp=10)
+    ...     harness.get_output()
+    [StreamRecord(value=8, timestamp=10)]
+    """
+
+    _operator: OneInputStreamOperator
+
+    def __init__(self, operator_factory: OneInputFactory, *, task: TaskInfo = TASK) -> None:
+        super().__init__(operator_factory, OneInputStreamOperator, task)
+
+    def get_operator(self) -> OneInputStreamOperator:
+        """Return the operator."""
+        return self._operator
+
+    def process_element(self, value: IN | StreamRecord[IN], timestamp: int | None = None) -> None:
+        """Process an element.
+
+        Parameters
+        ----------
+        value : object
+            Or a StreamRecord with its timestamp.
+        timestamp : int, optional
+            Event time in ms since the epoch; without it the record carries none.
+
+        Raises
+        ------
+        UserCodeError
+            If the function, or the key selector, fails; its cause is what they raised.
+        DataError
+            If the timestamp is none, or the key belongs to another subtask.
+        LifecycleError
+            If the harness is not open, or the call comes from within a callback.
+        """
+        self._call("process_element", self._operator.process_element, checked_record(value, timestamp))
+
+    def process_elements(self, records: Iterable[StreamRecord[IN]]) -> None:
+        """Process records one by one."""
+        for record in records:
+            self.process_element(record)
+
+    def process_watermark(self, watermark: int | Watermark) -> None:
+        """Process a watermark: event-time timers at or before it fire, then it is passed on.
+
+        As in Flink's harness it is not compared with the one before: one that goes back sets the operator back, which
+        never happens in a job, whose inputs drop such a watermark.
+
+        Parameters
+        ----------
+        watermark : int or Watermark
+            In ms since the epoch; ``Watermark.MAX_WATERMARK`` says that the input has ended.
+
+        Raises
+        ------
+        UserCodeError
+            If a timer fails.
+        DataError
+            If it is no watermark.
+        LifecycleError
+            As of `process_element`.
+        """
+        self._call("process_watermark", self._process_watermark, checked_watermark(watermark))
+
+    def process_watermark_status(self, status: WatermarkStatus) -> None:
+        """Process that the input turns idle, or active again; errors as of `process_watermark`."""
+        self._call(
+            "process_watermark_status", self._operator.process_watermark_status, checked_status(status)
+        )
+
+    def _process_watermark(self, watermark: Watermark) -> None:
+        self._watermark_ms = watermark.timestamp
+        self._operator.process_watermark(watermark)
+
+
+class KeyedOneInputStreamOperatorTestHarness(
+    OneInputStreamOperatorTestHarness[IN, OUT], KeyedTestHarness[K], Generic[K, IN, OUT]
+):
+    """Runs an operator with one keyed input.
+
+    Parameters
+    ----------
+    operator_factory : callable
+        From :class:`StreamOperatorParameters`, which have the key selector and keyed state, to the operator.
+    key_selector : callable
+        From an element to its key.
+    key_type : pyarrow.DataType, optional
+        Of a key that is narrower than its Python type says, such as ``pyarrow.int32()`` for Java's Integer: it
+        decides on the key group.
+    task : TaskInfo, optional
+        Which subtask it is; by default the only one.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.util.KeyedOneInputStreamOperatorTestHarness``.
+    """
+
+    def __init__(
+        self,
+        operator_factory: OneInputFactory,
+        key_selector: Callable[[IN], K],
+        key_type: Any = None,
+        *,
+        task: TaskInfo = TASK,
+    ) -> None:
+        selector: KeySelector = checked_key_selector(key_selector)
+        AbstractStreamOperatorTestHarness.__init__(
+            self, operator_factory, OneInputStreamOperator, task, (selector,), key_type
+        )

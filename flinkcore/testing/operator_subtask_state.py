@@ -1,0 +1,199 @@
+"""What operators under test held at a snapshot."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.checkpoint import (
+    Checkpoint,
+    CheckpointManifest,
+    CheckpointWriter,
+    OperatorBackends,
+    OperatorPart,
+    OperatorSnapshot,
+    PendingCheckpoint,
+)
+from flinkcore.runtime.checkpoint.memory_checkpoint_storage import MemoryCheckpointStorage
+from flinkcore.runtime.streaming_runtime_context import TaskInfo
+
+FOLDER = "data"
+
+
+@dataclass(frozen=True)
+class OperatorSubtaskState:
+    """The state of one subtask of an operator, or of several: the bytes that a checkpoint of a job consists of.
+
+    Harnesses make it (`snapshot`) and take it (`initialize_state`); nothing that happens later changes it. It is in
+    memory, or in the directory that it was read from.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    uid : str
+        Of the operator.
+    parallelism : int
+        Of the operator when the snapshot was taken.
+    assigned_to : (int, int), optional
+        Subtask and parallelism that `repartition_operator_state` gave it to.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.checkpoint.OperatorSubtaskState``.
+    """
+
+    checkpoint: Checkpoint
+    uid: str
+    parallelism: int
+    assigned_to: tuple[int, int] | None = None
+
+    @classmethod
+    def of_snapshot(cls, snapshot: OperatorSnapshot, task: TaskInfo) -> "OperatorSubtaskState":
+        """Return the state of a subtask.
+
+        Raises
+        ------
+        SchemaError
+            If a value, key or namespace is of a type that no checkpoint holds.
+        """
+        storage = MemoryCheckpointStorage()
+        part = CheckpointWriter(storage, FOLDER, task.max_parallelism).write(task.name, task.index, snapshot)
+        manifest = CheckpointManifest(task.max_parallelism, 0, (part,))
+        return cls(Checkpoint(storage, manifest), task.name, task.parallelism)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], uid: str | None = None) -> "OperatorSubtaskState":
+        """Return the state that is in a directory: what `write` wrote, or a checkpoint of a job.
+
+        Parameters
+        ----------
+        path : path
+            Local, or a URI that pyarrow.fs knows.
+        uid : str, optional
+            Of the operator; needed where the checkpoint has several.
+
+        Raises
+        ------
+        SourceError
+            If there is no checkpoint, or it is damaged.
+        ConfigurationError
+            If it has no such operator, or several and none was named.
+        """
+        checkpoint = Checkpoint.open(path)
+        uids = checkpoint.uids
+        if uid is None and len(uids) == 1:
+            (uid,) = uids
+        if uid not in uids:
+            raise ConfigurationError(
+                f"{os.fspath(path)} has the operators {uids}: name one of them as uid, not {uid!r}"
+            )
+        return cls(checkpoint, uid, len(checkpoint.manifest.parts_by_operator()[uid]))
+
+    @classmethod
+    def repackage(cls, states: Sequence["OperatorSubtaskState"]) -> "OperatorSubtaskState":
+        """Join the states of subtasks; see `repackage_state`."""
+        if not states:
+            raise ConfigurationError("there is no state to join: give the snapshots of all subtasks")
+        first = states[0]
+        for other in states[1:]:
+            if (other.parallelism, other.max_parallelism) != (first.parallelism, first.max_parallelism):
+                raise ConfigurationError(
+                    f"states of {first.parallelism} subtasks (max_parallelism {first.max_parallelism}) and of "
+                    f"{other.parallelism} ({other.max_parallelism}) are not those of one operator"
+                )
+        subtasks = [part.subtask for state in states for part in state.parts]
+        if len(set(subtasks)) < len(subtasks):
+            raise ConfigurationError(f"these are states of the subtasks {subtasks}; each is to be there once")
+        joined = MemoryCheckpointStorage()
+        parts: list[OperatorPart] = []
+        for state in states:
+            for part in state.parts:
+                parts.append(replace(part, uid=first.uid))
+                for table in part.tables:
+                    joined.files[table.file] = state.checkpoint.storage.read(table.file).to_pybytes()
+        manifest = CheckpointManifest(first.max_parallelism, 0, tuple(parts))
+        return cls(Checkpoint(joined, manifest), first.uid, first.parallelism)
+
+    @property
+    def max_parallelism(self) -> int:
+        """The number of key groups."""
+        return self.checkpoint.max_parallelism
+
+    @property
+    def parts(self) -> list[OperatorPart]:
+        """What there is, by subtask."""
+        return self.checkpoint.manifest.parts_by_operator()[self.uid]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a directory, as a checkpoint of one operator, which `read` and `flinkcore checkpoint show` take.
+
+        Parameters
+        ----------
+        path : path
+            Local, or a URI that pyarrow.fs knows. It is made if it is missing; a checkpoint in it is replaced.
+
+        Raises
+        ------
+        DataError
+            If subtasks are missing.
+        ConfigurationError
+            If something else than a checkpoint is in the directory.
+        """
+        with PendingCheckpoint.begin(path, self.max_parallelism) as pending:
+            parts = []
+            for part in self.parts:
+                tables = []
+                for table in part.tables:
+                    written = replace(table, file=f"{pending.folder}/{table.file.partition('/')[2]}")
+                    with pending.storage.open_output(written.file) as stream:
+                        stream.write(self.checkpoint.storage.read(table.file))
+                    pending.storage.sync(written.file)
+                    tables.append(written)
+                parts.append(replace(part, tables=tuple(tables)))
+            pending.commit(parts)
+
+    def assign(self, subtask_index: int, parallelism: int) -> "OperatorSubtaskState":
+        """Give it to one subtask; see `repartition_operator_state`."""
+        if not 0 <= subtask_index < parallelism:
+            raise ConfigurationError(
+                f"of {parallelism} subtasks there is none with the index {subtask_index}"
+            )
+        return replace(self, assigned_to=(subtask_index, parallelism))
+
+    def restore(self, backends: OperatorBackends, task: TaskInfo) -> int:
+        """Let the backends of a subtask take their share; return the operator's watermark in ms.
+
+        Raises
+        ------
+        ConfigurationError
+            If the number of key groups is another, the state belongs to another subtask, or subtasks are missing
+            that have something of the share.
+        SourceError
+            If it was read from files that are missing or damaged by now.
+        """
+        if self.max_parallelism != task.max_parallelism:
+            raise ConfigurationError(
+                f"the state has {self.max_parallelism} key groups, the harness {task.max_parallelism}: give it "
+                f"TaskInfo(..., max_parallelism={self.max_parallelism})"
+            )
+        own = task.index, task.parallelism
+        if self.assigned_to not in (None, own):
+            raise ConfigurationError(
+                f"the state was given to subtask {_of(self.assigned_to)}, the harness is subtask {_of(own)}"
+            )
+        parts = self.parts
+        if backends.keyed_state is None and any(part.key_group_range is not None for part in parts):
+            raise ConfigurationError("the state is that of an operator with keys, and the harness has none")
+        if len(parts) == self.parallelism:
+            return backends.restore(self.checkpoint, self.uid, *own)
+        if [(part.subtask, self.parallelism) for part in parts] != [own]:
+            there = [part.subtask for part in parts]
+            raise ConfigurationError(
+                f"the state is that of the subtasks {there} of {self.parallelism} only, and cannot be restored into "
+                f"subtask {_of(own)}: join the snapshots of all subtasks with repackage_state"
+            )
+        return backends.restore(self.checkpoint, self.uid, 0, 1)
+
+
+def _of(subtask: tuple[int, int] | None) -> str:
+    return "" if subtask is None else f"{subtask[0]} of {subtask[1]}"

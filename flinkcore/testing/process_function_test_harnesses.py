@@ -1,0 +1,288 @@
+"""Harnesses of functions, made and opened in one call."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.operators import (
+    BroadcastProcessOperator,
+    CoProcessOperator,
+    KeyedBroadcastProcessOperator,
+    KeyedCoProcessOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+    TimestampsAndWatermarksOperator,
+)
+from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.testing.abstract_stream_operator_test_harness import TASK, AbstractStreamOperatorTestHarness
+from flinkcore.testing.broadcast_operator_test_harness import (
+    BroadcastOperatorTestHarness,
+    KeyedBroadcastOperatorTestHarness,
+)
+from flinkcore.testing.keyed_test_harness import K
+from flinkcore.testing.one_input_stream_operator_test_harness import (
+    KeyedOneInputStreamOperatorTestHarness,
+    OneInputStreamOperatorTestHarness,
+)
+from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
+from flinkcore.testing.two_input_stream_operator_test_harness import (
+    KeyedTwoInputStreamOperatorTestHarness,
+    TwoInputStreamOperatorTestHarness,
+)
+
+IN = TypeVar("IN")
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+H = TypeVar("H", bound=AbstractStreamOperatorTestHarness[Any])
+
+State = OperatorSubtaskState | str | os.PathLike[str]
+
+
+def for_process_function(
+    function: ProcessFunction, *, task: TaskInfo = TASK, restore_from: State | None = None
+) -> OneInputStreamOperatorTestHarness[Any, Any]:
+    """Return an open harness of a function on a stream without keys.
+
+    Parameters
+    ----------
+    function : ProcessFunction
+        An instance of its own: a restored harness gets a new one, as a restored job does.
+    task : TaskInfo, optional
+        Which subtask it is, of how many; by default the only one.
+    restore_from : OperatorSubtaskState or path, optional
+        What to restore before the function is opened; see `initialize_state`.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no such function, or the task is not possible.
+    Exception
+        Whatever `function.open` raises.
+
+    Notes
+    -----
+    Flink's ``ProcessFunctionTestHarnesses.forProcessFunction``, as its siblings below.
+    """
+    _require(function, ProcessFunction)
+    return _opened(
+        OneInputStreamOperatorTestHarness(
+            lambda given: ProcessOperator(function, given.output, given.processing_time_service), task=task
+        ),
+        restore_from,
+    )
+
+
+def for_keyed_process_function(
+    function: KeyedProcessFunction,
+    key_selector: Callable[[IN], K],
+    key_type: Any = None,
+    *,
+    task: TaskInfo = TASK,
+    restore_from: State | None = None,
+) -> KeyedOneInputStreamOperatorTestHarness[K, IN, Any]:
+    """Return an open harness of a function on a keyed stream.
+
+    Parameters
+    ----------
+    function : KeyedProcessFunction
+    key_selector : callable
+        From an element to its key.
+    key_type : pyarrow.DataType, optional
+        As of :class:`KeyedOneInputStreamOperatorTestHarness`.
+    task, restore_from
+        As of `for_process_function`, whose errors it raises.
+    """
+    _require(function, KeyedProcessFunction)
+    return _opened(
+        KeyedOneInputStreamOperatorTestHarness(
+            lambda given: KeyedProcessOperator(
+                function,
+                given.key_selector,
+                given.output,
+                given.keyed_state_backend,
+                given.processing_time_service,
+            ),
+            key_selector,
+            key_type,
+            task=task,
+        ),
+        restore_from,
+    )
+
+
+def for_co_process_function(
+    function: CoProcessFunction, *, task: TaskInfo = TASK, restore_from: State | None = None
+) -> TwoInputStreamOperatorTestHarness[Any, Any, Any]:
+    """Return an open harness of a function on two streams without keys; as `for_process_function`."""
+    _require(function, CoProcessFunction)
+    return _opened(
+        TwoInputStreamOperatorTestHarness(
+            lambda given: CoProcessOperator(function, given.output, given.processing_time_service), task=task
+        ),
+        restore_from,
+    )
+
+
+def for_keyed_co_process_function(
+    function: KeyedCoProcessFunction,
+    key_selector1: Callable[[IN1], K],
+    key_selector2: Callable[[IN2], K],
+    key_type: Any = None,
+    *,
+    task: TaskInfo = TASK,
+    restore_from: State | None = None,
+) -> KeyedTwoInputStreamOperatorTestHarness[K, IN1, IN2, Any]:
+    """Return an open harness of a function on two keyed streams; as `for_keyed_process_function`."""
+    _require(function, KeyedCoProcessFunction)
+    return _opened(
+        KeyedTwoInputStreamOperatorTestHarness(
+            lambda given: KeyedCoProcessOperator(
+                function,
+                given.key_selector,
+                given.key_selector2,
+                given.output,
+                given.keyed_state_backend,
+                given.processing_time_service,
+            ),
+            key_selector1,
+            key_selector2,
+            key_type,
+            task=task,
+        ),
+        restore_from,
+    )
+
+
+def for_broadcast_process_function(
+    function: BroadcastProcessFunction,
+    *descriptors: MapStateDescriptor[Any, Any],
+    task: TaskInfo = TASK,
+    restore_from: State | None = None,
+) -> BroadcastOperatorTestHarness[Any, Any, Any]:
+    """Return an open harness of a function on a stream and a broadcast one.
+
+    Parameters
+    ----------
+    function : BroadcastProcessFunction
+    *descriptors : MapStateDescriptor
+        Of the broadcast states.
+    task, restore_from
+        As of `for_process_function`, whose errors it raises.
+    """
+    _require(function, BroadcastProcessFunction)
+    return _opened(
+        BroadcastOperatorTestHarness(
+            lambda given: BroadcastProcessOperator(
+                function,
+                descriptors,
+                given.output,
+                given.operator_state_backend,
+                given.processing_time_service,
+            ),
+            task=task,
+        ),
+        restore_from,
+    )
+
+
+def for_keyed_broadcast_process_function(
+    function: KeyedBroadcastProcessFunction,
+    key_selector: Callable[[IN1], K],
+    *descriptors: MapStateDescriptor[Any, Any],
+    key_type: Any = None,
+    task: TaskInfo = TASK,
+    restore_from: State | None = None,
+) -> KeyedBroadcastOperatorTestHarness[K, IN1, Any, Any]:
+    """Return an open harness of a function on a keyed stream and a broadcast one.
+
+    Parameters
+    ----------
+    function : KeyedBroadcastProcessFunction
+    key_selector : callable
+        From an element of the keyed stream to its key.
+    *descriptors : MapStateDescriptor
+        Of the broadcast states.
+    key_type, task, restore_from
+        As of `for_keyed_process_function`, whose errors it raises.
+    """
+    _require(function, KeyedBroadcastProcessFunction)
+    return _opened(
+        KeyedBroadcastOperatorTestHarness(
+            lambda given: KeyedBroadcastProcessOperator(
+                function,
+                given.key_selector,
+                descriptors,
+                given.output,
+                given.keyed_state_backend,
+                given.operator_state_backend,
+                given.processing_time_service,
+            ),
+            key_selector,
+            key_type,
+            task=task,
+        ),
+        restore_from,
+    )
+
+
+def for_watermark_strategy(
+    watermark_strategy: WatermarkStrategy, auto_watermark_interval_ms: int = 200
+) -> OneInputStreamOperatorTestHarness[Any, Any]:
+    """Return an open harness of what assigns timestamps and makes watermarks.
+
+    Periodic watermarks come when the clock moves: ``harness.advance_time(200)``.
+
+    Parameters
+    ----------
+    watermark_strategy : WatermarkStrategy
+        Its timestamp assigner gets the elements, so it is no column name.
+    auto_watermark_interval_ms : int
+        0: no periodic watermarks.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no strategy, or one for columns only, or the interval is negative.
+    UserCodeError
+        If its generator cannot be made.
+    """
+    _require(watermark_strategy, WatermarkStrategy)
+    return _opened(
+        OneInputStreamOperatorTestHarness(
+            lambda given: TimestampsAndWatermarksOperator(
+                watermark_strategy, given.output, given.processing_time_service, auto_watermark_interval_ms
+            )
+        ),
+        None,
+    )
+
+
+def _require(function: object, kind: type) -> None:
+    if isinstance(function, type):
+        raise ConfigurationError(
+            f"this harness takes a {kind.__name__}, not a class: make a {function.__name__}()"
+        )
+    if not isinstance(function, kind):
+        raise ConfigurationError(f"this harness takes a {kind.__name__}, not {function!r}")
+
+
+def _opened(harness: H, restore_from: State | None) -> H:
+    if restore_from is not None:
+        harness.initialize_state(restore_from)
+    try:
+        harness.open()
+    except BaseException as failure:
+        harness.__exit__(type(failure), failure, failure.__traceback__)
+        raise
+    return harness
