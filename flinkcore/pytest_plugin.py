@@ -12,8 +12,8 @@ flinkcore_harnesses
 flinkcore_clock
     A :class:`flinkcore.testing.ManualClock` at 0.
 ``@pytest.mark.flinkcore_no_leaks``
-    The test fails if a harness of `flinkcore_harnesses` has keyed state or timers left at its end; so
-    ``pytestmark = pytest.mark.flinkcore_no_leaks`` for the tests of a module.
+    A test that passed is an error all the same if a harness of `flinkcore_harnesses` has keyed state or timers left;
+    ``pytestmark = pytest.mark.flinkcore_no_leaks`` marks all tests of a module.
 """
 
 from collections.abc import Iterator
@@ -35,13 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def flinkcore_harnesses(request: pytest.FixtureRequest) -> "Iterator[HarnessMakers]":
+def flinkcore_harnesses(request: pytest.FixtureRequest) -> Iterator["HarnessMakers"]:
     """Makers of operator test harnesses, which are closed at the end of the test."""
     from flinkcore.testing.harness_makers import HarnessMakers
 
-    refuse_leaks = request.node.get_closest_marker("flinkcore_no_leaks") is not None
-    with HarnessMakers(refuse_leaks) as harnesses:
+    failed_before = request.session.testsfailed
+    with HarnessMakers() as harnesses:
         yield harnesses
+        passed = request.session.testsfailed == failed_before
+        if passed and request.node.get_closest_marker("flinkcore_no_leaks") is not None:
+            harnesses.refuse_leaks()
 
 
 @pytest.fixture

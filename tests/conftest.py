@@ -1,6 +1,8 @@
-"""Options of the whole suite."""
+"""Options of the whole suite, and flinkcore's own fixtures where the package is not installed."""
 
 import pytest
+
+from flinkcore import pytest_plugin
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -9,3 +11,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder with golden files (KIND.jsonl) to check instead of tests/golden",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.has_plugin("flinkcore"):
+        config.pluginmanager.register(pytest_plugin, "flinkcore")

@@ -42,9 +42,7 @@ def shown(element: Any) -> str:
     if isinstance(element, AnyTimestamp):
         return f"{element.value!r} @ any"
     if isinstance(element, StreamRecord):
-        return f"{element.value!r} " + (
-            "without timestamp" if element.timestamp is None else f"@ {element.timestamp}"
-        )
+        return f"{element.value!r} @ {'none' if element.timestamp is None else element.timestamp}"
     if isinstance(element, Watermark):
         return "watermark MAX" if element.timestamp == MAX_TIMESTAMP else f"watermark {element.timestamp}"
     if isinstance(element, WatermarkStatus):

@@ -25,11 +25,6 @@ class HarnessMakers:
 
     As a context manager it closes all of them, the last one first, even if closing another one fails.
 
-    Parameters
-    ----------
-    refuse_leaks : bool, default False
-        Fail at the end if one of the harnesses has keyed state or timers left.
-
     Examples
     --------
     >>> from flinkcore.datastream import ProcessFunction
@@ -43,8 +38,8 @@ class HarnessMakers:
     [8]
     """
 
-    def __init__(self, refuse_leaks: bool = False) -> None:
-        self._refuse_leaks = refuse_leaks
+    def __init__(self) -> None:
+        self._made: list[AbstractStreamOperatorTestHarness[Any]] = []
         self._at_end = ExitStack()
         self.for_process_function = self._closing(for_process_function)
         self.for_keyed_process_function = self._closing(for_keyed_process_function)
@@ -56,10 +51,15 @@ class HarnessMakers:
 
     def close_at_end(self, harness: H) -> H:
         """Return a harness, open or not yet, to be closed at the end."""
-        if self._refuse_leaks:
-            self._at_end.callback(harness.refuse_leaks)
+        self._made.append(harness)
         self._at_end.callback(harness.close)
         return harness
+
+    def refuse_leaks(self) -> None:
+        """Raise an AssertionError if keyed state or timers are left in one of the harnesses."""
+        __tracebackhide__ = True
+        for harness in self._made:
+            harness.refuse_leaks()
 
     def _closing(self, make: Callable[P, H]) -> Callable[P, H]:
         @wraps(make)
