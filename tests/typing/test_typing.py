@@ -28,7 +28,12 @@ def test_the_package_is_typed() -> None:
 
 
 def test_users_programs_are_typed_and_their_mistakes_are_seen() -> None:
-    run("mypy", "tests/typing/user_program.py", "tests/typing/user_process_functions.py")
+    run(
+        "mypy",
+        "tests/typing/user_program.py",
+        "tests/typing/user_process_functions.py",
+        "tests/typing/user_harness.py",
+    )
 
 
 def test_stubs_say_what_the_native_modules_are() -> None:
