@@ -1,4 +1,8 @@
-"""Harnesses of functions, made and opened in one call."""
+"""Harnesses of functions, made and opened in one call.
+
+What a function takes and gives is not in its type, so that makers return harnesses of Any: the type of a variable says
+more, as in ``harness: KeyedOneInputStreamOperatorTestHarness[str, Payment, Alert] = for_keyed_process_function(...)``.
+"""
 
 import os
 from collections.abc import Callable
@@ -41,9 +45,6 @@ from flinkcore.testing.two_input_stream_operator_test_harness import (
     TwoInputStreamOperatorTestHarness,
 )
 
-IN = TypeVar("IN")
-IN1 = TypeVar("IN1")
-IN2 = TypeVar("IN2")
 H = TypeVar("H", bound=AbstractStreamOperatorTestHarness[Any])
 
 State = OperatorSubtaskState | str | os.PathLike[str]
@@ -85,12 +86,12 @@ def for_process_function(
 
 def for_keyed_process_function(
     function: KeyedProcessFunction,
-    key_selector: Callable[[IN], K],
+    key_selector: Callable[[Any], K],
     key_type: Any = None,
     *,
     task: TaskInfo = TASK,
     restore_from: State | None = None,
-) -> KeyedOneInputStreamOperatorTestHarness[K, IN, Any]:
+) -> KeyedOneInputStreamOperatorTestHarness[K, Any, Any]:
     """Return an open harness of a function on a keyed stream.
 
     Parameters
@@ -136,13 +137,13 @@ def for_co_process_function(
 
 def for_keyed_co_process_function(
     function: KeyedCoProcessFunction,
-    key_selector1: Callable[[IN1], K],
-    key_selector2: Callable[[IN2], K],
+    key_selector1: Callable[[Any], K],
+    key_selector2: Callable[[Any], K],
     key_type: Any = None,
     *,
     task: TaskInfo = TASK,
     restore_from: State | None = None,
-) -> KeyedTwoInputStreamOperatorTestHarness[K, IN1, IN2, Any]:
+) -> KeyedTwoInputStreamOperatorTestHarness[K, Any, Any, Any]:
     """Return an open harness of a function on two keyed streams; as `for_keyed_process_function`."""
     _require(function, KeyedCoProcessFunction)
     return _opened(
@@ -198,12 +199,12 @@ def for_broadcast_process_function(
 
 def for_keyed_broadcast_process_function(
     function: KeyedBroadcastProcessFunction,
-    key_selector: Callable[[IN1], K],
+    key_selector: Callable[[Any], K],
     *descriptors: MapStateDescriptor[Any, Any],
     key_type: Any = None,
     task: TaskInfo = TASK,
     restore_from: State | None = None,
-) -> KeyedBroadcastOperatorTestHarness[K, IN1, Any, Any]:
+) -> KeyedBroadcastOperatorTestHarness[K, Any, Any, Any]:
     """Return an open harness of a function on a keyed stream and a broadcast one.
 
     Parameters

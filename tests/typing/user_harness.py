@@ -66,10 +66,10 @@ def account_of(payment: Payment) -> str:
 Detecting = KeyedOneInputStreamOperatorTestHarness[str, Payment, Alert]
 RULES: MapStateDescriptor[str, int] = MapStateDescriptor("rules")
 
-# The key selector tells key and input; what a function gives is not in its type, so the variable says it.
+# The key selector tells the key; what a function takes and gives is not in its type, so the variable says it.
 assert_type(
     for_keyed_process_function(Detector(), account_of),
-    KeyedOneInputStreamOperatorTestHarness[str, Payment, Any],
+    KeyedOneInputStreamOperatorTestHarness[str, Any, Any],
 )
 harness: Detecting = for_keyed_process_function(Detector(), lambda payment: payment.account)
 with harness as opened:
@@ -85,6 +85,9 @@ assert_type(harness.get_side_output(OutputTag("late")), list[StreamRecord[Any]])
 assert_type(harness.get_keys("count"), list[str])
 assert_type(harness.get_processing_time_service(), ManualClock)
 assert_output(harness, [StreamRecord(Alert("a"), 5), Watermark(5), pytest.approx(1)], ignore_order=True)
+
+with for_keyed_process_function(Detector(), lambda payment: payment.account) as anything:
+    anything.process_element(Payment("a", 1.0))
 
 state = harness.snapshot()
 assert_type(state, OperatorSubtaskState)
@@ -115,7 +118,7 @@ times: OneInputStreamOperatorTestHarness[str, str] = for_watermark_strategy(Wate
 
 def test_with_fixtures(flinkcore_harnesses: HarnessMakers, flinkcore_clock: ManualClock) -> None:
     made = flinkcore_harnesses.for_keyed_process_function(Detector(), account_of)
-    assert_type(made, KeyedOneInputStreamOperatorTestHarness[str, Payment, Any])
+    assert_type(made, KeyedOneInputStreamOperatorTestHarness[str, Any, Any])
     assert_type(flinkcore_harnesses.close_at_end(harness), Detecting)
 
 

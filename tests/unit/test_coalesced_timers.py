@@ -1,11 +1,11 @@
 """Timers rounded up to a granularity."""
 
 import pytest
-from models.keyed_operators import Surroundings, record
 
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import CoalescingTimerService, KeyedProcessFunction, coalesced_timestamp
 from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.testing import for_keyed_process_function
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ class Session(KeyedProcessFunction):
 
     def process_element(self, value, ctx):  # type: ignore[no-untyped-def]
         timers = CoalescingTimerService(ctx.timer_service(), 100)
-        verb, timestamp = value[1]
+        verb, timestamp = value
         getattr(timers, f"{verb}_timer")(timestamp)
         yield timers.current_watermark(), timers.current_processing_time()
 
@@ -47,22 +47,21 @@ class Session(KeyedProcessFunction):
 
 
 def test_close_timers_are_one_timer_in_either_domain() -> None:
-    surroundings = Surroundings()
-    operator = surroundings.opened(Session())
-    for domain in ("event_time", "processing_time"):
-        for timestamp in (1, 99, 100, 101, 250):
-            operator.process_element(record("k", (f"register_{domain}", timestamp)))
-        operator.process_element(record("k", (f"delete_{domain}", 201)))
-    assert {entry[2] for entry in surroundings.output.take()} == {(MIN_TIMESTAMP, 0)}
-    operator.process_watermark(Watermark(1000))
-    surroundings.clock.advance_to(1000)
-    fired = [entry[2] for entry in surroundings.output.take() if entry[0] == "record"]
-    assert fired == [
-        ("EVENT_TIME", 100),
-        ("EVENT_TIME", 200),
-        ("PROCESSING_TIME", 100),
-        ("PROCESSING_TIME", 200),
-    ]
+    with for_keyed_process_function(Session(), lambda value: "k") as harness:
+        for domain in ("event_time", "processing_time"):
+            for timestamp in (1, 99, 100, 101, 250):
+                harness.process_element((f"register_{domain}", timestamp))
+            harness.process_element((f"delete_{domain}", 201))
+        assert set(harness.extract_output_values()) == {(MIN_TIMESTAMP, 0)}
+        harness.get_output().clear()
+        harness.process_watermark(1000)
+        harness.set_processing_time(1000)
+        assert harness.extract_output_values() == [
+            ("EVENT_TIME", 100),
+            ("EVENT_TIME", 200),
+            ("PROCESSING_TIME", 100),
+            ("PROCESSING_TIME", 200),
+        ]
 
 
 def test_a_service_of_an_impossible_granularity_is_refused() -> None:
@@ -70,5 +69,8 @@ def test_a_service_of_an_impossible_granularity_is_refused() -> None:
         def process_element(self, value, ctx):  # type: ignore[no-untyped-def]
             CoalescingTimerService(ctx.timer_service(), 0)
 
-    with pytest.raises(UserCodeError, match="at least 1 ms"):
-        Surroundings().opened(Wrong()).process_element(record("k", 1))
+    with (
+        for_keyed_process_function(Wrong(), lambda value: "k") as harness,
+        pytest.raises(UserCodeError, match="at least 1 ms"),
+    ):
+        harness.process_element(1)

@@ -3,16 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from models.keyed_backends import Average
 from models.operators import Forward, Union
 
 from flinkcore.common import (
     MAX_TIMESTAMP,
     Duration,
     OutputTag,
-    Time,
     TimestampAssigner,
     Watermark,
     WatermarkStrategy,
@@ -20,23 +17,18 @@ from flinkcore.common import (
 from flinkcore.datastream import (
     BroadcastProcessFunction,
     CoProcessFunction,
-    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
     RuntimeContext,
 )
 from flinkcore.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
     MapStateDescriptor,
-    StateTtlConfig,
     ValueStateDescriptor,
 )
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
 from flinkcore.testing import (
     BroadcastOperatorTestHarness,
-    KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
     StreamOperatorParameters,
     StreamRecord,
@@ -46,7 +38,6 @@ from flinkcore.testing import (
     assert_output,
     for_broadcast_process_function,
     for_co_process_function,
-    for_keyed_broadcast_process_function,
     for_keyed_co_process_function,
     for_keyed_process_function,
     for_process_function,
@@ -75,7 +66,7 @@ class Count(KeyedProcessFunction):
     """Counts per key, and tells at a timer of each domain."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        self.count = runtime_context.get_state(ValueStateDescriptor[int]("count"))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
         self.count.update((self.count.value() or 0) + 1)
@@ -187,9 +178,9 @@ def test_a_function_knows_its_task() -> None:
 
 
 def test_any_operator_may_be_tested() -> None:
-    with OneInputStreamOperatorTestHarness(lambda given: Forward(given.output)) as harness:
+    with OneInputStreamOperatorTestHarness[str, str](lambda given: Forward(given.output)) as harness:
         harness.process_element("a", 1)
-    with TwoInputStreamOperatorTestHarness(lambda given: Union(given.output)) as two:
+    with TwoInputStreamOperatorTestHarness[str, str, Any](lambda given: Union(given.output)) as two:
         two.process_element1("a", 1)
         two.process_elements2([StreamRecord("b")])
         two.process_elements1([StreamRecord("c")])
@@ -249,32 +240,6 @@ def test_an_idle_input_does_not_hold_the_watermark_back() -> None:
         assert harness.get_output() == [Watermark(9), WatermarkStatus.IDLE]
 
 
-def test_two_keyed_inputs_share_the_state_and_the_timers_of_a_key() -> None:
-    class Join(KeyedCoProcessFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
-
-        def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Any:
-            self.seen.add(value)
-            ctx.timer_service().register_event_time_timer(10)
-
-        def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Any:
-            yield value, list(self.seen.get())
-
-        def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Any:
-            self.seen.clear()
-
-    with for_keyed_co_process_function(Join(), first, lambda value: value) as harness:
-        harness.process_element1("apple", 1)
-        harness.process_element1("ant", 1)
-        harness.process_element2("a", 2)
-        assert harness.get_keyed_state("seen", "a") == ["apple", "ant"]
-        assert (harness.num_keyed_state_entries(), harness.num_event_time_timers()) == (1, 1)
-        harness.process_both_watermarks(10)
-        assert (harness.num_keyed_state_entries(), harness.num_event_time_timers()) == (0, 0)
-        assert harness.extract_output_values() == [("a", ["apple", "ant"])]
-
-
 def test_a_broadcast_input_gives_rules_to_the_other() -> None:
     class Rules(BroadcastProcessFunction):
         def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Any:
@@ -295,155 +260,6 @@ def test_a_broadcast_input_gives_rules_to_the_other() -> None:
         assert dict(harness.get_broadcast_state(RULES).items()) == {"a": 5, "b": 6}
         harness.process_watermark_status(WatermarkStatus.IDLE)
         assert harness.get_output()[-1] is WatermarkStatus.IDLE
-
-
-def test_a_keyed_input_beside_a_broadcast_one_has_state_and_timers() -> None:
-    class KeyedRules(KeyedBroadcastProcessFunction):
-        def open(self, runtime_context: RuntimeContext) -> None:
-            self.count = runtime_context.get_state(ValueStateDescriptor("count"))
-
-        def process_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Any:
-            self.count.update((self.count.value() or 0) + 1)
-            ctx.timer_service().register_event_time_timer(10)
-
-        def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Any:
-            ctx.get_broadcast_state(RULES).put("limit", value)
-
-        def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Any:
-            yield ctx.get_current_key(), self.count.value(), ctx.get_broadcast_state(RULES).get("limit")
-
-    with for_keyed_broadcast_process_function(KeyedRules(), first, RULES) as harness:
-        harness.process_element("apple")
-        harness.process_broadcast_element(7)
-        assert harness.get_keyed_state("count", "a") == 1
-        harness.process_both_watermarks(10)
-        assert_output(harness, [StreamRecord(("a", 1, 7), 10), Watermark(10)])
-
-
-# ---- keyed state ----
-
-
-class Keep(KeyedProcessFunction):
-    """Keeps the numbers of a key in states of many kinds, for a second of processing time where `ttl` is given."""
-
-    def __init__(self, ttl: StateTtlConfig | None = None) -> None:
-        self.ttl = ttl
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        last, average = ValueStateDescriptor[int]("last"), AggregatingStateDescriptor("average", Average())
-        numbers, counts = ListStateDescriptor[int]("numbers"), MapStateDescriptor[int, int]("counts")
-        for descriptor in (last, numbers, counts, average):
-            if self.ttl is not None:
-                descriptor.enable_time_to_live(self.ttl)
-        self.last = runtime_context.get_state(last)
-        self.numbers = runtime_context.get_list_state(numbers)
-        self.counts = runtime_context.get_map_state(counts)
-        self.average = runtime_context.get_aggregating_state(average)
-
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
-        self.last.update(value[1])
-        self.numbers.add(value[1])
-        self.counts.put(value[1], 1)
-        self.average.add(value[1])
-
-
-TTL = (
-    StateTtlConfig.new_builder(Time.seconds(1))
-    .set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
-    .build()
-)
-
-
-@pytest.mark.parametrize("ttl", [None, TTL])
-def test_state_of_every_kind_is_looked_up_by_key(ttl: StateTtlConfig | None) -> None:
-    with for_keyed_process_function(Keep(ttl), first) as harness:
-        for element in (("a", 1), ("a", 4), ("b", 2)):
-            harness.process_element(element)
-        assert harness.get_keyed_state("last", "a") == 4
-        assert harness.get_keyed_state("numbers", "a") == [1, 4]
-        assert harness.get_keyed_state("counts", "a") == {1: 1, 4: 1}
-        assert harness.get_keyed_state("average", "a") == 2.5
-        assert harness.get_keyed_state("last", "c") is None
-        assert sorted(harness.get_keys("numbers")) == ["a", "b"]
-        assert (harness.num_keyed_state_entries(), harness.num_keyed_state_entries("window")) == (8, 0)
-        harness.get_keyed_state("numbers", "a").clear()
-        assert harness.get_keyed_state("numbers", "a") == [1, 4]
-
-
-def test_times_to_live_end_on_the_harnesss_clock_and_looking_up_is_no_access() -> None:
-    with for_keyed_process_function(Keep(TTL), first) as harness:
-        harness.process_element(("a", 1))
-        harness.set_processing_time(500)
-        harness.process_element(("a", 2))
-        harness.set_processing_time(999)
-        assert harness.get_keyed_state("counts", "a") == {1: 1, 2: 1}
-        harness.set_processing_time(1000)
-        assert harness.get_keyed_state("counts", "a") == {2: 1}
-        assert harness.get_keyed_state("last", "a") == 2
-        harness.set_processing_time(1500)
-        assert harness.get_keyed_state("last", "a") is None
-        assert harness.get_keys("counts") == []
-        assert harness.num_keyed_state_entries() == 4
-
-
-def test_a_state_that_was_not_asked_for_is_named() -> None:
-    with (
-        for_keyed_process_function(Count(), first) as harness,
-        pytest.raises(ConfigurationError, match=r"there is no state 'cuont'; there are \['count'\]"),
-    ):
-        harness.get_keyed_state("cuont", "a")
-
-
-def test_a_key_belongs_to_one_subtask() -> None:
-    def harness_of(index: int) -> KeyedOneInputStreamOperatorTestHarness[str, tuple[str, int], Any]:
-        return for_keyed_process_function(Count(), first, task=TaskInfo("count", parallelism=2, index=index))
-
-    subtasks = [harness_of(0), harness_of(1)]
-    for key in "abcdefgh":
-        owner, other = sorted(subtasks, key=lambda harness: not harness.owns_key(key))
-        assert not other.owns_key(key)
-        owner.process_element((key, 1))
-        with pytest.raises(DataError, match=f"the key '{key}' is in key group"):
-            other.process_element((key, 1))
-    assert all(harness.num_keyed_state_entries() for harness in subtasks)
-
-
-def test_the_key_type_decides_on_the_key_group() -> None:
-    key = -5  # Java's hash code of the Integer is another than that of the Long
-    task = TaskInfo("count", parallelism=64)
-    wide = [
-        for_keyed_process_function(Count(), first, task=TaskInfo("count", 64, 128, index)).owns_key(key)
-        for index in range(task.parallelism)
-    ]
-    narrow = [
-        for_keyed_process_function(
-            Count(), first, pa.int32(), task=TaskInfo("count", 64, 128, index)
-        ).owns_key(key)
-        for index in range(task.parallelism)
-    ]
-    assert (wide.count(True), narrow.count(True)) == (1, 1)
-    assert wide != narrow
-
-
-# ---- leaks ----
-
-
-def test_what_is_left_behind_is_listed() -> None:
-    with for_keyed_process_function(Count(), first) as harness:
-        for key in range(7):
-            harness.process_element((key, 1))
-        with pytest.raises(AssertionError) as error:
-            harness.refuse_leaks()
-        assert str(error.value) == (
-            "'operator' leaves behind: the state 'count' of 7 keys (0, 1, 2, 3, 4, ...); 7 event-time timers; "
-            "7 processing-time timers"
-        )
-
-
-def test_state_with_a_time_to_live_is_no_leak() -> None:
-    with for_keyed_process_function(Keep(TTL), first) as harness:
-        harness.process_element(("a", 1))
-        harness.refuse_leaks()
 
 
 # ---- life ----

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from models.keyed_operators import Surroundings, record
+from models.recorders import OutputRecorder
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, OutputTag, Watermark
 from flinkcore.datastream import (
@@ -15,18 +15,21 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import ProcessOperator
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.runtime.operators import KeyedProcessOperator, ProcessOperator
+from flinkcore.testing import (
+    KeyedOneInputStreamOperatorTestHarness,
+    OneInputStreamOperatorTestHarness,
+    StreamOperatorParameters,
+    StreamRecord,
+    TaskInfo,
+    WatermarkStatus,
+    for_keyed_process_function,
+    for_process_function,
+)
 
 SIDE = OutputTag("side")
-UNKEYED = StreamingRuntimeContext(TaskInfo("visits", 6, 128, 2, 1, {"city": "Oslo"}))
 Body = Callable[[Any, Any], Any]
-
-
-@pytest.fixture
-def around() -> Surroundings:
-    return Surroundings()
+Harness = KeyedOneInputStreamOperatorTestHarness[Any, Any, Any]
 
 
 class Keyed(KeyedProcessFunction):
@@ -41,6 +44,11 @@ class Keyed(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
         return self.timer_body(timestamp, ctx)
+
+
+def keyed(body: Body, on_timer: Body = lambda timestamp, ctx: None) -> Harness:
+    """Return the harness of a function whose elements are pairs of a key and a value."""
+    return for_keyed_process_function(Keyed(body, on_timer), lambda element: element[0])
 
 
 class Unkeyed(ProcessFunction):
@@ -74,49 +82,53 @@ def as_tuple(value: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("body", [generator, as_list, as_iterator, as_tuple])
-def test_results_may_be_yielded_or_returned(around: Surroundings, body: Body) -> None:
-    around.opened(Keyed(body)).process_element(record("k", "v", 5))
-    assert around.output.take() == [
-        ("record", 5, "v"),
-        ("side", 5, "v", "side"),
-        ("record", 5, (SIDE, 1, 2)),
-        ("record", 5, None),
-    ]
+def test_results_may_be_yielded_or_returned(body: Body) -> None:
+    with keyed(body) as harness:
+        harness.process_element(("k", "v"), 5)
+        assert harness.get_output() == [
+            StreamRecord("v", 5),
+            StreamRecord((SIDE, 1, 2), 5),
+            StreamRecord(None, 5),
+        ]
+        assert harness.get_side_output(SIDE) == [StreamRecord("v", 5)]
 
 
-def test_no_results_are_none(around: Surroundings) -> None:
-    around.opened(Keyed(lambda value, ctx: None)).process_element(record("k", "v"))
-    assert around.output.take() == []
+def test_no_results_are_none() -> None:
+    with keyed(lambda value, ctx: None) as harness:
+        harness.process_element(("k", "v"))
+        assert harness.get_output() == []
 
 
-def test_a_record_without_a_timestamp_gives_such_records_but_side_outputs_the_minimum(
-    around: Surroundings,
-) -> None:
+def test_a_record_without_a_timestamp_gives_such_records_but_side_outputs_the_minimum() -> None:
     def body(value: Any, ctx: Any) -> Iterator[Any]:
         yield ctx.timestamp()
         yield SIDE, 1
 
-    around.opened(Keyed(body)).process_element(record("k", "v"))
-    assert around.output.take() == [("record", None, None), ("side", MIN_TIMESTAMP, 1, "side")]
+    with keyed(body) as harness:
+        harness.process_element(("k", "v"))
+        assert harness.get_output() == [StreamRecord(None)]
+        assert harness.get_side_output(SIDE) == [StreamRecord(1, MIN_TIMESTAMP)]
 
 
-def test_results_are_emitted_as_they_are_made(around: Surroundings) -> None:
+def test_results_are_emitted_as_they_are_made() -> None:
     def body(value: Any, ctx: Any) -> Iterator[Any]:
         yield 1
-        yield len(around.output.entries)
+        yield SIDE, len(harness.get_output())
+        yield len(harness.get_side_output(SIDE))
 
-    around.opened(Keyed(body)).process_element(record("k", "v"))
-    assert around.output.take() == [("record", None, 1), ("record", None, 1)]
+    with keyed(body) as harness:
+        harness.process_element(("k", "v"))
+        assert harness.extract_output_values() == [1, 1]
 
 
 @pytest.mark.parametrize("given", [5, "text", b"bytes", {"a": 1}])
-def test_what_is_no_sequence_of_results_is_refused(around: Surroundings, given: Any) -> None:
-    operator = around.opened(Keyed(lambda value, ctx: given))
-    with pytest.raises(
-        UserCodeError, match=r"Keyed.process_element gave .* at the element \('k', 1\) of the key"
-    ):
-        operator.process_element(record("k", 1))
-    assert around.output.take() == []
+def test_what_is_no_sequence_of_results_is_refused(given: Any) -> None:
+    with keyed(lambda value, ctx: given) as harness:
+        with pytest.raises(
+            UserCodeError, match=r"Keyed.process_element gave .* at the element \('k', 1\) of the key"
+        ):
+            harness.process_element(("k", 1))
+        assert harness.get_output() == []
 
 
 # ---- timers ----
@@ -132,29 +144,29 @@ def describe(timestamp: int, ctx: Any) -> Iterator[Any]:
     yield SIDE, ctx.timer_service().current_watermark()
 
 
-def test_timer_results_carry_the_timestamp_in_event_time_only(around: Surroundings) -> None:
-    operator = around.opened(Keyed(register_both, describe))
-    operator.process_element(record("k", 10, 3))
-    operator.process_watermark(Watermark(12))
-    around.clock.advance_to(15)
-    assert around.output.take() == [
-        ("record", 10, (10, 10, TimeDomain.EVENT_TIME, "k")),
-        ("side", 10, 12, "side"),
-        ("watermark", 12),
-        ("record", None, (10, 10, TimeDomain.PROCESSING_TIME, "k")),
-        ("side", 10, 12, "side"),
-    ]
+def test_timer_results_carry_the_timestamp_in_event_time_only() -> None:
+    with keyed(register_both, describe) as harness:
+        harness.process_element(("k", 10), 3)
+        harness.process_watermark(12)
+        harness.set_processing_time(15)
+        assert harness.get_output() == [
+            StreamRecord((10, 10, TimeDomain.EVENT_TIME, "k"), 10),
+            Watermark(12),
+            StreamRecord((10, 10, TimeDomain.PROCESSING_TIME, "k")),
+        ]
+        assert harness.get_side_output(SIDE) == [StreamRecord(12, 10), StreamRecord(12, 10)]
 
 
-def test_statuses_pass(around: Surroundings) -> None:
-    around.opened(Keyed(register_both)).process_watermark_status(WatermarkStatus.IDLE)
-    assert around.output.take() == [("status", "idle")]
+def test_statuses_pass() -> None:
+    with keyed(register_both) as harness:
+        harness.process_watermark_status(WatermarkStatus.IDLE)
+        assert harness.get_output() == [WatermarkStatus.IDLE]
 
 
-def test_timers_and_state_go_on_in_operators_of_another_parallelism(around: Surroundings) -> None:
+def test_timers_and_state_go_on_in_operators_of_another_parallelism() -> None:
     class Count(KeyedProcessFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
-            self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+            self.count = runtime_context.get_state(ValueStateDescriptor[int]("count"))
 
         def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
             self.count.update((self.count.value() or 0) + 1)
@@ -163,18 +175,16 @@ def test_timers_and_state_go_on_in_operators_of_another_parallelism(around: Surr
         def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
             return [(ctx.get_current_key(), self.count.value())]
 
-    operator = around.opened(Count())
-    for i in range(30):
-        operator.process_element(record(f"k{i % 20}", None))
+    with for_keyed_process_function(Count(), str) as harness:
+        for i in range(30):
+            harness.process_element(f"k{i % 20}")
+        state = harness.snapshot()
     results = []
-    for key_groups in ((0, 50), (51, 127)):
-        part = Surroundings(key_groups)
-        restored = part.keyed(Count())
-        restored.time_service_manager.restore(operator.time_service_manager.snapshot())
-        part.keyed_state.restore(around.keyed_state.snapshot())
-        restored.open(part.runtime_context)
-        restored.process_watermark(Watermark(MAX_TIMESTAMP))
-        results += [entry[2] for entry in part.output.take() if entry[0] == "record"]
+    for index in range(2):
+        task = TaskInfo("count", parallelism=2, index=index)
+        with for_keyed_process_function(Count(), str, task=task, restore_from=state) as part:
+            part.process_watermark(MAX_TIMESTAMP)
+            results += part.extract_output_values()
     assert sorted(results) == sorted((f"k{i}", 2 if i < 10 else 1) for i in range(20))
 
 
@@ -191,10 +201,9 @@ def failing(value: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("body", [failing, failing_generator])
-def test_an_error_names_element_key_and_timestamp(around: Surroundings, body: Body) -> None:
-    operator = around.opened(Keyed(body))
-    with pytest.raises(UserCodeError) as error:
-        operator.process_element(record("k", "v", 5))
+def test_an_error_names_element_key_and_timestamp(body: Body) -> None:
+    with keyed(body) as harness, pytest.raises(UserCodeError) as error:
+        harness.process_element(("k", "v"), 5)
     assert str(error.value) == (
         "Keyed.process_element failed at the element ('k', 'v') of the key 'k' with the timestamp 5: "
         "KeyError: 'gone'"
@@ -203,76 +212,90 @@ def test_an_error_names_element_key_and_timestamp(around: Surroundings, body: Bo
 
 
 @pytest.mark.parametrize("body", [failing, failing_generator])
-def test_an_error_of_a_timer_names_its_key_and_time(around: Surroundings, body: Body) -> None:
-    operator = around.opened(Keyed(register_both, body))
-    operator.process_element(record("k", 7))
+def test_an_error_of_a_timer_names_its_key_and_time(body: Body) -> None:
     message = "Keyed.on_timer failed at the timer at 7 ms of the key 'k': KeyError: 'gone'"
-    with pytest.raises(UserCodeError) as error:
-        operator.process_watermark(Watermark(7))
-    assert str(error.value) == message
-    with pytest.raises(TimerError) as processing_time_error:
-        around.clock.advance_to(7)
-    assert str(processing_time_error.value.__cause__) == message
+    with keyed(register_both, body) as harness:
+        harness.process_element(("k", 7))
+        with pytest.raises(UserCodeError) as error:
+            harness.process_watermark(7)
+        assert str(error.value) == message
+        with pytest.raises(TimerError) as processing_time_error:
+            harness.set_processing_time(7)
+        assert str(processing_time_error.value.__cause__) == message
 
 
-def test_an_error_downstream_is_not_the_functions(around: Surroundings) -> None:
-    operator = around.opened(Keyed(generator))
+def test_an_error_downstream_is_not_the_functions() -> None:
+    class Full(OutputRecorder):
+        def collect(self, record: StreamRecord[Any]) -> None:
+            raise OSError("full")
 
-    def collect(_: StreamRecord[Any]) -> None:
-        raise OSError("full")
+    def operator(given: StreamOperatorParameters) -> ProcessOperator:
+        return ProcessOperator(Unkeyed(generator), Full(), given.processing_time_service)
 
-    around.output.collect = collect  # type: ignore[method-assign]
-    operator = around.opened(Keyed(generator))
-    with pytest.raises(OSError, match="full"):
-        operator.process_element(record("k", "v"))
+    with (
+        OneInputStreamOperatorTestHarness[Any, Any](operator) as harness,
+        pytest.raises(OSError, match="full"),
+    ):
+        harness.process_element(("k", "v"))
 
 
-def test_an_error_names_long_and_unprintable_elements_briefly(around: Surroundings) -> None:
+def test_an_error_names_long_and_unprintable_elements_briefly() -> None:
     class Unprintable:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    operator = around.opened(Keyed(failing), lambda element: "k")
-    with pytest.raises(
-        UserCodeError, match=r"x\.\.\. \(10002 characters\) of the key 'k' without a timestamp"
+    with for_keyed_process_function(Keyed(failing), lambda element: "k") as harness:
+        with pytest.raises(
+            UserCodeError, match=r"x\.\.\. \(10002 characters\) of the key 'k' without a timestamp"
+        ):
+            harness.process_element("x" * 10_000)
+        with pytest.raises(UserCodeError, match="Unprintable whose repr raises RuntimeError"):
+            harness.process_element(Unprintable())
+
+
+def test_an_error_of_a_key_selector_names_the_element() -> None:
+    with (
+        for_keyed_process_function(Keyed(generator), lambda element: element["user"]) as harness,
+        pytest.raises(
+            UserCodeError, match=r"key selector failed at the element \{\} with the timestamp 5: KeyErr"
+        ),
     ):
-        operator.process_element(StreamRecord("x" * 10_000))
-    with pytest.raises(UserCodeError, match="Unprintable whose repr raises RuntimeError"):
-        operator.process_element(StreamRecord(Unprintable()))
+        harness.process_element({}, 5)
 
 
-def test_an_error_of_a_key_selector_names_the_element(around: Surroundings) -> None:
-    operator = around.opened(Keyed(generator), lambda element: element["user"])
-    with pytest.raises(
-        UserCodeError, match=r"key selector failed at the element \{\} with the timestamp 5: KeyErr"
+def test_a_key_that_cannot_be_one_is_refused() -> None:
+    with (
+        keyed(generator) as harness,
+        pytest.raises(DataError, match=r"the key \[\] of type list is not hashable"),
     ):
-        operator.process_element(StreamRecord({}, 5))
+        harness.process_element(([], 1))
 
 
-def test_a_key_that_cannot_be_one_is_refused(around: Surroundings) -> None:
-    operator = around.opened(Keyed(generator))
-    with pytest.raises(DataError, match=r"the key \[\] of type list is not hashable"):
-        operator.process_element(record([], 1))
-
-
-def test_timers_and_state_need_a_key(around: Surroundings) -> None:
+def test_timers_and_state_need_a_key() -> None:
     class Early(Keyed):
         def open(self, runtime_context: RuntimeContext) -> None:
-            runtime_context.get_state(ValueStateDescriptor("v")).update(1)
+            runtime_context.get_state(ValueStateDescriptor[int]("v")).update(1)
 
     with pytest.raises(LifecycleError, match="without a current key"):
-        around.opened(Early(generator))
+        for_keyed_process_function(Early(generator), str)
 
 
-def test_an_element_before_open_is_refused(around: Surroundings) -> None:
-    with pytest.raises(LifecycleError, match="before the operator was opened"):
-        around.keyed(Keyed(generator)).process_element(record("k", 1))
+def test_an_element_before_open_is_refused() -> None:
+    def unopened(given: StreamOperatorParameters) -> KeyedProcessOperator:
+        operator = KeyedProcessOperator(
+            Keyed(generator), str, given.output, given.keyed_state_backend, given.processing_time_service
+        )
+        with pytest.raises(LifecycleError, match="before the operator was opened"):
+            operator.process_element(StreamRecord("k"))
+        return operator
+
+    KeyedOneInputStreamOperatorTestHarness(unopened, str)
 
 
 # ---- without keys ----
 
 
-def test_a_function_without_keys_sees_the_times_and_no_timers(around: Surroundings) -> None:
+def test_a_function_without_keys_sees_the_times_and_no_timers() -> None:
     def body(value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
         timers = ctx.timer_service()
         yield value, ctx.timestamp(), timers.current_watermark(), timers.current_processing_time()
@@ -287,29 +310,29 @@ def test_a_function_without_keys_sees_the_times_and_no_timers(around: Surroundin
             ):
                 act(5)
 
-    operator = ProcessOperator(Unkeyed(body), around.output, around.clock)
-    operator.open(UNKEYED)
-    around.clock.advance_to(3)
-    operator.process_element(StreamRecord("a", 1))
-    operator.process_watermark(Watermark(7))
-    operator.process_element(StreamRecord("b"))
-    assert around.output.take() == [
-        ("record", 1, ("a", 1, MIN_TIMESTAMP, 3)),
-        ("watermark", 7),
-        ("record", None, ("b", None, 7, 3)),
-    ]
+    with for_process_function(Unkeyed(body)) as harness:
+        harness.set_processing_time(3)
+        harness.process_element("a", 1)
+        harness.process_watermark(7)
+        harness.process_element("b")
+        assert harness.get_output() == [
+            StreamRecord(("a", 1, MIN_TIMESTAMP, 3), 1),
+            Watermark(7),
+            StreamRecord(("b", None, 7, 3)),
+        ]
 
 
-def test_an_error_without_keys_names_the_element(around: Surroundings) -> None:
-    operator = ProcessOperator(Unkeyed(failing), around.output, around.clock)
-    operator.open(UNKEYED)
-    with pytest.raises(
-        UserCodeError, match=r"^Unkeyed\.process_element failed at the element 'a' with the timestamp 1: "
+def test_an_error_without_keys_names_the_element() -> None:
+    with (
+        for_process_function(Unkeyed(failing)) as harness,
+        pytest.raises(
+            UserCodeError, match=r"^Unkeyed\.process_element failed at the element 'a' with the timestamp 1: "
+        ),
     ):
-        operator.process_element(StreamRecord("a", 1))
+        harness.process_element("a", 1)
 
 
-def test_functions_are_opened_with_their_task_and_closed(around: Surroundings) -> None:
+def test_functions_are_opened_with_their_task_and_closed() -> None:
     class Task(Unkeyed):
         closed = False
 
@@ -331,8 +354,7 @@ def test_functions_are_opened_with_their_task_and_closed(around: Surroundings) -
             self.closed = True
 
     function = Task(generator)
-    operator = ProcessOperator(function, around.output, around.clock)
-    operator.open(UNKEYED)
-    assert function.seen == ("visits", "visits (3/6)", 6, 128, 2, 1, "Oslo", "-")
-    operator.close()
+    with for_process_function(function, task=TaskInfo("visits", 6, 128, 2, 1, {"city": "Oslo"})):
+        assert function.seen == ("visits", "visits (3/6)", 6, 128, 2, 1, "Oslo", "-")
+        assert not function.closed
     assert function.closed

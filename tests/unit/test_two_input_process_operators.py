@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from models.keyed_operators import Surroundings
 
 from flinkcore.common import MIN_TIMESTAMP, Watermark
 from flinkcore.datastream import (
@@ -16,21 +15,13 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import LifecycleError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators import (
-    BroadcastProcessOperator,
-    CoProcessOperator,
-    KeyedBroadcastProcessOperator,
-    KeyedCoProcessOperator,
+from flinkcore.testing import (
+    StreamRecord,
+    for_broadcast_process_function,
+    for_co_process_function,
+    for_keyed_broadcast_process_function,
+    for_keyed_co_process_function,
 )
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-
-UNKEYED = StreamingRuntimeContext(TaskInfo("task"))
-
-
-@pytest.fixture
-def around() -> Surroundings:
-    return Surroundings()
 
 
 class Co(CoProcessFunction):
@@ -43,16 +34,19 @@ class Co(CoProcessFunction):
         return [(2, value, ctx.timestamp())]
 
 
-def test_elements_of_two_streams_go_to_their_methods(around: Surroundings) -> None:
-    operator = CoProcessOperator(Co(), around.output, around.clock)
-    operator.open(UNKEYED)
-    operator.process_watermark1(Watermark(9))
-    operator.process_watermark2(Watermark(4))
-    operator.process_element1(StreamRecord("a", 5))
-    operator.process_element2(StreamRecord("b", 6))
-    assert around.output.take() == [("watermark", 4), ("record", 5, (1, "a", 4)), ("record", 6, (2, "b", 6))]
-    with pytest.raises(UserCodeError, match=r"Co.process_element2 failed at the element 'bad'"):
-        operator.process_element2(StreamRecord("bad"))
+def test_elements_of_two_streams_go_to_their_methods() -> None:
+    with for_co_process_function(Co()) as harness:
+        harness.process_watermark1(9)
+        harness.process_watermark2(4)
+        harness.process_element1("a", 5)
+        harness.process_element2("b", 6)
+        assert harness.get_output() == [
+            Watermark(4),
+            StreamRecord((1, "a", 4), 5),
+            StreamRecord((2, "b", 6), 6),
+        ]
+        with pytest.raises(UserCodeError, match=r"Co.process_element2 failed at the element 'bad'"):
+            harness.process_element2("bad")
 
 
 class KeyedCo(KeyedCoProcessFunction):
@@ -70,32 +64,22 @@ class KeyedCo(KeyedCoProcessFunction):
         return [(ctx.get_current_key(), timestamp, ctx.timestamp(), ctx.time_domain())]
 
 
-def test_two_keyed_streams_share_state_and_timers_of_a_key(around: Surroundings) -> None:
-    operator = KeyedCoProcessOperator(
-        KeyedCo(),
-        lambda value: value[0],
-        lambda value: value,
-        around.output,
-        around.keyed_state,
-        around.clock,
-    )
-    with pytest.raises(LifecycleError, match="before the operator was opened"):
-        operator.process_element2(StreamRecord("a", 6))
-    operator.open(around.runtime_context)
-    operator.process_element1(StreamRecord("apple", 5))
-    operator.process_element2(StreamRecord("a", 6))
-    operator.process_element2(StreamRecord("b", 6))
-    operator.process_watermark1(Watermark(99))
-    operator.process_watermark2(Watermark(14))
-    operator.process_watermark2(Watermark(15))
-    assert around.output.take() == [
-        ("record", 6, ("a", "apple")),
-        ("record", 6, ("b", None)),
-        ("watermark", 14),
-        ("record", 15, ("a", 15, 15, TimeDomain.EVENT_TIME)),
-        ("watermark", 15),
-    ]
-    assert operator.time_service_manager.num_event_time_timers() == 0
+def test_two_keyed_streams_share_state_and_timers_of_a_key() -> None:
+    with for_keyed_co_process_function(KeyedCo(), lambda value: value[0], lambda value: value) as harness:
+        harness.process_element1("apple", 5)
+        harness.process_element2("a", 6)
+        harness.process_element2("b", 6)
+        harness.process_watermark1(99)
+        harness.process_watermark2(14)
+        harness.process_watermark2(15)
+        assert harness.get_output() == [
+            StreamRecord(("a", "apple"), 6),
+            StreamRecord(("b", None), 6),
+            Watermark(14),
+            StreamRecord(("a", 15, 15, TimeDomain.EVENT_TIME), 15),
+            Watermark(15),
+        ]
+        assert harness.num_event_time_timers() == 0
 
 
 # ---- broadcast ----
@@ -114,26 +98,26 @@ class Rules(BroadcastProcessFunction):
         ctx.get_broadcast_state(RULES).put(*value)
 
 
-def test_a_broadcast_stream_gives_rules_to_the_other(around: Surroundings) -> None:
-    operator = BroadcastProcessOperator(Rules(), [RULES], around.output, around.operator_state, around.clock)
-    operator.open(UNKEYED)
-    operator.process_element1(StreamRecord("a", 1))
-    operator.process_element2(StreamRecord(("a", 5), 2))
-    operator.process_watermark1(Watermark(3))
-    operator.process_watermark2(Watermark(2))
-    operator.process_element1(StreamRecord("a", 4))
-    assert around.output.take() == [
-        ("record", 1, ("a", None, (1, MIN_TIMESTAMP, 0))),
-        ("watermark", 2),
-        ("record", 4, ("a", 5, (4, 2, 0))),
-    ]
+def test_a_broadcast_stream_gives_rules_to_the_other() -> None:
+    with for_broadcast_process_function(Rules(), RULES) as harness:
+        harness.process_element("a", 1)
+        harness.process_broadcast_element(("a", 5), 2)
+        harness.process_watermark(3)
+        harness.process_broadcast_watermark(2)
+        harness.process_element("a", 4)
+        assert harness.get_output() == [
+            StreamRecord(("a", None, (1, MIN_TIMESTAMP, 0)), 1),
+            Watermark(2),
+            StreamRecord(("a", 5, (4, 2, 0)), 4),
+        ]
 
 
-def test_a_broadcast_state_that_was_not_declared_is_refused(around: Surroundings) -> None:
-    operator = BroadcastProcessOperator(Rules(), [], around.output, around.operator_state, around.clock)
-    operator.open(UNKEYED)
-    with pytest.raises(UserCodeError, match="there is no broadcast state 'rules'"):
-        operator.process_element1(StreamRecord("a", 1))
+def test_a_broadcast_state_that_was_not_declared_is_refused() -> None:
+    with (
+        for_broadcast_process_function(Rules()) as harness,
+        pytest.raises(UserCodeError, match="there is no broadcast state 'rules'"),
+    ):
+        harness.process_element("a", 1)
 
 
 class KeyedRules(KeyedBroadcastProcessFunction):
@@ -155,32 +139,23 @@ class KeyedRules(KeyedBroadcastProcessFunction):
         yield ctx.timestamp(), ctx.time_domain(), ctx.current_watermark()
 
 
-def test_a_keyed_stream_has_timers_beside_a_broadcast_one(around: Surroundings) -> None:
-    operator = KeyedBroadcastProcessOperator(
-        KeyedRules(),
-        lambda value: value,
-        [RULES],
-        around.output,
-        around.keyed_state,
-        around.operator_state,
-        around.clock,
-    )
-    operator.open(around.runtime_context)
-    operator.process_element1(StreamRecord("a", 1))
-    operator.process_element2(StreamRecord(7, 2))
-    operator.process_element1(StreamRecord("a", 3))
-    operator.process_watermark1(Watermark(20))
-    operator.process_watermark2(Watermark(30))
-    assert around.output.take() == [
-        ("record", 1, ("a", None)),
-        ("record", 3, ("a", 7)),
-        ("record", 10, ("a", 2, 7)),
-        ("record", 10, (10, TimeDomain.EVENT_TIME, 20)),
-        ("watermark", 20),
-    ]
-    with pytest.raises(
-        UserCodeError, match="process_broadcast_element failed at the element 'touch state' wi"
-    ) as e:
-        operator.process_element2(StreamRecord("touch state"))
-    assert isinstance(e.value.__cause__, LifecycleError)
-    assert operator.time_service_manager.num_event_time_timers() == 0
+def test_a_keyed_stream_has_timers_beside_a_broadcast_one() -> None:
+    with for_keyed_broadcast_process_function(KeyedRules(), lambda value: value, RULES) as harness:
+        harness.process_element("a", 1)
+        harness.process_broadcast_element(7, 2)
+        harness.process_element("a", 3)
+        harness.process_watermark(20)
+        harness.process_broadcast_watermark(30)
+        assert harness.get_output() == [
+            StreamRecord(("a", None), 1),
+            StreamRecord(("a", 7), 3),
+            StreamRecord(("a", 2, 7), 10),
+            StreamRecord((10, TimeDomain.EVENT_TIME, 20), 10),
+            Watermark(20),
+        ]
+        with pytest.raises(
+            UserCodeError, match="process_broadcast_element failed at the element 'touch state' wi"
+        ) as e:
+            harness.process_broadcast_element("touch state")
+        assert isinstance(e.value.__cause__, LifecycleError)
+        assert harness.num_event_time_timers() == 0
