@@ -72,6 +72,47 @@ def arrivals_by_rate(
     return arrivals.base
 
 
+def running_maximum(arrivals_ms not None, int64_t[::1] running_arrival_ms not None):
+    """Arrivals of a split that never go back.
+
+    Parameters
+    ----------
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        As recorded.
+    running_arrival_ms : numpy.ndarray of int64, shape (1,)
+        Maximum arrival so far; it is carried on.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows,)
+        The running maximum; the given array itself where it never goes back.
+
+    Examples
+    --------
+    >>> running_maximum(np.array([4, 7, 6]), np.array([5]))
+    array([5, 7, 7])
+    """
+    cdef const int64_t[::1] recorded = arrivals_ms
+    cdef int64_t i, n = recorded.shape[0], running = running_arrival_ms[0]
+    cdef bint goes_back
+    if n == 0:
+        return arrivals_ms
+    goes_back = recorded[0] < running
+    with nogil:
+        for i in range(1, n):
+            goes_back |= recorded[i] < recorded[i - 1]
+    if not goes_back:
+        running_arrival_ms[0] = recorded[n - 1]
+        return arrivals_ms
+    cdef int64_t[::1] maximum = np.empty(n, np.int64)
+    with nogil:
+        for i in range(n):
+            running = max(running, recorded[i])
+            maximum[i] = running
+    running_arrival_ms[0] = running
+    return maximum.base
+
+
 def order_events(
     const int64_t[::1] arrivals_ms not None,
     const int64_t[::1] positions not None,

@@ -8,6 +8,10 @@ from libc.stdlib cimport free, malloc
 from flinkcore.errors import ConfigurationError
 
 
+cdef enum:
+    FEW_PARTITIONS = 4
+
+
 cdef struct Run:
     int64_t at
     int64_t stop
@@ -114,9 +118,48 @@ def total_order(
     return result
 
 
-cdef int64_t _partition(
+cdef int64_t _wrong_row(
+    const int32_t* key_groups, int64_t n_groups, const uint32_t* rows, int64_t n, int64_t max_parallelism
+) noexcept nogil:
+    # -1, or the first row that is beyond the others or whose key group is out of range.
+    cdef int64_t i, row
+    cdef bint wrong = False
+    if rows == NULL:
+        for i in range(n):
+            wrong |= <uint32_t> key_groups[i] >= <uint32_t> max_parallelism
+        if not wrong:
+            return -1
+    for i in range(n):
+        row = rows[i] if rows != NULL else i
+        if row >= n_groups or <uint32_t> key_groups[row] >= <uint32_t> max_parallelism:
+            return row
+    return -1
+
+
+cdef void _partition_few(
     const int32_t* key_groups,
-    int64_t n_groups,
+    const uint32_t* rows,
+    int64_t n,
+    int64_t max_parallelism,
+    int64_t partitions,
+    int64_t* bounds,
+    uint32_t* order,
+) noexcept nogil:
+    # A pass without branches for each partition, which writes one row too many at its end.
+    cdef int64_t i, row, partition, at = 0
+    cdef uint32_t first, span
+    for partition in range(partitions):
+        first = <uint32_t> ((partition * max_parallelism + partitions - 1) // partitions)
+        span = <uint32_t> (((partition + 1) * max_parallelism + partitions - 1) // partitions) - first
+        for i in range(n):
+            row = rows[i] if rows != NULL else i
+            order[at] = <uint32_t> row
+            at += <uint32_t> key_groups[row] - first < span
+        bounds[partition + 1] = at
+
+
+cdef void _partition_many(
+    const int32_t* key_groups,
     const uint32_t* rows,
     int64_t n,
     int64_t max_parallelism,
@@ -125,14 +168,12 @@ cdef int64_t _partition(
     int64_t* bounds,
     uint32_t* order,
 ) noexcept nogil:
-    # -1, or the first row whose key group or number is out of range. A counting sort, stable.
+    # A counting sort, stable.
     cdef int64_t i, row, group
     for group in range(max_parallelism):
         partition_of[group] = group * partitions // max_parallelism
     for i in range(n):
         row = rows[i] if rows != NULL else i
-        if row >= n_groups or key_groups[row] < 0 or key_groups[row] >= max_parallelism:
-            return row
         bounds[partition_of[key_groups[row]] + 1] += 1
     for i in range(partitions):
         bounds[i + 1] += bounds[i]
@@ -144,7 +185,6 @@ cdef int64_t _partition(
     for i in range(partitions, 0, -1):
         bounds[i] = bounds[i - 1]
     bounds[0] = 0
-    return -1
 
 
 def partition_rows(const int32_t[::1] key_groups not None, int64_t max_parallelism, int64_t partitions, rows=None):
@@ -176,9 +216,9 @@ def partition_rows(const int32_t[::1] key_groups not None, int64_t max_paralleli
     """
     cdef const uint32_t[::1] chosen
     cdef const uint32_t* chosen_pointer = NULL
-    cdef int64_t n = key_groups.shape[0], wrong = -1
+    cdef const int32_t* groups = NULL
+    cdef int64_t n = key_groups.shape[0], wrong
     cdef int64_t[::1] bounds_view, partition_view
-    cdef uint32_t[::1] order_view
     if not 0 < partitions <= max_parallelism:
         raise ConfigurationError(
             f"{partitions} partitions need at least as many key groups, but the maximum parallelism is {max_parallelism}"
@@ -188,25 +228,31 @@ def partition_rows(const int32_t[::1] key_groups not None, int64_t max_paralleli
         n = chosen.shape[0]
         if n:
             chosen_pointer = &chosen[0]
-    order = np.empty(n, dtype=np.uint32)
     bounds = np.zeros(partitions + 1, dtype=np.int64)
-    partition_of = np.empty(max_parallelism, dtype=np.int64)
-    if n:
-        bounds_view = bounds
-        partition_view = partition_of
-        order_view = order
+    if n == 0:
+        return np.empty(0, dtype=np.uint32), bounds
+    if key_groups.shape[0]:
+        groups = &key_groups[0]
+    with nogil:
+        wrong = _wrong_row(groups, key_groups.shape[0], chosen_pointer, n, max_parallelism)
+    if wrong >= 0:
+        raise ValueError(f"row {wrong} is beyond the rows, or its key group is not in 0..{max_parallelism - 1}")
+    cdef uint32_t[::1] order = np.empty(n + 1, dtype=np.uint32)
+    bounds_view = bounds
+    if partitions <= FEW_PARTITIONS:
         with nogil:
-            wrong = _partition(
-                &key_groups[0],
-                key_groups.shape[0],
+            _partition_few(groups, chosen_pointer, n, max_parallelism, partitions, &bounds_view[0], &order[0])
+    else:
+        partition_view = np.empty(max_parallelism, dtype=np.int64)
+        with nogil:
+            _partition_many(
+                groups,
                 chosen_pointer,
                 n,
                 max_parallelism,
                 partitions,
                 &partition_view[0],
                 &bounds_view[0],
-                &order_view[0],
+                &order[0],
             )
-    if wrong >= 0:
-        raise ValueError(f"row {wrong} is beyond the rows, or its key group is not in 0..{max_parallelism - 1}")
-    return order, bounds
+    return order.base[:n], bounds

@@ -7,6 +7,9 @@ _Int64s = npt.NDArray[np.int64]
 def arrivals_by_rate(
     positions: _Int64s, codes: _Int32s, bases: _Int64s, arrival_start_ms: int, rate: float
 ) -> _Int64s: ...
+def running_maximum(
+    arrivals_ms: npt.NDArray[np.int64], running_arrival_ms: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]: ...
 def order_events(
     arrivals_ms: _Int64s,
     positions: _Int64s,

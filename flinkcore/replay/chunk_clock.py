@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.event_clock import order_events
+from flinkcore._native.event_clock import order_events, running_maximum
 from flinkcore.errors import SourceError
 from flinkcore.replay.chunk_times import ArrivalRate, TimedEvents, arrivals_of
 from flinkcore.replay.paused_spans import PausedSpans
@@ -49,6 +49,7 @@ class ChunkClock:
         self._rate = rate
         self._paused = paused
         self._n_splits = len(split_values)
+        self._numbers: Int32s = np.empty(0, np.int32)
 
     def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
         """Place the events of the next batch.
@@ -78,14 +79,26 @@ class ChunkClock:
                 f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
                 "computed; the log has changed during the replay"
             ) from None
-        arrivals, numbers, positions = order_events(
-            arrivals_of(timed, self._bases[places], self._rate),
-            timed.positions,
-            timed.split_codes,
-            places,
-            self._splits,
-            self._bases,
-            self._running_arrivals_ms,
-        )
-        self._paused.hold_back(arrivals, numbers, self._n_splits)
-        return arrivals, numbers, positions
+        recorded = arrivals_of(timed, self._bases[places], self._rate)
+        if len(places) == 1:
+            arrivals, numbers, positions = self._order_split(int(places[0]), recorded, timed.positions)
+        else:
+            arrivals, numbers, positions = order_events(
+                recorded,
+                timed.positions,
+                timed.split_codes,
+                places,
+                self._splits,
+                self._bases,
+                self._running_arrivals_ms,
+            )
+        return self._paused.held_back(arrivals, numbers, self._n_splits), numbers, positions
+
+    def _order_split(self, place: int, recorded: Int64s, positions: Int64s) -> tuple[Int64s, Int32s, Int64s]:
+        """`order_events` of a batch that is all of one split, without copies where they would change nothing."""
+        arrivals = running_maximum(recorded, self._running_arrivals_ms[place : place + 1])
+        base, split = int(self._bases[place]), self._splits[place]
+        if len(self._numbers) < len(positions) or (self._numbers[:1] != split).any():
+            self._numbers = np.full(len(positions), split, np.int32)
+            self._numbers.flags.writeable = False
+        return arrivals, self._numbers[: len(positions)], positions + base if base else positions

@@ -88,8 +88,8 @@ class PausedSpans:
         np.add.at(total, self.split, self.to_ms - self.from_ms)
         return total
 
-    def hold_back(self, arrivals_ms: Int64s, splits: Int32s, n_splits: int) -> None:
-        """Make events arrive when they are read, in place.
+    def held_back(self, arrivals_ms: Int64s, splits: Int32s, n_splits: int) -> Int64s:
+        """Return when events are read: their arrivals, or a copy where splits have been paused.
 
         Parameters
         ----------
@@ -98,6 +98,9 @@ class PausedSpans:
         n_splits : int
             Splits of the log.
         """
-        if len(self.split):
-            offsets = np.searchsorted(self.split, np.arange(n_splits + 1))
-            hold_back(arrivals_ms, splits, offsets, self.from_ms, self.to_ms, self.read_ms)
+        if not len(self.split):
+            return arrivals_ms
+        offsets = np.searchsorted(self.split, np.arange(n_splits + 1))
+        read_ms = arrivals_ms.copy()
+        hold_back(read_ms, splits, offsets, self.from_ms, self.to_ms, self.read_ms)
+        return read_ms
