@@ -150,7 +150,7 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
     return pane
 
 
-cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:
+cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
     cdef uint32_t block, left = pane.n_keys, n
     for block in range(pane.n_blocks):
         n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
@@ -158,12 +158,17 @@ cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:
         left -= n
         store.free_blocks[store.n_free_blocks] = pane.blocks[block]
         store.n_free_blocks += 1
-    store.expected_keys = pane.n_keys
-    if store.n_spare == MOST_SPARE or pane.mask > 4 * <uint64_t> pane.n_keys + 64:
-        pane_free(pane)  # what one crowded window took is not kept for ever
-        return
     memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
     pane.n_keys = pane.n_blocks = 0
+
+
+cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:
+    cdef uint32_t n_keys = pane.n_keys
+    store.expected_keys = n_keys
+    pane_empty(store, pane)
+    if store.n_spare == MOST_SPARE or pane.mask > 4 * <uint64_t> n_keys + 64:
+        pane_free(pane)  # what one crowded window took is not kept for ever
+        return
     store.spare[store.n_spare] = pane
     store.n_spare += 1
 

@@ -20,15 +20,9 @@ from flinkcore._native.aligned_windows cimport (
     first_start,
     start_of_end,
 )
-from flinkcore._native.firings cimport (
-    firings_append,
-    firings_append_bytes_keys,
-    firings_append_int64_keys,
-    pending_add,
-    pending_flush,
-    saturating_add,
-)
+from flinkcore._native.firings cimport pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.pane_firings cimport append_pane_keys
 from flinkcore._native.pane_timers cimport (
     PaneTimer,
     TimerBucket,
@@ -113,15 +107,6 @@ cdef void _add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_
     state.n_firing = i + 1
 
 
-cdef int _append_firing(TriggeredWindows* state, const Firing* firing) except -1 nogil:
-    cdef const Pane* pane = firing.pane
-    if state.core.bytes_keys:
-        firings_append_bytes_keys(&state.core.firings, pane.data, &pane.offsets[firing.key], 1)
-    else:
-        firings_append_int64_keys(&state.core.firings, &pane.keys[firing.key], 1)
-    return firings_append(&state.core.firings, pane.start, pane.end, firing.late, state.core.cursor.watermark, 1)
-
-
 cdef bint _emit_firing(TriggeredWindows* state) except -1 nogil:
     # False where results are full before all are out.
     cdef int64_t i, n
@@ -141,7 +126,7 @@ cdef bint _emit_firing(TriggeredWindows* state) except -1 nogil:
             state.core.due = True
             return False
         for i in range(state.n_emitted, state.n_emitted + n):
-            _append_firing(state, &state.firing[i])
+            append_pane_keys(&state.core, state.firing[i].pane, state.firing[i].key, 1, state.firing[i].late)
             if state.firing[i].late:
                 state.core.on_time_firings -= 1
                 state.core.late_firings += 1

@@ -18,14 +18,12 @@ from flinkcore._native.aligned_windows cimport (
 )
 from flinkcore._native.firings cimport (
     cursor_find,
-    firings_append,
-    firings_append_bytes_keys,
-    firings_append_int64_keys,
     pending_add,
     pending_flush,
     saturating_add,
 )
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.pane_firings cimport append_pane_keys, emit_pane
 from flinkcore._native.panes cimport (
     ENTRY_BLOCK,
     Pane,
@@ -47,7 +45,6 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     check_aligned_windows,
     core_add_late,
-    core_emit,
     core_emit_row,
     core_is_full,
     window_kernel,
@@ -81,34 +78,10 @@ cdef Pane* _open(TimeWindows* state, int64_t start, int64_t end) except NULL nog
     return pane
 
 
-cdef int _append_keys(TimeWindows* state, const Pane* pane, int64_t first, int64_t n, bint late) except -1 nogil:
-    # The result columns that are not the accumulators'.
-    if state.core.bytes_keys:
-        firings_append_bytes_keys(&state.core.firings, pane.data, &pane.offsets[first], n)
-    else:
-        firings_append_int64_keys(&state.core.firings, &pane.keys[first], n)
-    return firings_append(&state.core.firings, pane.start, pane.end, late, state.core.cursor.watermark, n)
-
-
 cdef bint _fire(TimeWindows* state, Pane* pane) except -1 nogil:
-    # All keys of the window, in order of registration, at the watermark now in force; false where results are full before.
-    cdef int64_t k = state.n_emitted, n, emitted
-    pending_flush(&state.core.pending, state.core.table)
-    while k < pane.n_keys:
-        n = min(<int64_t> ENTRY_BLOCK - k % ENTRY_BLOCK, pane.n_keys - k)
-        emitted = core_emit(
-            &state.core, NULL, pane_entry(pane, k), n, &pane.offsets[k] if state.core.bytes_keys else NULL
-        )
-        if state.purges:
-            accumulators_clear_range(state.core.table, pane_entry(pane, k), <uint32_t> emitted)
-        k += emitted
-        if emitted < n:
-            break
-    _append_keys(state, pane, state.n_emitted, k - state.n_emitted, False)
-    state.n_emitted = k
-    if k < pane.n_keys:
+    # All keys of the window, at the watermark now in force; false where results are full before.
+    if not emit_pane(&state.core, pane, &state.n_emitted, state.purges):
         return False
-    state.n_emitted = 0
     pane.fired = True
     state.n_fired += 1
     return True
@@ -168,7 +141,7 @@ cdef int _fire_late(TimeWindows* state, Pane* pane, int64_t k) except -1 nogil:
     core_emit_row(&state.core, entry, pane.offsets[k + 1] - pane.offsets[k] if state.core.bytes_keys else 0, True)
     if state.purges:
         accumulators_clear_range(state.core.table, entry, 1)
-    return _append_keys(state, pane, k, 1, True)
+    return append_pane_keys(&state.core, pane, k, 1, True)
 
 
 cdef bint _take_row(

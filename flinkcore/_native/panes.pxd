@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
-from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
 
 
 cdef enum:
@@ -25,7 +25,7 @@ cdef struct Pane:
     uint32_t n_keys
     uint32_t keys_capacity
     int64_t* keys        # KEY_INT64: (n_keys,)
-    uint64_t* hashes     # KEY_BYTES: (n_keys,)
+    uint64_t* hashes     # (n_keys,)
     int64_t* offsets     # KEY_BYTES: (n_keys + 1,) into data
     uint8_t* data
     int64_t data_capacity
@@ -80,6 +80,8 @@ cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nog
 
 
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
+# Gives the keys' entries back, emptied; the pane can take in others.
+cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil
 # Makes room for what pane_close keeps.
 cdef int pane_store_reserve(PaneStore* store) except -1 nogil
 cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil
@@ -89,34 +91,58 @@ cdef void pane_store_free(PaneStore* store) noexcept nogil
 cdef int64_t pane_insert(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil
 
 
+cdef inline KeyBatch pane_keys(const PaneStore* store, const Pane* pane) noexcept nogil:
+    # The pane's keys as those of a batch.
+    cdef KeyBatch keys
+    keys.kind = KEY_BYTES if store.bytes_keys else KEY_INT64
+    keys.length = pane.n_keys
+    keys.values = pane.keys
+    keys.data = pane.data
+    keys.offsets = pane.offsets
+    keys.hashes = pane.hashes
+    keys.is_null = NULL
+    return keys
+
+
 cdef inline uint32_t pane_entry(const Pane* pane, int64_t k) noexcept nogil:
     return pane.blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + <uint32_t> (k % ENTRY_BLOCK)
 
 
-cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
-    # Number of the row's key in the window; a new key is registered.
+cdef inline uint64_t pane_slot(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
+    # The slot of the row's key, or the empty one that a new key would get.
     cdef uint64_t at = keys.hashes[row] & pane.mask, code
-    cdef KeySlot* slot
+    cdef const KeySlot* slot
     cdef int64_t length, k
     if not store.bytes_keys:
         code = <uint64_t> keys.values[row]
         while True:
             slot = &pane.slots[at]
-            if slot.number == 0:
-                return pane_insert(store, pane, keys, row, at)
-            if slot.code == code:
-                return <int64_t> slot.number - 1
+            if slot.number == 0 or slot.code == code:
+                return at
             at = (at + 1) & pane.mask
     code = keys.hashes[row]
     length = keys.offsets[row + 1] - keys.offsets[row]
     while True:
         slot = &pane.slots[at]
         if slot.number == 0:
-            return pane_insert(store, pane, keys, row, at)
+            return at
         if slot.code == code:
             k = <int64_t> slot.number - 1
             if pane.offsets[k + 1] - pane.offsets[k] == length and (
                 length == 0 or memcmp(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length) == 0
             ):
-                return k
+                return at
         at = (at + 1) & pane.mask
+
+
+cdef inline int64_t pane_find(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
+    # Number of the row's key in the window; -1 where it is not there.
+    return <int64_t> pane.slots[pane_slot(store, pane, keys, row)].number - 1
+
+
+cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
+    # Number of the row's key in the window; a new key is registered.
+    cdef uint64_t at = pane_slot(store, pane, keys, row)
+    if pane.slots[at].number:
+        return <int64_t> pane.slots[at].number - 1
+    return pane_insert(store, pane, keys, row, at)

@@ -15,6 +15,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.sliced_windows import sliced_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
@@ -40,7 +41,9 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
             job["size"] = draw(st.integers(1, 30)) if kind == "sliding" else job["slide"]
     trigger = draw(st.sampled_from(["event_time", "count", "continuous_event_time"]))
     every = 1 if trigger == "event_time" else draw(st.integers(1, 12))
-    return job | {"trigger": trigger, "every": every, "purges": draw(st.booleans())}
+    job |= {"trigger": trigger, "every": every, "purges": draw(st.booleans())}
+    shares = trigger == "event_time" and not job["purges"] and "size" in job and job["size"] % job["slide"] == 0
+    return job | {"shares": shares and draw(st.booleans())}
 
 
 def kernel_of(job: dict[str, Any]) -> WindowKernel:
@@ -51,6 +54,8 @@ def kernel_of(job: dict[str, Any]) -> WindowKernel:
         return global_windows(**trigger)
     windows = {name: job[name] for name in ("size", "slide", "offset", "cumulative") if name in job}
     windows["allowed_lateness"] = job["lateness"]
+    if job["shares"]:
+        return sliced_windows(**windows)
     if job["trigger"] == "event_time":
         return time_windows(**windows, purges=job["purges"])
     return triggered_windows(**windows, **trigger)
@@ -70,6 +75,8 @@ OF_ANY_SIZE = (
     ("least_name", ("min", "name", None)),
     ("names_known", ("count_distinct", "name", None)),
 )
+SHAREABLE = (("elements", ("sum", "value", None)), ("n", ("count", None, None)), ("greatest", ("max", "value", None)))
+"""The values are powers of two, so that their sum tells them."""
 NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
 
 
@@ -100,7 +107,7 @@ def timeline_of(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 
 
 def in_order_of_timers(firings: list[Firing], model: list[Firing]) -> list[list[tuple[Any, ...]]]:
-    """Firings in order, but for the one order that is open: that of timers of one watermark and one time, by the model."""
+    """Firings in order, but for the open one of timers of one watermark and one time; the model tells those."""
     rest = iter(firings)
     runs = [
         list(run)
@@ -128,7 +135,7 @@ def test_native_windows_agree_with_the_model(
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
     clocks, watermarks = timeline_of(steps)
 
-    model = WindowModel(**job)
+    model = WindowModel(**{name: value for name, value in job.items() if name != "shares"})
     at = 0
     for value, ((_, timestamp, key), arrival) in enumerate(zip(events, arrivals, strict=True)):
         while clocks[at] < arrival:
@@ -141,11 +148,11 @@ def test_native_windows_agree_with_the_model(
     batch = pa.record_batch(
         {
             "key": key_column(kind, [key for _, _, key in events]),
-            "value": pa.array(range(len(events)), pa.int64()),
+            "value": pa.array([1 << i if job["shares"] else i for i in range(len(events))], pa.int64()),
         }
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
-    operator = operator_of(job, batch.schema, clocks, watermarks)
+    operator = operator_of(job, batch.schema, clocks, watermarks, SHAREABLE if job["shares"] else COLLECTED)
     encoder = KeyEncoder(batch.schema, ["key"])
     late: list[int] = []
     results: list[dict[str, Any]] = []
@@ -169,6 +176,10 @@ def test_native_windows_agree_with_the_model(
     operator._check()
     results += pa.record_batch(operator.take()).to_pylist()
 
+    if job["shares"]:
+        for r in results:
+            assert r["greatest"] == 1 << (r["elements"].bit_length() - 1)
+            r["elements"] = [i for i in range(len(events)) if r["elements"] >> i & 1]
     firings = [
         Firing(r["key"], r["window_start"], r["window_end"], r["elements"], r["late_firing"], r["watermark"])
         for r in results
@@ -217,7 +228,8 @@ def test_limits_of_results_cut_batches_and_change_no_row(
     windows_per_row = -(-job["size"] // job["slide"]) if "size" in job else 1
 
     def run(limits: dict[str, int]) -> tuple[list[dict[str, Any]], list[int], dict[str, int]]:
-        operator = operator_of(job, batch.schema, clocks, watermarks, OF_ANY_SIZE, limits)
+        aggregates = SHAREABLE if job["shares"] else OF_ANY_SIZE
+        operator = operator_of(job, batch.schema, clocks, watermarks, aggregates, limits)
         encoder = KeyEncoder(batch.schema, ["key"])
         results: list[dict[str, Any]] = []
         late: list[int] = []

@@ -1,0 +1,37 @@
+"""Results of the keys of a window, in order of registration."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from flinkcore._native.aggregates cimport accumulators_clear_range
+from flinkcore._native.firings cimport (
+    firings_append,
+    firings_append_bytes_keys,
+    firings_append_int64_keys,
+    pending_flush,
+)
+from flinkcore._native.panes cimport ENTRY_BLOCK, pane_entry
+from flinkcore._native.window_kernel cimport core_emit
+
+
+cdef int append_pane_keys(WindowCore* core, const Pane* pane, int64_t first, int64_t n, bint late) except -1 nogil:
+    if core.bytes_keys:
+        firings_append_bytes_keys(&core.firings, pane.data, &pane.offsets[first], n)
+    else:
+        firings_append_int64_keys(&core.firings, &pane.keys[first], n)
+    return firings_append(&core.firings, pane.start, pane.end, late, core.cursor.watermark, n)
+
+
+cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint purges) except -1 nogil:
+    cdef int64_t k = n_emitted[0], n, emitted
+    pending_flush(&core.pending, core.table)
+    while k < pane.n_keys:
+        n = min(<int64_t> ENTRY_BLOCK - k % ENTRY_BLOCK, pane.n_keys - k)
+        emitted = core_emit(core, NULL, pane_entry(pane, k), n, &pane.offsets[k] if core.bytes_keys else NULL)
+        if purges:
+            accumulators_clear_range(core.table, pane_entry(pane, k), <uint32_t> emitted)
+        k += emitted
+        if emitted < n:
+            break
+    append_pane_keys(core, pane, n_emitted[0], k - n_emitted[0], False)
+    n_emitted[0] = k if k < pane.n_keys else 0
+    return k == pane.n_keys

@@ -1,0 +1,459 @@
+"""Overlapping event-time windows that share slices of time: a kernel of window operators.
+
+Sliding windows whose size is a multiple of their slide, and cumulate windows, are made of slices, one per slide:
+
+    slices      | 0 | 1 | 2 | 3 | 4 |
+    sliding     [ 0   1   2 ]
+                    [ 1   2   3 ]
+                        [ 2   3   4 ]
+    cumulate    [ 0 ]
+                [ 0   1 ]
+                [ 0   1   2 ]
+
+A row is added up once, in its slice, as in tumbling windows. When a window fires, its slices are merged; a cumulate window goes
+on from the one before. A late row fires each of its windows that have fired and are still open: of its key alone, the slices are
+merged again.
+
+Rows see the same windows as in `windows`; the results are the same for accumulators that are shareable.
+"""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from flinkcore.errors import ConfigurationError
+
+from flinkcore._native.aligned_windows cimport aligned_start, end_step, first_end, first_start, start_of_end
+from flinkcore._native.firings cimport cursor_find, pending_add, pending_flush, saturating_add
+from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.pane_firings cimport append_pane_keys, emit_pane
+from flinkcore._native.panes cimport (
+    ENTRY_BLOCK,
+    pane_close,
+    pane_empty,
+    pane_entry,
+    pane_find,
+    pane_free,
+    pane_key,
+    pane_keys,
+    pane_list_drop,
+    pane_list_find,
+    pane_list_free,
+    pane_list_insert,
+    pane_list_position,
+    pane_open,
+    pane_store_free,
+    pane_store_reserve,
+)
+from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_are_shareable
+from flinkcore._native.window_kernel cimport (
+    InputRows,
+    WindowKernel,
+    WindowVerbs,
+    check_aligned_windows,
+    core_add_late,
+    core_emit_row,
+    core_is_full,
+    window_kernel,
+)
+
+cdef enum:
+    LOOK_AHEAD = 128
+
+
+cdef inline int64_t _last_end(const SlicedWindows* state, int64_t slice_end) noexcept nogil:
+    # Of the last of the windows that a slice is in.
+    cdef int64_t size = state.windows.size, slide = state.windows.slide
+    if state.windows.cumulative:
+        return aligned_start(slice_end - slide, state.windows.offset, size) + size
+    return slice_end + size - slide
+
+
+cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept nogil:
+    # Of the window with this end.
+    if state.windows.cumulative:
+        return aligned_start(end - 1, state.windows.offset, state.windows.size)
+    return end - state.windows.size
+
+
+cdef inline int64_t _cleanup_time(const SlicedWindows* state, int64_t end) noexcept nogil:
+    return saturating_add(end - 1, state.core.lateness)
+
+
+cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
+    # Of the next window to fire: the first that has not and has a slice; INT64_MAX where there is none.
+    cdef int64_t low = 0, high = state.slices.n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if _last_end(state, state.slices.panes[middle].end) > state.fired_to:
+            high = middle
+        else:
+            low = middle + 1
+    if low == state.slices.n:
+        return INT64_MAX
+    if state.slices.panes[low].end > state.fired_to:
+        return state.slices.panes[low].end
+    return aligned_start(state.fired_to, state.windows.offset, state.windows.slide) + state.windows.slide
+
+
+cdef void _plan_next(SlicedWindows* state) noexcept nogil:
+    # Finds the clock of the step that next fires or ends a window.
+    cdef int64_t due = _next_end(state), step
+    if due != INT64_MAX:
+        due -= 1
+    if state.slices.n:
+        due = min(due, _cleanup_time(state, _last_end(state, state.slices.panes[0].end)))
+    step = cursor_find(&state.core.cursor, due)
+    state.quiet_until = state.core.cursor.clocks[step] if step < state.core.cursor.steps else INT64_MAX
+
+
+cdef Pane* _open(SlicedWindows* state, int64_t end) except NULL nogil:
+    cdef Pane* slice = pane_open(&state.store, end - state.windows.slide, end)
+    slice.fired = end <= state.fired_to
+    pane_list_insert(&state.slices, slice)
+    state.n_fired += slice.fired
+    _plan_next(state)
+    return slice
+
+
+# ---- firing ------------------------------------------------------------------------------------------------------
+
+
+cdef int _merge(SlicedWindows* state, const Pane* slice) except -1 nogil:
+    # Adds a slice to the window.
+    cdef KeyBatch keys = pane_keys(&state.store, slice)
+    cdef uint32_t[ENTRY_BLOCK] into
+    cdef uint32_t[ENTRY_BLOCK] others
+    cdef Pane* window = state.window
+    cdef int64_t first = 0, i, n
+    while first < slice.n_keys:
+        n = min(<int64_t> ENTRY_BLOCK, slice.n_keys - first)
+        for i in range(n):
+            prefetch(&window.slots[keys.hashes[first + i] & window.mask])
+        for i in range(n):
+            into[i] = pane_entry(window, pane_key(&state.store, window, &keys, first + i))
+            others[i] = pane_entry(slice, first) + <uint32_t> i
+        accumulators_add(state.core.table, into, others, n)
+        first += n
+    return 0
+
+
+cdef int _complete(SlicedWindows* state, int64_t end) except -1 nogil:
+    # Makes `window` the one with this end.
+    cdef int64_t start = _start_of(state, end), i
+    pending_flush(&state.core.pending, state.core.table)
+    if state.window == NULL:
+        state.window = pane_open(&state.store, start, end)
+    elif state.window.start != start or not state.windows.cumulative:
+        pane_empty(&state.store, state.window)
+        state.window.start = start
+        state.merged_to = start
+    state.window.end = end
+    i = pane_list_position(&state.slices, max(state.merged_to, start) + 1)
+    while i < state.slices.n and state.slices.panes[i].end <= end:
+        _merge(state, state.slices.panes[i])
+        i += 1
+    state.merged_to = end
+    return 0
+
+
+cdef void _forget_window(SlicedWindows* state) noexcept nogil:
+    cdef bint roomy = state.window.mask > 16 * <uint64_t> state.window.n_keys + 1024
+    pane_empty(&state.store, state.window)
+    state.merged_to = INT64_MIN
+    if roomy:  # what one crowded window took is not kept for ever
+        pane_free(state.window)
+        state.window = NULL
+
+
+cdef bint _fire(SlicedWindows* state, int64_t end) except -1 nogil:
+    # All keys of the window, at the watermark now in force; false where results are full before.
+    if not state.emitting:
+        _complete(state, end)
+        state.emitting = True
+    if not emit_pane(&state.core, state.window, &state.n_emitted, False):
+        return False
+    state.emitting = False
+    state.fired_to = end
+    if not state.windows.cumulative or end == state.window.start + state.windows.size:
+        _forget_window(state)
+    return True
+
+
+cdef int _retire_due(SlicedWindows* state) except -1 nogil:
+    # Ends the slices that are in no open window any more.
+    cdef int64_t over = 0, closed = 0
+    while over < state.n_fired and (
+        _cleanup_time(state, _last_end(state, state.slices.panes[over].end)) <= state.core.cursor.watermark
+    ):
+        over += 1
+    if over == 0:
+        return 0
+    pending_flush(&state.core.pending, state.core.table)
+    pane_store_reserve(&state.store)
+    for closed in range(over):
+        pane_close(&state.store, state.slices.panes[closed])
+    state.n_fired -= over
+    pane_list_drop(&state.slices, over)
+    return 0
+
+
+cdef bint _fire_due(SlicedWindows* state) except -1 nogil:
+    # Fires windows in order of their end, and ends slices; false where results are full before.
+    cdef int64_t end = _next_end(state)
+    state.core.due = True
+    while end != INT64_MAX and end - 1 <= state.core.cursor.watermark:
+        if not _fire(state, end):
+            return False
+        end = _next_end(state)
+    state.fired_to = saturating_add(state.core.cursor.watermark, 1)
+    while state.n_fired < state.slices.n and state.slices.panes[state.n_fired].end <= state.fired_to:
+        state.slices.panes[state.n_fired].fired = True
+        state.n_fired += 1
+    _retire_due(state)
+    state.core.due = False
+    _plan_next(state)
+    return True
+
+
+cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef bint fires
+    if state.core.due and not _fire_due(state):
+        return False
+    while state.core.cursor.next < state.core.cursor.steps and (
+        to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
+    ):
+        fires = state.core.cursor.clocks[state.core.cursor.next] >= state.quiet_until
+        state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
+        state.core.cursor.next += 1
+        if not fires:
+            state.fired_to = saturating_add(state.core.cursor.watermark, 1)
+        elif not _fire_due(state):
+            return False
+    return True
+
+
+# ---- rows --------------------------------------------------------------------------------------------------------
+
+
+cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t start, int64_t end) except -1 nogil:
+    # The window of one key.
+    cdef uint32_t into, other
+    cdef int64_t i, k
+    if state.late == NULL:
+        state.late = pane_open(&state.store, start, end)
+    state.late.start = start
+    state.late.end = end
+    into = pane_entry(state.late, pane_key(&state.store, state.late, keys, row))
+    pending_flush(&state.core.pending, state.core.table)
+    i = pane_list_position(&state.slices, start + 1)
+    while i < state.slices.n and state.slices.panes[i].end <= end:
+        k = pane_find(&state.store, state.slices.panes[i], keys, row)
+        if k >= 0:
+            other = pane_entry(state.slices.panes[i], k)
+            accumulators_add(state.core.table, &into, &other, 1)
+        i += 1
+    core_emit_row(&state.core, into, state.late.offsets[1] if state.core.bytes_keys else 0, True)
+    append_pane_keys(&state.core, state.late, 0, 1, True)
+    pane_empty(&state.store, state.late)
+    return 0
+
+
+cdef int _add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t slice_end) except -1 nogil:
+    cdef Pane* slice = pane_list_find(&state.slices, slice_end)
+    cdef Pane* window = state.window
+    if slice == NULL:
+        slice = _open(state, slice_end)
+    pending_add(
+        &state.core.pending, state.core.table, pane_entry(slice, pane_key(&state.store, slice, keys, row)), row
+    )
+    if state.windows.cumulative and window != NULL and window.start < slice_end <= state.merged_to:
+        pending_add(
+            &state.core.pending, state.core.table, pane_entry(window, pane_key(&state.store, window, keys, row)), row
+        )
+    return 0
+
+
+cdef bint _take_row(
+    SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp, int64_t arrival
+) except -1 nogil:
+    # WindowOperator.processElement, for one row; false where results are full before it.
+    cdef int64_t slice_end, end, start, limit, step = end_step(&state.windows)
+    if not _advance(state, arrival, False):
+        return False
+    slice_end = aligned_start(timestamp, state.windows.offset, state.windows.slide) + state.windows.slide
+    if _cleanup_time(state, _last_end(state, slice_end)) <= state.core.cursor.watermark:
+        core_add_late(&state.core, row)
+        return True
+    _add(state, keys, row, slice_end)
+    state.core.windowed += 1
+    if slice_end > state.fired_to:
+        return True
+    end = first_end(&state.windows, timestamp)
+    start = first_start(&state.windows, timestamp, end)
+    limit = start + state.windows.size
+    while timestamp < end <= limit:
+        if end <= state.fired_to and _cleanup_time(state, end) > state.core.cursor.watermark:
+            _fire_late(state, keys, row, start_of_end(&state.windows, start, end), end)
+        end += step
+    return True
+
+
+cdef int64_t _process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef const KeyBatch* keys = input.keys
+    cdef const uint32_t* rows = input.rows
+    cdef const int64_t* timestamps = input.timestamps
+    cdef const int64_t* arrivals = input.arrivals
+    cdef int64_t n = input.n, i = first, j, timestamp, k
+    cdef int64_t slide = state.windows.slide, offset = state.windows.offset
+    cdef Pane* slice = NULL
+    cdef Pane* slices[LOOK_AHEAD]
+    cdef uint32_t taken[LOOK_AHEAD]
+    cdef uint32_t row
+    if state.core.due and not _fire_due(state):
+        return first
+    while i < n:
+        j = i
+        slice = NULL
+        while j < n and j - i < LOOK_AHEAD:
+            row = rows[j] if rows != NULL else <uint32_t> j
+            timestamp = timestamps[row]
+            if arrivals[row] > state.quiet_until:
+                break
+            if slice == NULL or timestamp < slice.start or timestamp >= slice.end:
+                slice = pane_list_find(&state.slices, aligned_start(timestamp, offset, slide) + slide)
+            if slice == NULL or slice.fired:
+                break
+            slices[j - i] = slice
+            taken[j - i] = row
+            prefetch(&slice.slots[keys.hashes[row] & slice.mask])
+            j += 1
+        for k in range(j - i):
+            pending_add(
+                &state.core.pending,
+                state.core.table,
+                pane_entry(slices[k], pane_key(&state.store, slices[k], keys, taken[k])),
+                taken[k],
+            )
+        state.core.windowed += j - i
+        if j < n and j - i < LOOK_AHEAD:
+            i = j
+            row = rows[i] if rows != NULL else <uint32_t> i
+            if not _take_row(state, keys, row, timestamps[row], arrivals[row]):
+                break
+            i += 1
+            if core_is_full(&state.core):
+                break
+        else:
+            i = j
+    pending_flush(&state.core.pending, state.core.table)
+    return i
+
+
+# ---- the kernel --------------------------------------------------------------------------------------------------
+
+
+cdef int _start(void* windows) except -1:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    if not accumulators_are_shareable(state.core.table):
+        raise ConfigurationError(
+            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers, "
+            "least and greatest values of fixed width"
+        )
+    state.store.bytes_keys = state.core.bytes_keys
+    state.store.table = state.core.table
+    state.fired_to = saturating_add(state.core.cursor.watermark, 1)
+    _plan_next(state)
+    return 0
+
+
+cdef int64_t _live_windows(const void* windows) noexcept nogil:
+    return (<const SlicedWindows*> windows).slices.n
+
+
+cdef void _free(void* windows) noexcept nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    pane_list_free(&state.slices)
+    if state.window != NULL:
+        pane_free(state.window)
+    if state.late != NULL:
+        pane_free(state.late)
+    pane_store_free(&state.store)
+    free(state)
+
+
+cdef int _check(const void* windows) except -1:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    cdef const Pane* slice
+    cdef int64_t i, blocks = state.store.n_free_blocks
+    for i in range(state.slices.n):
+        slice = state.slices.panes[i]
+        assert i == 0 or state.slices.panes[i - 1].end < slice.end, "slices out of order"
+        assert slice.end == slice.start + state.windows.slide
+        assert slice.fired == (i < state.n_fired)
+        if not state.core.due:
+            assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
+            assert (
+                _cleanup_time(state, _last_end(state, slice.end)) > state.core.cursor.watermark
+            ), "a slice outlived its windows"
+        blocks += slice.n_blocks
+    if state.window != NULL:
+        blocks += state.window.n_blocks
+        assert state.windows.cumulative or state.emitting or state.window.n_keys == 0, "a window was left behind"
+    assert state.late == NULL or state.late.n_keys == 0
+    assert blocks == state.store.n_blocks, "an entry block was lost"
+    assert state.core.due or not state.emitting, "a window fired in part"
+    return 0
+
+
+cdef WindowVerbs VERBS
+VERBS.start = _start
+VERBS.process = _process
+VERBS.advance = _advance
+VERBS.live_windows = _live_windows
+VERBS.check = _check
+VERBS.free = _free
+
+
+def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allowed_lateness, bint cumulative=False):
+    """Make the kernel of sliding or cumulate windows that share slices of time and fire at their end.
+
+    Parameters
+    ----------
+    size, slide, offset, allowed_lateness : int
+        Milliseconds; `slide` is the step of cumulate windows. The size is a multiple of it.
+    cumulative : bool
+        Whether windows begin once per `size` and grow by `slide`.
+
+    Returns
+    -------
+    WindowKernel
+        For accumulators that are shareable.
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not positive, the lateness is negative, or the size is no multiple of the slide.
+    """
+    cdef WindowKernel kernel
+    cdef SlicedWindows* state
+    check_aligned_windows(size, slide, offset, cumulative, allowed_lateness, INT64_MAX)
+    if size % slide:
+        raise ConfigurationError(f"windows of {size} ms are not made of whole slices of {slide} ms")
+    kernel = window_kernel(
+        sizeof(SlicedWindows),
+        &VERBS,
+        allowed_lateness,
+        INT64_MIN + size * 2 + max(offset, 0),
+        INT64_MAX - size * 2 - abs(offset),
+    )
+    state = <SlicedWindows*> kernel.state
+    state.windows.size = size
+    state.windows.slide = slide
+    state.windows.offset = offset
+    state.windows.cumulative = cumulative
+    state.quiet_until = INT64_MAX
+    state.merged_to = INT64_MIN
+    return kernel

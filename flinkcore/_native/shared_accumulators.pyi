@@ -1,0 +1,3 @@
+from flinkcore._native.aggregates import Accumulators
+
+def are_shareable(accumulators: Accumulators) -> bool: ...
