@@ -11,7 +11,7 @@ from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.window import Trigger, WindowAssigner
 from flinkcore.errors import ConfigurationError
 
 
@@ -156,6 +156,7 @@ class WindowTransformation(OneInputTransformation):
     allowed_lateness_ms: int
     late_tag: OutputTag | None
     aggregates: tuple[tuple[str, Aggregate], ...]
+    trigger: Trigger[Any, Any] | None = None
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tag of late rows, if they go to a side output."""
@@ -166,9 +167,9 @@ class WindowTransformation(OneInputTransformation):
             f"to side output {self.late_tag.tag_id}" if self.late_tag is not None else "counted and dropped"
         )
         aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
-        return (
-            f"{self.assigner}, allowed lateness {self.allowed_lateness_ms} ms, late rows {late}: {aggregates}"
-        )
+        trigger = f", trigger {self.trigger}" if self.trigger is not None else ""
+        lateness = f"allowed lateness {self.allowed_lateness_ms} ms, late rows {late}"
+        return f"{self.assigner}{trigger}, {lateness}: {aggregates}"
 
 
 @dataclass(frozen=True, eq=False)

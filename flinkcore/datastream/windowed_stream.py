@@ -1,5 +1,6 @@
 """Keyed streams cut into windows."""
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.output_tag import OutputTag
@@ -7,7 +8,7 @@ from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.transformations import PartitionTransformation, WindowTransformation
-from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,21 +23,49 @@ class WindowedStream:
 
     Notes
     -----
-    Follows ``pyflink.datastream.WindowedStream``. Windows fire by the default event-time trigger. Deliberate
-    difference: each call returns a new object and leaves the old one as it was.
+    Follows ``pyflink.datastream.WindowedStream``. Deliberate difference: each call returns a new object and leaves
+    the old one as it was.
     """
 
-    def __init__(
-        self,
-        stream: "KeyedStream",
-        window_assigner: WindowAssigner[Any, Any],
-        allowed_lateness_ms: int = 0,
-        late_tag: OutputTag | None = None,
-    ) -> None:
+    def __init__(self, stream: "KeyedStream", window_assigner: WindowAssigner[Any, Any]) -> None:
         self._stream = stream
         self._window_assigner = window_assigner
-        self._allowed_lateness_ms = allowed_lateness_ms
-        self._late_tag = late_tag
+        self._trigger: Trigger[Any, Any] | None = None
+        self._allowed_lateness_ms = 0
+        self._late_tag: OutputTag | None = None
+
+    def _with(self, **settings: Any) -> "WindowedStream":
+        changed = copy(self)
+        for name, value in settings.items():
+            setattr(changed, f"_{name}", value)
+        return changed
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> "WindowedStream":
+        """Return this with windows that fire when a trigger says so, instead of their own.
+
+        Parameters
+        ----------
+        trigger : Trigger
+            From :mod:`flinkcore.datastream.window`. Over columns run EventTimeTrigger, CountTrigger and
+            ContinuousEventTimeTrigger, also within a PurgingTrigger.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no trigger, or the windows merge and it does not support that.
+
+        Examples
+        --------
+        >>> windowed.trigger(PurgingTrigger.of(CountTrigger.of(100)))  # doctest: +SKIP
+        """
+        if not isinstance(trigger, Trigger):
+            raise ConfigurationError(f"trigger takes one such as CountTrigger.of(10), not {trigger!r}")
+        if isinstance(self._window_assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise ConfigurationError(
+                f"{type(self._window_assigner).__name__} makes windows that merge, but {type(trigger).__name__} does "
+                "not support merging"
+            )
+        return self._with(trigger=trigger)
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> "WindowedStream":
         """Return this with windows that stay open for late rows.
@@ -55,7 +84,7 @@ class WindowedStream:
         lateness_ms = interval_or_ms(time_ms, "allowed_lateness")
         if lateness_ms < 0:
             raise ConfigurationError(f"allowed_lateness cannot be negative, it is {lateness_ms} ms")
-        return WindowedStream(self._stream, self._window_assigner, lateness_ms, self._late_tag)
+        return self._with(allowed_lateness_ms=lateness_ms)
 
     def side_output_late_data(self, output_tag: OutputTag) -> "WindowedStream":
         """Return this with rows that are too late for all their windows sent to a side output.
@@ -73,7 +102,7 @@ class WindowedStream:
             raise ConfigurationError(
                 f"side_output_late_data takes an OutputTag, such as OutputTag('late'), not {output_tag!r}"
             )
-        return WindowedStream(self._stream, self._window_assigner, self._allowed_lateness_ms, output_tag)
+        return self._with(late_tag=output_tag)
 
     def aggregate(self, **aggregates: Aggregate) -> DataStream:
         """Return a stream with one row per firing of a window.
@@ -86,8 +115,9 @@ class WindowedStream:
         Returns
         -------
         DataStream
-            Columns: the keys, ``window_start``, ``window_end``, the aggregates in the order given,
-            ``late_firing`` (bool: fired by a late row) and ``watermark`` (int64 ms: in force at the firing).
+            Columns: the keys, ``window_start``, ``window_end`` (null of windows without bounds), the aggregates in
+            the order given, ``late_firing`` (bool: fired by a row, when the watermark had passed the window's end) and
+            ``watermark`` (int64 ms: in force at the firing).
 
         Raises
         ------
@@ -128,5 +158,6 @@ class WindowedStream:
                 self._allowed_lateness_ms,
                 self._late_tag,
                 tuple(aggregates.items()),
+                self._trigger,
             ),
         )

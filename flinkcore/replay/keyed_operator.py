@@ -7,11 +7,15 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.shared_accumulators import are_shareable
+from flinkcore._native.window_kernel import WindowKernel
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.window import Trigger, WindowAssigner
 from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.column_ops import HIDDEN_PREFIX, Columns
@@ -58,12 +62,21 @@ class WindowAggregation:
         Where rows go that are late for all their windows; None: counted and dropped.
     aggregates : tuple of (str, Aggregate)
         Output names and aggregates.
+    trigger : Trigger or None
+        None: the one that the windows have by themselves.
     """
 
     window: WindowAssigner[Any, Any]
     allowed_lateness_ms: int
     late_tag: OutputTag | None
     aggregates: tuple[tuple[str, Aggregate], ...]
+    trigger: Trigger[Any, Any] | None = None
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether there must be watermarks for a window to fire."""
+        trigger = columnar_trigger(self.window, self.trigger)
+        return self.window.is_event_time() or trigger is None or trigger.name != "count"
 
     @property
     def columns(self) -> Columns:
@@ -79,7 +92,7 @@ class WindowAggregation:
     @property
     def timestamp_range(self) -> tuple[int, int]:
         """Timestamps whose windows do not overflow."""
-        kernel = window_kernel(self.window, self.allowed_lateness_ms)
+        kernel = window_kernel(self.window, self.trigger, self.allowed_lateness_ms, shareable=True)
         return kernel.lowest_timestamp, kernel.highest_timestamp
 
     @property
@@ -99,7 +112,17 @@ class WindowAggregation:
             for column in (aggregate.column, aggregate.by):
                 if column is not None:
                     require_column(column, events, f"{name} = {aggregate}")
-        window_kernel(self.window, self.allowed_lateness_ms)  # refuses what it cannot run
+        self.native(events)  # refuses what it cannot run
+
+    def native(self, events: pa.Schema) -> tuple[WindowKernel, Accumulators]:
+        """Return native windows and accumulators for one operator over events with these columns."""
+        accumulators = Accumulators(
+            events, [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
+        )
+        shareable = are_shareable(accumulators)
+        return window_kernel(
+            self.window, self.trigger, self.allowed_lateness_ms, shareable=shareable
+        ), accumulators
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,43 @@
-"""From a window assigner to the native windows that do what it says."""
+"""From a window assigner and a trigger to the native windows that do what they say."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.sliced_windows import sliced_windows
+from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.windows import time_windows
+from flinkcore.datastream.columnar_windows import columnar_trigger, why_not_columnar
 from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
+    Trigger,
     TumblingEventTimeWindows,
     WindowAssigner,
-    WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
 
 
-def window_kernel(assigner: WindowAssigner[Any, Any], allowed_lateness_ms: int) -> WindowKernel:
+def window_kernel(
+    assigner: WindowAssigner[Any, Any],
+    trigger: Trigger[Any, Any] | None,
+    allowed_lateness_ms: int,
+    *,
+    shareable: bool,
+) -> WindowKernel:
     """Make native windows, without any state yet.
 
     Parameters
     ----------
     assigner : WindowAssigner
+    trigger : Trigger or None
+        None: the one that the windows have by themselves.
     allowed_lateness_ms : int
+    shareable : bool
+        Whether windows that overlap may share what they aggregate.
 
     Returns
     -------
@@ -33,20 +47,40 @@ def window_kernel(assigner: WindowAssigner[Any, Any], allowed_lateness_ms: int) 
     Raises
     ------
     ConfigurationError
-        If the assigner does not run over columns.
+        If the windows do not run over columns.
     """
+    reason = why_not_columnar(assigner, trigger)
+    if reason is not None:
+        raise ConfigurationError(f"aggregates of columns: {reason}")
+    firing = columnar_trigger(assigner, trigger)
+    assert firing is not None
+    by_trigger: dict[str, Any] = {"trigger": firing.name, "every": firing.every, "purges": firing.purges}
     if isinstance(assigner, EventTimeSessionWindows):
-        return session_windows(gap=assigner.gap_ms, allowed_lateness=allowed_lateness_ms)
-    if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
-        raise ConfigurationError(f"{type(assigner).__name__} does not run over columns")
-    if (
-        isinstance(assigner, TumblingEventTimeWindows)
-        and assigner.window_stagger is not WindowStagger.ALIGNED
+        return session_windows(gap=assigner.gap_ms, allowed_lateness=allowed_lateness_ms, **by_trigger)
+    if not isinstance(
+        assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
     ):
-        raise ConfigurationError(f"staggered windows do not run over columns: {assigner}")
-    return time_windows(
-        size=assigner.size_ms,
-        slide=assigner.slide_ms if isinstance(assigner, SlidingEventTimeWindows) else assigner.size_ms,
-        offset=assigner.offset_ms,
-        allowed_lateness=allowed_lateness_ms,
-    )
+        return global_windows(**by_trigger)
+    slide_ms = _slide_ms(assigner)
+    windows: dict[str, Any] = {
+        "size": assigner.size_ms,
+        "slide": slide_ms,
+        "offset": assigner.offset_ms,
+        "allowed_lateness": allowed_lateness_ms,
+        "cumulative": isinstance(assigner, CumulativeEventTimeWindows),
+    }
+    if firing.name != "event_time":
+        return triggered_windows(**windows, **by_trigger)
+    overlap = slide_ms < assigner.size_ms and assigner.size_ms % slide_ms == 0
+    # A purged window has nothing left for its late rows; the slices that windows share do.
+    if shareable and overlap and not (firing.purges and allowed_lateness_ms):
+        return sliced_windows(**windows)
+    return time_windows(**windows, purges=firing.purges)
+
+
+def _slide_ms(
+    assigner: TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows,
+) -> int:
+    if isinstance(assigner, SlidingEventTimeWindows):
+        return assigner.slide_ms
+    return assigner.step_ms if isinstance(assigner, CumulativeEventTimeWindows) else assigner.size_ms

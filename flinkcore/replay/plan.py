@@ -244,7 +244,9 @@ def _keyed_operator(step: Transformation) -> KeyedOperator:
     if isinstance(step, ProcessTransformation):
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     assert isinstance(step, WindowTransformation)
-    return WindowAggregation(step.assigner, step.allowed_lateness_ms, step.late_tag, step.aggregates)
+    return WindowAggregation(
+        step.assigner, step.allowed_lateness_ms, step.late_tag, step.aggregates, step.trigger
+    )
 
 
 def _around_strategy(
@@ -252,7 +254,7 @@ def _around_strategy(
 ) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
     assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
-    if not assigned and isinstance(operator, KeyedProcess):
+    if not assigned and not (isinstance(operator, WindowAggregation) and operator.needs_event_time):
         return tuple(_column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
     if not assigned:
         raise ConfigurationError(

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.replay.keyed_operator import WindowAggregation
-from flinkcore.replay.native_windows import window_kernel
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
@@ -92,16 +90,11 @@ class WindowStage:
         time_type: pa.DataType,
         timeline: Timeline,
     ) -> None:
+        kernel, accumulators = aggregation.native(schema)
         self._operator = WindowOperator(
-            window_kernel(aggregation.window, aggregation.allowed_lateness_ms),
+            kernel,
             keys=KeyEncoder(schema, list(plan.keys)),
-            accumulators=Accumulators(
-                schema,
-                [
-                    (aggregate.function, aggregate.column, aggregate.by)
-                    for _, aggregate in aggregation.aggregates
-                ],
-            ),
+            accumulators=accumulators,
             key_names=list(plan.keys),
             aggregate_names=[name for name, _ in aggregation.aggregates],
             clocks=_operator_clocks(timeline),

@@ -183,7 +183,7 @@ def shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def with_times_of_timers(entries: list[dict[str, Any]], want: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A result does not tell at which time before its end a window fired: it is taken to be the wanted one, one by one."""
+    """A result does not tell at which time before its end a window fired: that is taken from the wanted ones."""
     timed = []
     for entry, wanted in zip(entries, want, strict=False):
         if "timer" in entry and "timer" in wanted:

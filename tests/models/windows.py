@@ -1,7 +1,7 @@
 """A keyed event-time window operator, row by row with timers: the model for the native ones.
 
-Follows WindowOperator, MergingWindowSet, EventTimeTrigger, CountTrigger, ContinuousEventTimeTrigger and PurgingTrigger, with one
-list of elements per key and window.
+Follows WindowOperator, MergingWindowSet, EventTimeTrigger, CountTrigger, ContinuousEventTimeTrigger and PurgingTrigger,
+with one list of elements per key and window.
 """
 
 import math
@@ -38,7 +38,7 @@ class Window:
 
 @dataclass
 class WindowModel:
-    """`size`/`slide`/`offset` for aligned windows, also `cumulative` ones, or `gap` for sessions; global without any of them."""
+    """`size`/`slide`/`offset` for aligned windows, also `cumulative` ones; `gap` for sessions; global without these."""
 
     size: int = 0
     slide: int = 0

@@ -42,7 +42,9 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
     trigger = draw(st.sampled_from(["event_time", "count", "continuous_event_time"]))
     every = 1 if trigger == "event_time" else draw(st.integers(1, 12))
     job |= {"trigger": trigger, "every": every, "purges": draw(st.booleans())}
-    shares = trigger == "event_time" and not job["purges"] and "size" in job and job["size"] % job["slide"] == 0
+    shares = (
+        trigger == "event_time" and not job["purges"] and "size" in job and job["size"] % job["slide"] == 0
+    )
     return job | {"shares": shares and draw(st.booleans())}
 
 
@@ -75,7 +77,11 @@ OF_ANY_SIZE = (
     ("least_name", ("min", "name", None)),
     ("names_known", ("count_distinct", "name", None)),
 )
-SHAREABLE = (("elements", ("sum", "value", None)), ("n", ("count", None, None)), ("greatest", ("max", "value", None)))
+SHAREABLE = (
+    ("elements", ("sum", "value", None)),
+    ("n", ("count", None, None)),
+    ("greatest", ("max", "value", None)),
+)
 """The values are powers of two, so that their sum tells them."""
 NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
 
@@ -112,7 +118,8 @@ def in_order_of_timers(firings: list[Firing], model: list[Firing]) -> list[list[
     runs = [
         list(run)
         for _, run in groupby(
-            enumerate(model), key=lambda item: (item[1].watermark, item[1].time, item[1].time is None and item[0])
+            enumerate(model),
+            key=lambda item: (item[1].watermark, item[1].time, item[1].time is None and item[0]),
         )
     ]
     taken = [[firing for _, firing in zip(run, rest, strict=False)] for run in runs]

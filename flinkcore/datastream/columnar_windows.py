@@ -1,0 +1,117 @@
+"""Which windows run over columns, without a Python object per row."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    CumulativeEventTimeWindows,
+    EndOfStreamTrigger,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    NeverTrigger,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowStagger,
+)
+
+_ASSIGNERS = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    CountTumblingWindowAssigner,
+)
+
+
+@dataclass(frozen=True)
+class ColumnarTrigger:
+    """A trigger as the native window operators know it.
+
+    Attributes
+    ----------
+    name : str
+        What fires.
+    every : int
+        Rows of a count, or milliseconds of a continuous trigger; else without meaning.
+    purges : bool
+        Whether a firing empties the window.
+    """
+
+    name: Literal["event_time", "count", "continuous_event_time"]
+    every: int = 1
+    purges: bool = False
+
+
+def columnar_trigger(
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None
+) -> ColumnarTrigger | None:
+    """Return what fires these windows, as the native operators know it.
+
+    Parameters
+    ----------
+    assigner : WindowAssigner
+        Of a class of :mod:`flinkcore.datastream.window`.
+    trigger : Trigger or None
+        None: the one that the windows have by themselves.
+
+    Returns
+    -------
+    ColumnarTrigger or None
+        None: it does not run over columns.
+    """
+    if trigger is None and type(assigner) is CountTumblingWindowAssigner:
+        return ColumnarTrigger("count", assigner.window_size, purges=True)
+    if trigger is None:
+        trigger = assigner.get_default_trigger()
+    purges = False
+    while type(trigger) is PurgingTrigger:
+        trigger, purges = trigger.nested_trigger, True
+    # A subclass may do anything else: only the classes themselves are known.
+    kind = type(trigger)
+    if kind is EventTimeTrigger or (kind is EndOfStreamTrigger and isinstance(assigner, GlobalWindows)):
+        return ColumnarTrigger("event_time", purges=purges)
+    if type(trigger) is CountTrigger:
+        return ColumnarTrigger("count", trigger.window_size, purges)
+    if type(trigger) is ContinuousEventTimeTrigger:
+        return ColumnarTrigger("continuous_event_time", trigger.interval, purges)
+    return None
+
+
+def why_not_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None) -> str | None:
+    """Return why windows do not run over columns.
+
+    Parameters
+    ----------
+    assigner : WindowAssigner
+    trigger : Trigger or None
+        None: the one that the windows have by themselves.
+
+    Returns
+    -------
+    str or None
+        A clause; None: they do.
+    """
+    kind = type(assigner)
+    if kind not in _ASSIGNERS:
+        return f"windows of class {kind.__name__} do not run over columns"
+    if (
+        isinstance(assigner, TumblingEventTimeWindows)
+        and assigner.window_stagger is not WindowStagger.ALIGNED
+    ):
+        return f"staggered windows ({assigner.window_stagger}) do not run over columns"
+    if isinstance(assigner, CountTumblingWindowAssigner) and trigger is not None:
+        return "windows of a count run over columns only with the trigger that they have by themselves"
+    if columnar_trigger(assigner, trigger) is None:
+        trigger = assigner.get_default_trigger() if trigger is None else trigger
+        if isinstance(trigger, NeverTrigger):
+            return "windows that never fire give no rows: set a trigger, such as CountTrigger.of(10)"
+        return f"the trigger {trigger} does not run over columns"
+    return None
