@@ -17,6 +17,8 @@ flinkcore.spark
     SparkExecutionEnvironment, configure_spark, start_session; needs pyspark.
 flinkcore.replay.report
     ReplayReport: what became of every event.
+flinkcore.testing
+    Test harnesses of functions and operators, and a pytest plugin.
 flinkcore.errors
     Every error that is raised on purpose.
 

@@ -11,11 +11,14 @@ flinkcore_harnesses
 
 flinkcore_clock
     A :class:`flinkcore.testing.ManualClock` at 0.
+``assert harness.get_output() == [...]``
+    Shows both sides element by element where they differ, as `flinkcore.testing.assert_output` does.
 ``@pytest.mark.flinkcore_no_leaks``
     A test that passed is an error all the same if a harness of `flinkcore_harnesses` has keyed state or timers left;
     ``pytestmark = pytest.mark.flinkcore_no_leaks`` marks all tests of a module.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -32,6 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "flinkcore_no_leaks: fail if a harness of flinkcore_harnesses has keyed state or timers left",
     )
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Explain why two outputs are not equal."""
+    output_assertion = sys.modules.get("flinkcore.testing.output_assertion")
+    return None if op != "==" or output_assertion is None else output_assertion.explained(left, right)
 
 
 @pytest.fixture

@@ -97,4 +97,4 @@ def _kind(element: Any) -> str:
         return "a record"
     if isinstance(element, Watermark):
         return "a watermark"
-    return "a status" if isinstance(element, WatermarkStatus) else "a latency marker"
+    return "a status" if isinstance(element, WatermarkStatus) else f"a {type(element).__name__}"

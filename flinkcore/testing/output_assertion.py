@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from flinkcore.common.watermark import Watermark
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.testing.abstract_stream_operator_test_harness import AbstractStreamOperatorTestHarness
 from flinkcore.testing.element_differences import difference, expected_element, shown
 from flinkcore.testing.output_alignment import NOTHING, Row, in_any_order, in_order
@@ -60,6 +62,17 @@ def assert_output(
     rows = (in_any_order if ignore_order else in_order)(wanted, elements)
     if not all(row.is_equal for row in rows):
         raise AssertionError(_message(rows, len(wanted), len(elements)))
+
+
+def explained(left: object, right: object) -> list[str] | None:
+    """Return the lines that pytest shows for a failed ``assert output == expected``; None if these are no outputs."""
+    if not (isinstance(left, list) and isinstance(right, list) and any(map(_is_element, left + right))):
+        return None
+    return ["outputs are equal", "", *_message(in_order(right, left), len(right), len(left)).splitlines()]
+
+
+def _is_element(value: object) -> bool:
+    return isinstance(value, (StreamRecord, Watermark, WatermarkStatus))
 
 
 def _message(rows: Sequence[Row], n_expected: int, n_actual: int) -> str:

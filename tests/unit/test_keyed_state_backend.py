@@ -298,3 +298,45 @@ def test_windows_that_are_cleared_leave_nothing() -> None:
         backend.get_partitioned_state(window, descriptor).value()
     assert len(backend._tables["v"]._by_namespace) <= 1
     backend._check()
+
+
+# ---- what is held, whatever the current key ----
+
+
+def test_what_is_held_is_looked_up_and_counted_by_namespace() -> None:
+    backend = new_backend()
+    for namespace, keys in (("w1", (1, 2)), ("w2", (2,)), (None, (3,))):
+        for key in keys:
+            backend.set_current_key(key)
+            backend.get_partitioned_state(namespace, ListStateDescriptor("l")).add(key * 10)
+    backend.set_current_key(5)
+    assert backend.look_up("l", 2, "w1") == [20]
+    assert backend.look_up("l", 2) is None
+    assert backend.look_up("l", 4, "no window") is None
+    assert (sorted(backend.get_keys("l")), backend.get_keys("l", "w2"), backend.get_keys("l", None)) == (
+        [1, 2, 3],
+        [2],
+        [3],
+    )
+    assert [backend.num_key_value_state_entries(n) for n in (..., "w1", "w2", None, "w3")] == [4, 2, 1, 1, 0]
+    assert backend.key_context.current_key == 5
+
+
+def test_restored_state_is_looked_up_before_it_is_asked_for() -> None:
+    clock = DrivenProcessingTimeService(100)
+    before = new_backend(clock)
+    descriptor = with_ttl(MapStateDescriptor("m"), TTL.build())
+    before.set_current_key(1)
+    before.get_or_create_keyed_state(descriptor).put("a", 5)
+    backend = new_backend(clock)
+    backend.restore(before.snapshot())
+    assert (backend.look_up("m", 1), backend.has_time_to_live("m")) == ({"a": 5}, True)
+    clock.advance_to(110)
+    assert (before.look_up("m", 1), before.get_keys("m")) == (None, [])
+
+
+def test_a_key_of_another_operator_cannot_be_looked_up() -> None:
+    backend = new_backend(key_group_range=(0, 2))
+    backend.get_or_create_keyed_state(ValueStateDescriptor("v"))
+    with pytest.raises(DataError, match="the key 5 is in key group 5, outside"):
+        backend.look_up("v", 5)

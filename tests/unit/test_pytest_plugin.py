@@ -98,11 +98,19 @@ def test_a_failed_comparison_shows_the_users_line_and_both_sides(tmp_path: Path)
         """
 from flinkcore.testing import StreamRecord, assert_output
 
-def test_it():
+def test_by_call():
     assert_output([StreamRecord("a", 1)], [StreamRecord("a", 2)])
+
+def test_by_statement():
+    assert [StreamRecord("b", 1)] == [StreamRecord("b", 2)]
+
+def test_of_something_else():
+    assert ["c"] == ["d"]
 """,
     )
     assert "> 0  'a' @ 2   'a' @ 1  timestamp: 1, not 2" in output, output
+    assert "> 0  'b' @ 2   'b' @ 1  timestamp: 1, not 2" in output
+    assert "At index 0 diff: 'c' != 'd'" in output
     assert "output_assertion.py" not in output
 
 
