@@ -14,9 +14,9 @@ A harness runs one subtask of an operator with a clock that stands still, and ke
 
 How one is made
     `for_process_function`, `for_keyed_process_function`, `for_co_process_function`, `for_keyed_co_process_function`,
-    `for_broadcast_process_function`, `for_keyed_broadcast_process_function` and `for_watermark_strategy` make and open
-    one. The classes (`OneInputStreamOperatorTestHarness` and so on) take any operator, by a function of
-    `StreamOperatorParameters` that makes it.
+    `for_broadcast_process_function`, `for_keyed_broadcast_process_function`, `for_window_operation` and
+    `for_watermark_strategy` make and open one. The classes (`OneInputStreamOperatorTestHarness` and so on) take any
+    operator, by a function of `StreamOperatorParameters` that makes it.
 What goes in
     `process_element`, `process_watermark`, `process_watermark_status` (with 1 or 2, or `broadcast`, for two inputs),
     `set_processing_time`, `advance_time`.
@@ -56,6 +56,7 @@ from flinkcore.testing.process_function_test_harnesses import (
     for_keyed_process_function,
     for_process_function,
     for_watermark_strategy,
+    for_window_operation,
 )
 from flinkcore.testing.stream_operator_parameters import StreamOperatorParameters
 from flinkcore.testing.two_input_stream_operator_test_harness import (
@@ -85,4 +86,5 @@ __all__ = [
     "for_keyed_process_function",
     "for_process_function",
     "for_watermark_strategy",
+    "for_window_operation",
 ]

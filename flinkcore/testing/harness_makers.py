@@ -14,6 +14,7 @@ from flinkcore.testing.process_function_test_harnesses import (
     for_keyed_process_function,
     for_process_function,
     for_watermark_strategy,
+    for_window_operation,
 )
 
 P = ParamSpec("P")
@@ -47,6 +48,7 @@ class HarnessMakers:
         self.for_keyed_co_process_function = self._closing(for_keyed_co_process_function)
         self.for_broadcast_process_function = self._closing(for_broadcast_process_function)
         self.for_keyed_broadcast_process_function = self._closing(for_keyed_broadcast_process_function)
+        self.for_window_operation = self._closing(for_window_operation)
         self.for_watermark_strategy = self._closing(for_watermark_strategy)
 
     def close_at_end(self, harness: H) -> H:

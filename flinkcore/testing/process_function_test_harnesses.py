@@ -18,6 +18,7 @@ from flinkcore.datastream.functions import (
     ProcessFunction,
 )
 from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.operators import (
     BroadcastProcessOperator,
@@ -29,6 +30,7 @@ from flinkcore.runtime.operators import (
     TimestampsAndWatermarksOperator,
 )
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.runtime.windowing import make_window_operator
 from flinkcore.testing.abstract_stream_operator_test_harness import TASK, AbstractStreamOperatorTestHarness
 from flinkcore.testing.broadcast_operator_test_harness import (
     BroadcastOperatorTestHarness,
@@ -227,6 +229,47 @@ def for_keyed_broadcast_process_function(
                 given.output,
                 given.keyed_state_backend,
                 given.operator_state_backend,
+                given.processing_time_service,
+            ),
+            key_selector,
+            key_type,
+            task=task,
+        ),
+        restore_from,
+    )
+
+
+def for_window_operation(
+    operation: WindowOperation,
+    key_selector: Callable[[Any], K],
+    key_type: Any = None,
+    *,
+    task: TaskInfo = TASK,
+    restore_from: State | None = None,
+) -> KeyedOneInputStreamOperatorTestHarness[K, Any, Any]:
+    """Return an open harness of windows on a keyed stream, with their trigger, evictor and functions.
+
+    What is in a window is ``harness.get_keyed_state("window-contents", key, window)``; records that are late for all
+    their windows are in ``harness.get_side_output(operation.late_tag)``.
+
+    Parameters
+    ----------
+    operation : WindowOperation
+    key_selector, key_type, task, restore_from
+        As of `for_keyed_process_function`, whose errors it raises.
+
+    Notes
+    -----
+    Flink's tests put a ``WindowOperator`` into a ``KeyedOneInputStreamOperatorTestHarness`` likewise.
+    """
+    _require(operation, WindowOperation)
+    return _opened(
+        KeyedOneInputStreamOperatorTestHarness(
+            lambda given: make_window_operator(
+                operation,
+                given.key_selector,
+                given.output,
+                given.keyed_state_backend,
                 given.processing_time_service,
             ),
             key_selector,

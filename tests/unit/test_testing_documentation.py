@@ -40,7 +40,7 @@ def test_the_readme_names_what_exists() -> None:
         flinkcore.testing.BroadcastOperatorTestHarness,
         flinkcore.testing.OperatorSubtaskState,
     )
-    of_the_example = {"FraudDetector", "Transaction", "Row", "MyOperator", "of_minutes"}
+    of_the_example = {"FraudDetector", "Transaction", "Row", "MyOperator", "WindowOperation", "of_minutes"}
     of_the_example |= {"test_a_large_transaction_after_a_small_one_raises_an_alert"}
     assert len(called) > 20
     assert {
