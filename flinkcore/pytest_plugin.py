@@ -4,7 +4,7 @@ pytest finds this by the entry point ``flinkcore``; ``-p no:flinkcore`` leaves i
 imported before a test asks for a fixture.
 
 flinkcore_harnesses
-    Makers of harnesses (:class:`flinkcore.testing.harness_makers.HarnessMakers`), each closed at the end::
+    Makers of harnesses (:class:`flinkcore.testing.HarnessMakers`), each closed at the end::
 
         def test_small_then_large(flinkcore_harnesses):
             harness = flinkcore_harnesses.for_keyed_process_function(FraudDetector(), account_of)
@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from flinkcore.testing import ManualClock
-    from flinkcore.testing.harness_makers import HarnessMakers
+    from flinkcore.testing import HarnessMakers, ManualClock
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,7 +45,7 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 @pytest.fixture
 def flinkcore_harnesses(request: pytest.FixtureRequest) -> Iterator["HarnessMakers"]:
     """Makers of operator test harnesses, which are closed at the end of the test."""
-    from flinkcore.testing.harness_makers import HarnessMakers
+    from flinkcore.testing import HarnessMakers
 
     failed_before = request.session.testsfailed
     with HarnessMakers() as harnesses:

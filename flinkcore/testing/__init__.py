@@ -41,6 +41,7 @@ from flinkcore.testing.broadcast_operator_test_harness import (
     BroadcastOperatorTestHarness,
     KeyedBroadcastOperatorTestHarness,
 )
+from flinkcore.testing.harness_makers import HarnessMakers
 from flinkcore.testing.manual_clock import ManualClock
 from flinkcore.testing.one_input_stream_operator_test_harness import (
     KeyedOneInputStreamOperatorTestHarness,
@@ -67,6 +68,7 @@ from flinkcore.testing.two_input_stream_operator_test_harness import (
 __all__ = [
     "AbstractStreamOperatorTestHarness",
     "BroadcastOperatorTestHarness",
+    "HarnessMakers",
     "KeyedBroadcastOperatorTestHarness",
     "KeyedOneInputStreamOperatorTestHarness",
     "KeyedTwoInputStreamOperatorTestHarness",

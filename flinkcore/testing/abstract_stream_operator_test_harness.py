@@ -137,12 +137,14 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         self._initialized = True
 
     def open(self) -> None:
-        """Open the operator, and with it the function.
+        """Open the operator, and with it the function; close it if that fails.
 
         Raises
         ------
         LifecycleError
             If it was opened before.
+        Exception
+            Whatever the function's `open` raises.
         """
         self._refuse_closed("open")
         if self._opened:
@@ -150,9 +152,12 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
                 "the harness is open already: the makers of harnesses, such as for_process_function, open it"
             )
         self._opened = True
-        keyed = self._keyed_state
-        store = None if keyed is None else DefaultKeyedStateStore(keyed)
-        self._operator.open(StreamingRuntimeContext(self._task, store))
+        store = None if self._keyed_state is None else DefaultKeyedStateStore(self._keyed_state)
+        try:
+            self._operator.open(StreamingRuntimeContext(self._task, store))
+        except BaseException:
+            self._close(finish=False)
+            raise
 
     def close(self) -> None:
         """Finish and close the operator, and with it the function; the output stays. Closing twice is no error.

@@ -324,9 +324,5 @@ def _require(function: object, kind: type) -> None:
 def _opened(harness: H, restore_from: State | None) -> H:
     if restore_from is not None:
         harness.initialize_state(restore_from)
-    try:
-        harness.open()
-    except BaseException as failure:
-        harness.__exit__(type(failure), failure, failure.__traceback__)
-        raise
+    harness.open()
     return harness

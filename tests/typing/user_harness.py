@@ -13,6 +13,7 @@ from flinkcore.datastream.state import BroadcastState, MapStateDescriptor
 from flinkcore.runtime.elements import LatencyMarker
 from flinkcore.runtime.operators import KeyedProcessOperator
 from flinkcore.testing import (
+    HarnessMakers,
     KeyedBroadcastOperatorTestHarness,
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -28,7 +29,6 @@ from flinkcore.testing import (
     for_keyed_process_function,
     for_watermark_strategy,
 )
-from flinkcore.testing.harness_makers import HarnessMakers
 
 
 @dataclass

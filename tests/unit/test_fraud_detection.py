@@ -1,6 +1,6 @@
 """The tests that a user writes for a process function, with flinkcore.testing."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +8,7 @@ from flinkcore.common import Row, Watermark
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.examples.fraud_detection import FraudDetector, suspicious_transactions, transactions
 from flinkcore.testing import (
+    HarnessMakers,
     KeyedOneInputStreamOperatorTestHarness,
     OperatorSubtaskState,
     StreamRecord,
@@ -15,11 +16,6 @@ from flinkcore.testing import (
     assert_output,
     for_keyed_process_function,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from flinkcore.testing.harness_makers import HarnessMakers
 
 MINUTE = 60_000
 Transaction = Row("account", "amount")
@@ -32,7 +28,7 @@ def account_of(transaction: Row) -> int:
 
 
 @pytest.fixture
-def harness(flinkcore_harnesses: "HarnessMakers") -> Harness:
+def harness(flinkcore_harnesses: HarnessMakers) -> Harness:
     return flinkcore_harnesses.for_keyed_process_function(FraudDetector(), account_of)
 
 
@@ -81,17 +77,16 @@ def test_nothing_is_left_of_an_account_after_an_alert(harness: Harness) -> None:
     harness.process_element(Transaction(1, 900.0), timestamp=2_000)
 
 
-def test_a_failure_between_the_two_transactions_changes_nothing(harness: Harness, tmp_path: "Path") -> None:
+def test_a_failure_between_the_two_transactions_changes_nothing(harness: Harness, tmp_path: Path) -> None:
     harness.process_element(Transaction(1, 0.50), timestamp=1_000)
     harness.snapshot().write(tmp_path)
-    restored = for_keyed_process_function(FraudDetector(), account_of, restore_from=tmp_path)
-    with restored:
+    with for_keyed_process_function(FraudDetector(), account_of, restore_from=tmp_path) as restored:
         restored.process_element(Transaction(1, 900.0), timestamp=2_000)
         assert_output(restored, [StreamRecord((1, 900.0), 2_000)])
 
 
 def test_the_job_may_be_scaled_out_between_the_two_transactions(
-    harness: Harness, flinkcore_harnesses: "HarnessMakers"
+    harness: Harness, flinkcore_harnesses: HarnessMakers
 ) -> None:
     for account in range(20):
         harness.process_element(Transaction(account, 0.50), timestamp=1_000)
