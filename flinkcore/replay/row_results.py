@@ -12,6 +12,7 @@ from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
+from flinkcore.runtime.copied_value import copied
 from flinkcore.runtime.operators.function_results import shown
 
 BATCH_ROWS = 1 << 15
@@ -45,6 +46,7 @@ class RowResults:
         self._batch_schema = batch_schema
         self._has_timestamps = len(batch_schema) > len(schema)
         self._is_nested = len(schema) == 1 and pa.types.is_nested(schema.field(0).type)
+        self._has_nested = any(pa.types.is_nested(field.type) for field in schema)
         self._describe = describe
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
@@ -53,13 +55,15 @@ class RowResults:
         self.rows = 0
 
     def add(self, value: Any, timestamp: int | None, subject: Subject) -> None:
-        """Take in a value.
+        """Take in a value as it is now: the function may change it afterwards.
 
         Raises
         ------
         UserCodeError
             As :meth:`take`.
         """
+        if type(value) is not tuple or self._has_nested:
+            value = copied(value)
         # Three lists, and no object that holds the three: each object kept is one more for the garbage collector.
         self._values.append(value)
         self._timestamps.append(timestamp)

@@ -59,8 +59,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
     Notes
     -----
     Flink's ``org.apache.flink.streaming.util.AbstractStreamOperatorTestHarness``. Deliberate differences: one clock
-    counts for timers and for times to live; values are not copied on their way out; what comes before `open` or
-    after `close` is refused.
+    counts for timers and for times to live; what comes before `open` or after `close` is refused.
     """
 
     def __init__(

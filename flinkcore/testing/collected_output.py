@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.copied_value import copied
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
 
 OUT = TypeVar("OUT")
@@ -16,7 +17,8 @@ class CollectedOutput(Generic[OUT]):
     Attributes
     ----------
     elements : list of StreamElement
-        Of the main output; records are copies, their values are what the operator gave.
+        Of the main output. Records, and the lists, dictionaries and other containers that are their values, are copies:
+        a value is shown as it was when it was emitted.
 
     Notes
     -----
@@ -41,11 +43,11 @@ class CollectedOutput(Generic[OUT]):
 
     def collect(self, record: StreamRecord[Any]) -> None:
         """Keep a record."""
-        self.elements.append(StreamRecord(record.value, record.timestamp))
+        self.elements.append(StreamRecord(copied(record.value), record.timestamp))
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Keep a record of a side output."""
-        self.side(output_tag).append(StreamRecord(record.value, record.timestamp))
+        self.side(output_tag).append(StreamRecord(copied(record.value), record.timestamp))
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Keep a watermark."""

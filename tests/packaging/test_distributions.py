@@ -98,6 +98,8 @@ def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kern
 ) -> None:
     with zipfile.ZipFile(distributions[1]) as archive:
         names = archive.namelist()
+        (entry_points,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        assert "[pytest11]\nflinkcore = flinkcore.pytest_plugin\n" in archive.read(entry_points).decode()
     for wanted in ("py.typed", "_native/timers.pxd", "_native/timers.pyi", "examples/flights.parquet"):
         assert f"flinkcore/{wanted}" in names
     kernels = {path.stem for path in (ROOT / "_native").glob("*.pyx")}

@@ -190,6 +190,21 @@ def test_any_operator_may_be_tested() -> None:
     )
 
 
+def test_a_value_is_shown_as_it_was_when_it_was_emitted() -> None:
+    seen: list[int] = []
+
+    def body(value: Any, ctx: Any) -> Iterator[Any]:
+        seen.append(value)
+        yield seen
+        yield SIDE, {"seen": seen}
+
+    with for_process_function(Body(body)) as harness:
+        harness.process_element(1)
+        harness.process_element(2)
+        assert harness.extract_output_values() == [[1], [1, 2]]
+        assert [record.value for record in harness.get_side_output(SIDE)] == [{"seen": [1]}, {"seen": [1, 2]}]
+
+
 def test_a_record_of_the_test_is_not_changed() -> None:
     class Timestamp(TimestampAssigner):
         def extract_timestamp(self, value: int, record_timestamp: int) -> int:

@@ -131,8 +131,3 @@ def test_it():
 def test_without_the_plugin_there_are_no_fixtures(tmp_path: Path) -> None:
     output = run_pytest(tmp_path, "def test_it(flinkcore_harnesses): ...", ["-p", "no:flinkcore"])
     assert "fixture 'flinkcore_harnesses' not found" in output
-
-
-def test_the_plugin_is_an_entry_point_of_the_package() -> None:
-    project = (Path(flinkcore.__file__).parents[1] / "pyproject.toml").read_text()
-    assert '[project.entry-points.pytest11]\nflinkcore = "flinkcore.pytest_plugin"\n' in project

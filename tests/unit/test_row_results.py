@@ -1,5 +1,6 @@
 """What a function gives, as batches with declared columns."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,36 @@ def converted(*values: Any, schema: pa.Schema = SCHEMA) -> list[dict[str, Any]]:
 )
 def test_a_row_comes_in_many_forms(value: Any) -> None:
     assert converted(value) == [{"user": "ada", "n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        (["ada", 1], lambda value: value.__setitem__(1, 2)),
+        ({"n": 1, "user": "ada"}, lambda value: value.update(n=2)),
+        (Row("ada", 1), lambda value: value.__setitem__(1, 2)),
+        (Row(n=1, user="ada"), lambda value: value.__setitem__("n", 2)),
+    ],
+)
+def test_a_row_is_taken_as_it_was_when_it_was_given(value: Any, change: Callable[[Any], Any]) -> None:
+    collected = results()
+    collected.add(value, 5, 7)
+    change(value)
+    collected.add(value, 5, 7)
+    assert pa.Table.from_batches(collected.take()).to_pylist() == [
+        {"user": "ada", "n": 1},
+        {"user": "ada", "n": 2},
+    ]
+
+
+def test_what_is_in_a_row_is_taken_as_it_was_when_it_was_given() -> None:
+    schema = pa.schema({"user": pa.string(), "pages": pa.list_(pa.string())})
+    pages: list[str] = []
+    collected = results(schema)
+    for page in ("home", "cart"):
+        pages.append(page)
+        collected.add(("ada", pages), 5, 7)
+    assert pa.Table.from_batches(collected.take())["pages"].to_pylist() == [["home"], ["home", "cart"]]
 
 
 def test_a_schema_of_one_column_takes_bare_values() -> None:
