@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
+from flinkcore.runtime.copied_value import copied
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE
@@ -44,8 +45,8 @@ class KeyedTestHarness(Generic[K]):
         Returns
         -------
         object
-            A value, a list, a dictionary, or the result of an aggregating state; None where there is nothing. It is
-            no access by the operator, so the time to live goes on.
+            A value, a list, a dictionary, or the result of an aggregating state, as it is now; None where there is
+            nothing. It is no access by the operator, so the time to live goes on.
 
         Raises
         ------
@@ -54,7 +55,7 @@ class KeyedTestHarness(Generic[K]):
         DataError
             If the key belongs to another subtask.
         """
-        return self._backend.look_up(name, key, namespace)
+        return copied(self._backend.look_up(name, key, namespace))
 
     def get_keys(self, name: str, namespace: Hashable = ...) -> list[K]:
         """Return the keys for which a state holds something that has not expired, in any or one namespace."""

@@ -82,6 +82,23 @@ def test_state_of_every_kind_is_looked_up_by_key(ttl: StateTtlConfig | None) -> 
         assert harness.get_keyed_state("numbers", "a") == [1, 4]
 
 
+def test_what_was_looked_up_stays_as_it_was() -> None:
+    class Visits(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.visits = runtime_context.get_state(ValueStateDescriptor[list[int]]("visits"))
+
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+            visits = self.visits.value() or []
+            visits.append(value[1])
+            self.visits.update(visits)
+
+    with for_keyed_process_function(Visits(), first) as harness:
+        harness.process_element(("a", 1))
+        before = harness.get_keyed_state("visits", "a")
+        harness.process_element(("a", 2))
+        assert (before, harness.get_keyed_state("visits", "a")) == ([1], [1, 2])
+
+
 def test_times_to_live_end_on_the_harnesss_clock_and_looking_up_is_no_access() -> None:
     with for_keyed_process_function(Keep(TTL), first) as harness:
         harness.process_element(("a", 1))
