@@ -169,84 +169,116 @@ cdef class BatchCuts:
                     n_found += 1
         return found[:n_found]
 
+    cdef inline bint _admit(self, int64_t key, int64_t timestamp_ms, int64_t watermark_ms, int64_t arrival_ms) noexcept nogil:
+        # Whether the key's next element goes into the batch at hand; then its key has seen it.
+        cdef KeyProgress* seen = &self.keys[key]
+        cdef bint is_first = seen.batch != self.batch
+        cdef int64_t least_ms
+        if is_first:
+            seen.limit_ms = self._event_time_limit(key)
+            seen.clock_limit_ms = self._processing_time_limit(key)
+        elif self.one_element_per_key:
+            return False
+        if watermark_ms > seen.limit_ms or arrival_ms > seen.clock_limit_ms:
+            return False
+        if is_first:
+            seen.batch = self.batch
+            seen.least_ms = seen.least_clock_ms = INT64_MIN if self.one_element_per_key else INT64_MAX
+        seen.floor_ms = seen.passed_ms = watermark_ms
+        seen.clock_ms = arrival_ms
+        if self.has_event_time_delay:
+            least_ms = _plus(timestamp_ms, self.event_time_delay_ms)
+            seen.least_ms = min(seen.least_ms, least_ms)
+            seen.limit_ms = min(seen.limit_ms, max(_before(least_ms), watermark_ms))
+        else:
+            seen.least_ms = INT64_MIN
+            seen.limit_ms = min(seen.limit_ms, watermark_ms)
+        if self.has_processing_time_delay:
+            least_ms = _plus(arrival_ms, self.processing_time_delay_ms)
+            seen.least_clock_ms = min(seen.least_clock_ms, least_ms)
+            seen.clock_limit_ms = min(seen.clock_limit_ms, max(least_ms, arrival_ms))
+        return True
+
     def take(
         self,
         const int64_t[::1] keys not None,
         const int64_t[::1] timestamps_ms not None,
         const int64_t[::1] watermarks_ms not None,
         const int64_t[::1] arrivals_ms not None,
-        const int64_t[::1] rows,
     ):
-        """Choose the elements of the next batch, and note that their keys have seen them. O(n).
+        """Choose the elements of a batch, and note that their keys have seen them. O(n).
 
         Parameters
         ----------
         keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
             Of elements in total order.
-        rows : int64 array or None
-            Those that are still to come; None: all.
 
         Returns
         -------
         taken : int64 array
-            Rows of the batch.
+            Rows of the batch, ascending.
         waiting : int64 array
-            Rows that have to wait for a timer.
-        first_waiting : int64 array
-            The first of them of each key; what is due before it fires next.
+            Rows that have to wait for a timer, or because their key is in the batch already, ascending.
         """
-        cdef int64_t i, row, key, watermark_ms, arrival_ms, least_ms
-        cdef int64_t n = keys.shape[0] if rows is None else rows.shape[0]
-        cdef int64_t n_taken = 0, n_waiting = 0, n_first = 0
-        cdef bint all_rows = rows is None, is_first
-        cdef KeyProgress* seen
-        columns = np.empty((3, n), np.int64)
+        cdef int64_t row, key, n = keys.shape[0], n_taken = 0, n_waiting = 0
+        columns = np.empty((2, n), np.int64)
         cdef int64_t[:, ::1] out = columns
         self.batch += 1
         with nogil:
-            for i in range(n):
-                row = i if all_rows else rows[i]
+            for row in range(n):
                 key = keys[row]
-                seen = &self.keys[key]
-                if seen.waits == self.batch:
-                    out[1, n_waiting] = row
-                    n_waiting += 1
-                    continue
-                watermark_ms, arrival_ms = watermarks_ms[row], arrivals_ms[row]
-                is_first = seen.batch != self.batch
-                if is_first:
-                    seen.limit_ms = self._event_time_limit(key)
-                    seen.clock_limit_ms = self._processing_time_limit(key)
-                if (
-                    watermark_ms > seen.limit_ms
-                    or arrival_ms > seen.clock_limit_ms
-                    or (self.one_element_per_key and not is_first)
-                ):
-                    seen.waits = self.batch
-                    out[1, n_waiting] = row
-                    n_waiting += 1
-                    out[2, n_first] = row
-                    n_first += 1
-                    continue
-                out[0, n_taken] = row
-                n_taken += 1
-                if is_first:
-                    seen.batch = self.batch
-                    seen.least_ms = seen.least_clock_ms = INT64_MIN if self.one_element_per_key else INT64_MAX
-                seen.floor_ms = seen.passed_ms = watermark_ms
-                seen.clock_ms = arrival_ms
-                if self.has_event_time_delay:
-                    least_ms = _plus(timestamps_ms[row], self.event_time_delay_ms)
-                    seen.least_ms = min(seen.least_ms, least_ms)
-                    seen.limit_ms = min(seen.limit_ms, max(_before(least_ms), watermark_ms))
-                else:
-                    seen.least_ms = INT64_MIN
-                    seen.limit_ms = min(seen.limit_ms, watermark_ms)
-                if self.has_processing_time_delay:
-                    least_ms = _plus(arrival_ms, self.processing_time_delay_ms)
-                    seen.least_clock_ms = min(seen.least_clock_ms, least_ms)
-                    seen.clock_limit_ms = min(seen.clock_limit_ms, max(least_ms, arrival_ms))
-        return columns[0, :n_taken], columns[1, :n_waiting], columns[2, :n_first]
+                if self.keys[key].waits != self.batch:
+                    if self._admit(key, timestamps_ms[row], watermarks_ms[row], arrivals_ms[row]):
+                        out[0, n_taken] = row
+                        n_taken += 1
+                        continue
+                    self.keys[key].waits = self.batch
+                out[1, n_waiting] = row
+                n_waiting += 1
+        return columns[0, :n_taken], columns[1, :n_waiting]
+
+    def take_waiting(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] timestamps_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+        const int64_t[::1] rows not None,
+        int64_t[::1] begins not None,
+        const int64_t[::1] ends not None,
+    ):
+        """Choose the elements of a batch from those that wait; O(taken + keys that wait).
+
+        Parameters
+        ----------
+        keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
+            Of elements in total order.
+        rows : int64 array
+            Of those that wait, key after key, each key's ascending.
+        begins, ends : int64 array (n_keys,)
+            The places of each key in `rows`. What is taken is left out: the begins are moved.
+
+        Returns
+        -------
+        int64 array
+            Rows of the batch, key after key.
+        """
+        cdef int64_t i, at, row, n_taken = 0
+        taken = np.empty(rows.shape[0], np.int64)
+        cdef int64_t[::1] out = taken
+        self.batch += 1
+        with nogil:
+            for i in range(begins.shape[0]):
+                at = begins[i]
+                while at < ends[i]:
+                    row = rows[at]
+                    if not self._admit(keys[row], timestamps_ms[row], watermarks_ms[row], arrivals_ms[row]):
+                        break
+                    out[n_taken] = row
+                    n_taken += 1
+                    at += 1
+                begins[i] = at
+        return taken[:n_taken]
 
     def fire(
         self,

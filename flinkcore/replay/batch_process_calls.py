@@ -21,6 +21,7 @@ from flinkcore.replay.batch_process_timers import ColumnTimerService
 from flinkcore.replay.batch_runtime_context import ColumnRuntimeContext
 from flinkcore.replay.column_states import ColumnStates
 from flinkcore.replay.element_rows import element_keys
+from flinkcore.replay.known_keys import KnownKeys
 from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 
@@ -68,7 +69,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         self._key_columns = key_columns
         self._outputs = outputs
         self._keys = KeyDictionary(schema, key_columns, max_parallelism)
-        self._keys_by_id = pa.record_batch(self._keys.keys())
+        self._known_keys = KnownKeys(self._keys)
         self._scratch = np.empty(0, np.intp)
         self.event_time_timers = KeyTimers()
         self.processing_time_timers = KeyTimers()
@@ -132,15 +133,14 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
 
     def keys(self, key_ids: Any) -> pa.RecordBatch:
         """Return the key columns of keys."""
-        known = len(self._keys)
-        if self._keys_by_id.num_rows < known:
-            self._keys_by_id = pa.record_batch(self._keys.keys())
         ids = np.asarray(key_ids)
-        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= known):
+        if ids.size == 0:
+            ids = np.empty(0, np.int64)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or ((ids < 0) | (ids >= len(self._keys))).any():
             raise DataError(
-                f"there is no key of some of these ids: {shown(key_ids)}; there are {known:,} keys"
+                f"there is no key of some of these ids: {shown(key_ids)}; there are {self.n_keys:,} keys"
             )
-        return self._keys_by_id.take(pa.array(ids.astype(np.int64)))
+        return self._known_keys.take(ids.astype(np.int64))
 
     # ---- calls ----
 

@@ -22,9 +22,12 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
     Parameters
     ----------
     batch : pyarrow.RecordBatch
+        With all these elements, and more where `rows` tells which ones.
     key_ids, timestamps, watermarks, processing_times : int64 array (n_rows,)
     scratch : int array
         Has a row for every key id; its contents may be lost at any time.
+    rows : int64 array (n_rows,), optional
+        Those of the batch.
     """
 
     def __init__(
@@ -35,8 +38,10 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
         watermarks: Int64s,
         processing_times: Int64s,
         scratch: npt.NDArray[np.intp],
+        rows: Int64s | None = None,
     ) -> None:
         self._batch = batch
+        self._rows = rows
         self._key_ids = key_ids
         self._timestamps = timestamps
         self._watermarks = watermarks
@@ -45,7 +50,9 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """The columns of the stream."""
+        """The columns of the stream; copied when they are asked for, where they are not all rows of a batch."""
+        if self._rows is not None:
+            self._batch, self._rows = self._batch.take(pa.array(self._rows)), None
         return self._batch
 
     @property
@@ -88,14 +95,15 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
         return rows, np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
 
     def take(self, rows: Int64s) -> ElementColumns:
-        """The given rows, copied."""
+        """The given rows of elements that are all rows of their batch."""
         return ElementColumns(
-            self._batch.take(pa.array(rows)),
+            self._batch,
             self._key_ids[rows],
             self._timestamps[rows],
             self._watermarks[rows],
             self._processing_times[rows],
             self._scratch,
+            rows,
         )
 
 

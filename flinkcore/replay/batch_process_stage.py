@@ -186,14 +186,19 @@ class BatchProcessStage:
         yield from self._fire_before(int(watermarks[0]), int(arrivals[0]))
         key_ids = self._calls.key_ids(events.batch)
         elements = self._calls.elements(events.batch, key_ids, events.timestamps, watermarks, arrivals)
-        first = self._cuts.rows_with_due_timers(key_ids, watermarks, arrivals)
-        waiting = None
-        while True:
-            yield from self._fire(key_ids[first], watermarks[first], arrivals[first])
-            taken, waiting, first = self._cuts.take(key_ids, events.timestamps, watermarks, arrivals, waiting)
-            self._calls.process_batch(elements if len(taken) == len(key_ids) else elements.take(taken))
-            if not len(waiting):
-                break
+        due = self._cuts.rows_with_due_timers(key_ids, watermarks, arrivals)
+        yield from self._fire(key_ids[due], watermarks[due], arrivals[due])
+        columns = key_ids, events.timestamps, watermarks, arrivals
+        taken, waiting = self._cuts.take(*columns)
+        self._calls.process_batch(elements.take(taken) if len(waiting) else elements)
+        rows, begins, ends = _grouped(waiting, key_ids)
+        while len(begins):
+            due = rows[begins]
+            yield from self._fire(key_ids[due], watermarks[due], arrivals[due])
+            taken = self._cuts.take_waiting(*columns, rows, begins, ends)
+            self._calls.process_batch(elements.take(np.sort(taken)))
+            still = begins < ends
+            begins, ends = begins[still], ends[still]
         self._processed += len(arrivals)
 
     def finish(self) -> Iterator[Output]:
@@ -336,6 +341,14 @@ class BatchProcessStage:
         self._fired[domain] += len(key_ids)
         self._cuts.fire(key_ids, floors, watermarks, clocks)
         self._calls.on_timers(domain, key_ids, times, watermarks, clocks)
+
+
+def _grouped(rows: Int64s, key_ids: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Rows key after key, and where each key begins and ends in them."""
+    rows = rows[np.argsort(key_ids[rows], kind="stable")]
+    ids = key_ids[rows]
+    bounds = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1], [True]))) if len(rows) else rows
+    return rows, bounds[:-1].copy(), bounds[1:].copy()
 
 
 class BatchProcessStages:
