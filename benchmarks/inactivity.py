@@ -27,8 +27,14 @@ from benchmarks.cached_log import CACHE
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
-from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.functions import KeyedProcessFunction, Results, RuntimeContext
+from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
+from flinkcore.datastream.functions import (
+    BatchResults,
+    KeyedBatchProcessFunction,
+    KeyedProcessFunction,
+    Results,
+    RuntimeContext,
+)
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
@@ -160,33 +166,76 @@ def process_function(elements: list[tuple[tuple[int, int], int]]) -> list[Row]:
     return output.values
 
 
-def replay(clicks: Clicks) -> Callable[[], list[Row]]:
-    """The same function over the events as an Arrow table, in one thread; what the end of the log fires is left out.
+# ---- over batches -------------------------------------------------------------------------------------------
+
+
+class CountBatchesUntilQuiet(KeyedBatchProcessFunction):
+    """The job over batches of elements and timers of many keys."""
+
+    min_event_time_delay_ms = GAP_MS
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._counts = runtime_context.get_column_state("count", np.int64)
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> None:
+        np.add.at(self._counts.array, elements.key_ids, 1)
+        last = elements.last_of_keys()
+        key_ids = elements.key_ids[last]
+        timers = ctx.timer_service()
+        timers.delete_event_time_timers(key_ids)
+        timers.register_event_time_timers(key_ids, elements.timestamps[last] + GAP_MS)
+
+    def on_timers(
+        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> BatchResults:
+        yield {
+            "key": timers.keys["key"],
+            "count": self._counts[timers.key_ids],
+            "fired": timers.timestamps,
+        }
+        self._counts.clear(timers.key_ids)
+
+
+# ---- replays -------------------------------------------------------------------------------------------------
+
+
+def keyed_log(clicks: Clicks) -> KeyedStream:
+    """The events as an Arrow table, by key, to be replayed in one thread.
 
     An event arrives 1 ms after its timestamp, so that a tick of the replay clock sees those that the others see.
     """
     keys, timestamps_ms = clicks.columns()
     log = pa.table({"key": keys, "ts": timestamps_ms, "at": timestamps_ms + 1})
-    last_watermark_ms = int(timestamps_ms[-1]) - 1
     env = StreamExecutionEnvironment().set_parallelism(1)
     env.get_config().set_auto_watermark_interval(WATERMARK_INTERVAL_MS)
-    stream = (
+    return (
         env.from_event_log(log, timestamp="ts", arrival="at")
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .key_by("key")
-        .process(
-            CountUntilQuiet(),
-            pa.schema({"key": pa.int64(), "count": pa.int64()}),
-            timestamp_column="fired",
-        )
     )
 
-    def run() -> list[Row]:
-        results = stream.to_arrow()
-        fired = results.filter(pc.field("fired") <= last_watermark_ms)
-        return list(zip(fired["key"].to_pylist(), fired["count"].to_pylist(), strict=True))
 
-    return run
+def replay(clicks: Clicks) -> Callable[[], list[Row]]:
+    """A replay of the process function; what the end of the log fires is left out."""
+    schema = pa.schema({"key": pa.int64(), "count": pa.int64()})
+    stream = keyed_log(clicks).process(CountUntilQuiet(), schema, timestamp_column="fired")
+    return lambda: rows_fired(stream, clicks)
+
+
+def replay_of_batches(clicks: Clicks) -> Callable[[], list[Row]]:
+    """The same with the function over batches."""
+    schema = pa.schema({"key": pa.int64(), "count": pa.int64(), "fired": pa.int64()})
+    stream = keyed_log(clicks).process(CountBatchesUntilQuiet(), schema)
+    return lambda: rows_fired(stream, clicks)
+
+
+def rows_fired(stream: DataStream, clicks: Clicks) -> list[Row]:
+    """Run a job; its rows but for those that the end of the log fires."""
+    last_watermark_ms = (clicks.events - 1) // EVENTS_PER_MS - 1
+    fired = stream.to_arrow().filter(pc.field("fired") <= last_watermark_ms)
+    return list(zip(fired["key"].to_pylist(), fired["count"].to_pylist(), strict=True))
 
 
 # ---- Cython ------------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""One process function with a value and a timer per key, as Python and as Cython, against a bare loop.
+"""One process function with a value and a timer per key, in Python, over batches and in Cython, against a bare loop.
 
 How these figures can mislead: the loop is what one writes without a library. It leaves deleted timers in its heap,
 knows neither key groups nor failures, and could not be restored. Its elements are there already; the operator gets
 each as a record that is made for it. The Cython form reads Arrow columns: nobody makes a Python object for an element.
 As "process-function" the operator is driven directly; as "replay" the figure has all that a replay does before and
-after it, too: the first pass over the times, rows made of columns, and columns of results.
+after it, too: the first pass over the times, rows made of columns, and columns of results; so has "batches", the
+function over batches, of which a batch spans many watermarks. "times_faster_than_rows" compares these two.
 `FLINKCORE_BENCH_INACTIVITY_EVENTS` (1,000,000) and `FLINKCORE_BENCH_INACTIVITY_KEYS` (10,000) set the size.
 """
 
@@ -17,7 +18,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks.inactivity import Clicks, bare_loop, native_batches, native_example, process_function, replay
+from benchmarks.inactivity import (
+    Clicks,
+    bare_loop,
+    native_batches,
+    native_example,
+    process_function,
+    replay,
+    replay_of_batches,
+)
 
 CLICKS = Clicks(
     events=int(os.environ.get("FLINKCORE_BENCH_INACTIVITY_EVENTS", 1_000_000)),
@@ -39,6 +48,7 @@ def forms() -> dict[str, Form]:
         "loop": lambda: bare_loop(elements),
         "process-function": lambda: process_function(elements),
         "replay": replay(CLICKS),
+        "batches": replay_of_batches(CLICKS),
         "cython": lambda: native_batches(example, batches, last_ms),
     }
 
@@ -46,7 +56,7 @@ def forms() -> dict[str, Form]:
 @pytest.mark.benchmark(
     group=f"a timer per key, anew at each of {CLICKS.events:,} elements, {CLICKS.keys:,} keys"
 )
-@pytest.mark.parametrize("form", ["loop", "process-function", "replay", "cython"])
+@pytest.mark.parametrize("form", ["loop", "process-function", "replay", "batches", "cython"])
 def test_inactivity(benchmark: Any, forms: dict[str, Form], form: str) -> None:
     cpu: list[float] = []
 
@@ -62,5 +72,7 @@ def test_inactivity(benchmark: Any, forms: dict[str, Form], form: str) -> None:
     benchmark.extra_info |= {"events": CLICKS.events, "keys": CLICKS.keys, "cpu_ns_per_event": _cpu_ns[form]}
     if benchmark.stats:  # not with --benchmark-disable
         benchmark.extra_info["ns_per_event"] = benchmark.stats.stats.min / CLICKS.events * 1e9
+    if form == "batches" and "replay" in _cpu_ns:
+        benchmark.extra_info["times_faster_than_rows"] = _cpu_ns["replay"] / _cpu_ns[form]
     if form != "loop" and "loop" in _cpu_ns:
         benchmark.extra_info["times_faster_than_loop"] = _cpu_ns["loop"] / _cpu_ns[form]

@@ -7,7 +7,6 @@ from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
-    BatchRuntimeContext,
     BroadcastProcessFunction,
     CoProcessFunction,
     Function,
@@ -35,7 +34,6 @@ from flinkcore.datastream.windowed_stream import WindowedStream
 __all__ = [
     "FILE",
     "Aggregate",
-    "BatchRuntimeContext",
     "BatchTimerService",
     "BroadcastProcessFunction",
     "CoProcessFunction",

@@ -18,7 +18,7 @@ from flinkcore.errors import ConfigurationError, DataError, UserCodeError
 from flinkcore.replay.batch_process_columns import ElementColumns, FiredTimers
 from flinkcore.replay.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_process_timers import ColumnTimerService
-from flinkcore.replay.batch_runtime_context import ColumnRuntimeContext
+from flinkcore.replay.column_runtime_context import ColumnRuntimeContext
 from flinkcore.replay.column_states import ColumnStates
 from flinkcore.replay.element_rows import element_keys
 from flinkcore.replay.known_keys import KnownKeys

@@ -1,7 +1,6 @@
 """PyFlink's ``pyflink.datastream.functions`` names: what a user derives a function from."""
 
 from flinkcore.datastream.functions.aggregate_function import AggregateFunction
-from flinkcore.datastream.functions.batch_runtime_context import BatchRuntimeContext
 from flinkcore.datastream.functions.broadcast_process_function import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -31,7 +30,6 @@ __all__ = [
     "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BatchResults",
-    "BatchRuntimeContext",
     "BroadcastProcessFunction",
     "CoProcessFunction",
     "Function",

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkcore.datastream.batch_timer_service import BatchTimerService
-from flinkcore.datastream.functions.batch_runtime_context import BatchRuntimeContext
 from flinkcore.datastream.functions.function import Function
+from flinkcore.datastream.functions.runtime_context import RuntimeContext
 from flinkcore.datastream.time_domain import TimeDomain
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ class KeyedBatchProcessFunction(Function):
                 If there is no key of an id.
             """
 
-    def open(self, runtime_context: BatchRuntimeContext) -> None:  # type: ignore[override]
-        """Prepare for work, and ask for the state columns; called once, before any batch."""
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Prepare for work, and ask for state with `get_column_state`; called once, before any batch."""
 
     @abstractmethod
     def process_batch(

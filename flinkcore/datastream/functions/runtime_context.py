@@ -1,8 +1,13 @@
 """What a function can ask about where it runs."""
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
+from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.state import ColumnState
 
 
 class RuntimeContext(KeyedStateStore):
@@ -40,3 +45,31 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a parameter of the job, or the default where it has none of this name."""
+
+    def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> "ColumnState":
+        """Return the column of this name, with a value per key; of a `KeyedBatchProcessFunction` only, in its `open`.
+
+        Parameters
+        ----------
+        name : str
+        dtype : numpy dtype
+            One number, time, text of fixed length or ``object`` per key.
+        default : object
+            Value of a key that has none yet.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is taken, or the type or the default cannot be those of a column; or if the function is not one
+            over batches.
+        LifecycleError
+            If the function has been opened already.
+
+        Notes
+        -----
+        PyFlink has no counterpart.
+        """
+        raise ConfigurationError(
+            f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
+            "get_state(ValueStateDescriptor(...))"
+        )

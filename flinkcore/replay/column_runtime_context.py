@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkcore.datastream.functions import BatchRuntimeContext, KeyedStateStore
+from flinkcore.datastream.functions import KeyedStateStore
 from flinkcore.datastream.state import ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.column_states import ColumnStates
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
 
-class ColumnRuntimeContext(StreamingRuntimeContext, BatchRuntimeContext):
+class ColumnRuntimeContext(StreamingRuntimeContext):
     """The task, and columns by dense key id in place of states of a current key.
 
     Parameters
