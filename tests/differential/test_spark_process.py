@@ -16,15 +16,22 @@ from models.spark_sessions import spark_session
 pytest.importorskip("pyspark")
 
 from flinkcore.common import Duration, OutputTag, WatermarkStrategy
-from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from flinkcore.datastream import (
+    DataStream,
+    KeyedBatchProcessFunction,
+    KeyedProcessFunction,
+    KeyedStream,
+    StreamExecutionEnvironment,
+)
 from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import UserCodeError
-from flinkcore.examples.flight_inactivity import RESUMED, silent_airports
+from flinkcore.examples import flight_inactivity, flight_inactivity_batches
 from flinkcore.spark import SparkExecutionEnvironment
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
+NEVER = np.iinfo(np.int64).min
 SIDE = OutputTag("side", pa.schema({"user": pa.string(), "row": pa.int64()}))
 SEEN = pa.schema(
     {
@@ -103,7 +110,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def job(env: StreamExecutionEnvironment, log: Any, function: KeyedProcessFunction) -> DataStream:
+def job_by_user(env: StreamExecutionEnvironment, log: Any) -> KeyedStream:
     return (
         env.from_event_log(log, timestamp="ts", arrival="at", split="part")
         .filter(pc.field("row") != 77)
@@ -111,8 +118,11 @@ def job(env: StreamExecutionEnvironment, log: Any, function: KeyedProcessFunctio
             WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
         )
         .key_by("user")
-        .process(function, SEEN, side_outputs=[SIDE], timestamp_column="record_time")
     )
+
+
+def job(env: StreamExecutionEnvironment, log: Any, function: KeyedProcessFunction) -> DataStream:
+    return job_by_user(env, log).process(function, SEEN, side_outputs=[SIDE], timestamp_column="record_time")
 
 
 def rows(found: pa.Table) -> list[str]:
@@ -179,9 +189,73 @@ def test_a_reduce_task_whose_worker_dies_is_done_again(
     assert result.report == embedded.report
 
 
-def test_the_example_gives_the_same_rows_on_spark(spark: Any) -> None:
-    local = silent_airports(StreamExecutionEnvironment()).execute()
-    result = silent_airports(SparkExecutionEnvironment(spark).set_parallelism(2)).execute()
+@pytest.mark.parametrize("example", [flight_inactivity, flight_inactivity_batches])
+def test_the_examples_give_the_same_rows_on_spark(spark: Any, example: Any) -> None:
+    local = example.silent_airports(StreamExecutionEnvironment()).execute()
+    result = example.silent_airports(SparkExecutionEnvironment(spark).set_parallelism(2)).execute()
     assert local.report.results > 10
     assert rows(result.to_arrow()) == rows(local.to_arrow())
-    assert rows(result.get_side_output(RESUMED).to_arrow()) == rows(local.get_side_output(RESUMED).to_arrow())
+    side, local_side = (found.get_side_output(example.RESUMED).to_arrow() for found in (result, local))
+    assert rows(side) == rows(local_side)
+    assert result.report == local.report
+
+
+def batch_function(marker: str) -> KeyedBatchProcessFunction:
+    """What `function` does, over batches; its class travels by value, and its worker dies once."""
+
+    class SessionsOfBatches(KeyedBatchProcessFunction):
+        min_event_time_delay_ms = 40
+        min_processing_time_delay_ms = 25
+
+        def open(self, runtime_context: Any) -> None:
+            self.held = runtime_context.get_column_state("held", object, None)
+            self.last = runtime_context.get_column_state("last", np.int64, NEVER)
+
+        def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+            numbers = elements["row"].to_numpy()
+            if 1500 in numbers:
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                    os._exit(9)
+                except FileExistsError:
+                    pass
+            timers, ids = ctx.timer_service(), elements.key_ids
+            last = elements.last_of_keys()
+            held = ids[last][self.last[ids[last]] != NEVER]
+            timers.delete_event_time_timers(held, self.last[held] + 40)
+            self.last[ids] = elements.timestamps
+            timers.register_event_time_timers(ids[last], elements.timestamps[last] + 40)
+            for key_id, number in zip(ids.tolist(), numbers.tolist(), strict=True):
+                self.held.array[key_id] = [*(self.held.array[key_id] or []), number]
+            fifth = numbers % 5 == 0
+            timers.register_processing_time_timers(ids[fifth], elements.processing_times[fifth] + 25)
+            yield SIDE, elements.batch.select(["user", "row"]).filter(pa.array(fifth))
+
+        def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+            ids = timers.key_ids
+            yield {
+                "user": timers.keys["user"],
+                "what": [timers.time_domain.name] * len(ids),
+                "number": timers.timestamps,
+                "watermark": timers.watermarks,
+                "clock": timers.processing_times,
+                "held": [list(held or []) for held in self.held[ids]],
+            }
+            if timers.time_domain.name == "EVENT_TIME":
+                self.held.clear(ids)
+                self.last.clear(ids)
+
+    return SessionsOfBatches()
+
+
+def test_a_function_over_batches_gives_the_rows_of_the_one_by_element_also_where_its_worker_dies(
+    spark: Any, log: Path, embedded: Any, tmp_path: Path
+) -> None:
+    marker = str(tmp_path / "died")
+    keyed = job_by_user(SparkExecutionEnvironment(spark).set_parallelism(3), log)
+    result = keyed.process(batch_function(marker), SEEN, side_outputs=[SIDE]).execute()
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow().drop_columns("record_time"))
+    assert os.path.exists(marker)
+    side = embedded.get_side_output(SIDE).to_arrow().drop_columns("record_time")
+    assert rows(result.get_side_output(SIDE).to_arrow()) == rows(side)
+    assert result.report == embedded.report

@@ -11,11 +11,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 KERNEL_TESTS = (
     "aggregates",
+    "batch_process",
     "current_key",
     "exchange",
     "integer_codes",
     "key_groups",
     "key_context",
+    "key_timers",
     "keys",
     "narrow_integers",
     "record_store",

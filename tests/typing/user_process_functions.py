@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import assert_type
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import (
+    BatchTimerService,
     CoalescingTimerService,
+    KeyedBatchProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
@@ -15,7 +19,7 @@ from flinkcore.datastream import (
     TimeDomain,
     TimerService,
 )
-from flinkcore.datastream.state import ValueState, ValueStateDescriptor
+from flinkcore.datastream.state import ColumnState, ValueState, ValueStateDescriptor
 
 quiet = OutputTag("quiet")
 
@@ -42,6 +46,34 @@ class Inactivity(KeyedProcessFunction):
         assert_type(ctx.time_domain(), TimeDomain)
         self.due.clear()
         yield quiet, ctx.get_current_key()
+
+
+class InactivityOfBatches(KeyedBatchProcessFunction):
+    """The same over batches."""
+
+    min_event_time_delay_ms = 60_000
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_column_state("seen", np.int64)
+        assert_type(self.seen, ColumnState)
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> None:
+        assert_type(elements.timestamps, npt.NDArray[np.int64])
+        assert_type(ctx.timer_service(), BatchTimerService)
+        last = elements.last_of_keys()
+        key_ids = elements.key_ids[last]
+        self.seen[key_ids] += 1
+        ctx.timer_service().delete_event_time_timers(key_ids)
+        ctx.timer_service().register_event_time_timers(key_ids, elements.timestamps[last] + 60_000)
+
+    def on_timers(
+        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        assert_type(timers.time_domain, TimeDomain)
+        yield quiet, timers.keys
+        yield {"seen": self.seen[timers.key_ids]}
 
 
 class Split(ProcessFunction):
