@@ -1,0 +1,122 @@
+"""PyFlink's DataStream API, and Spark's `transformWithStateInPandas`, on jobs that flinkcore does too.
+
+Each runs in a process of its own, on one task. The seconds of their rows are of that whole process, much of which is
+the start of a JVM and of Python; so what an event costs (ns, CPU ns) is the slope between a job of a tenth of the
+events and one of all of them, and of Spark the micro batches but for the first. flinkcore's row counts all that it
+does.
+
+How these figures can mislead: their watermarks come by the wall clock, so which of a quiet key's timers still fire
+depends on speed; the work is nearly the same. PyFlink's source hands over tuples, and its assigner of timestamps is
+Python too, as a user would write it; flinkcore reads columns. Process mode sends events to a Python process and back in
+bundles. Spark's state is in RocksDB, written to disk with every micro batch. The CPU time of PyFlink has its JVM's
+compiler and collector in it.
+
+`FLINKCORE_BENCH_PYFLINK` names the Python of an environment with PyFlink (peers/pyflink.py says how to make one).
+`FLINKCORE_BENCH_PYFLINK_EVENTS` (1,000,000) and `FLINKCORE_BENCH_PYFLINK_KEYS` (10,000) set the size; process mode
+gets a twentieth of the events, Spark a tenth.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from benchmarks.inactivity import Clicks, Row, replay
+from benchmarks.peers import pyflink
+from benchmarks.peers.flink import FlinkUnavailable, jdk_tool
+
+EVENTS = int(os.environ.get("FLINKCORE_BENCH_PYFLINK_EVENTS", 1_000_000))
+KEYS = int(os.environ.get("FLINKCORE_BENCH_PYFLINK_KEYS", 10_000))
+EVENTS_OF = {"thread": EVENTS, "process": EVENTS // 20}
+
+INACTIVITY = f"a timer per key, anew at each element, {KEYS:,} keys: PyFlink and Spark"
+
+_ns: dict[str, float] = {}
+
+
+def _measure(benchmark: Any, job: str, mode: str) -> pyflink.Pair:
+    try:
+        pyflink.python()
+    except pyflink.PyFlinkUnavailable as error:
+        pytest.skip(str(error))
+    pair = benchmark.pedantic(pyflink.run, args=(job, mode, EVENTS_OF[mode], KEYS), rounds=1)
+    assert isinstance(pair, pyflink.Pair)
+    benchmark.extra_info |= {
+        "events": pair.whole.events,
+        "job_seconds": pair.whole.seconds,
+        "job_seconds_of_a_tenth": pair.tenth.seconds,
+        "ns_per_event": pair.seconds_per_event * 1e9,
+        "cpu_ns_per_event": pair.cpu_seconds_per_event * 1e9,
+    }
+    return pair
+
+
+@pytest.mark.benchmark(group=INACTIVITY)
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_inactivity_of_pyflink(benchmark: Any, mode: str) -> None:
+    _ns[f"pyflink-{mode}"] = _measure(benchmark, "inactivity", mode).seconds_per_event * 1e9
+
+
+@pytest.mark.benchmark(group=INACTIVITY)
+def test_inactivity_of_spark(benchmark: Any) -> None:
+    for package in "pyspark", "google.protobuf":
+        if not _installed(package):
+            pytest.skip(f"Spark's side needs {package.rpartition('.')[2]}, which is not installed")
+    try:
+        jdk_tool("java")
+    except FlinkUnavailable as error:
+        pytest.skip(str(error))
+    command = [sys.executable, "-m", "benchmarks.peers.spark_inactivity", str(EVENTS // 10), str(KEYS)]
+
+    def run() -> dict[str, Any]:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    found = benchmark.pedantic(run, rounds=1)
+    _ns["spark"] = found["seconds"] / found["events"] * 1e9
+    benchmark.extra_info |= found | {"ns_per_event": _ns["spark"]}
+
+
+@pytest.mark.benchmark(group=INACTIVITY)
+def test_inactivity_of_flinkcore(benchmark: Any) -> None:
+    run = replay(Clicks(EVENTS, KEYS))
+    cpu: list[float] = []
+
+    def timed() -> list[Row]:
+        begin = time.process_time()
+        rows = run()
+        cpu.append(time.process_time() - begin)
+        return rows
+
+    assert benchmark.pedantic(timed, rounds=3, warmup_rounds=1)
+    benchmark.extra_info |= {"events": EVENTS, "cpu_ns_per_event": min(cpu) / EVENTS * 1e9}
+    if benchmark.stats:  # not with --benchmark-disable
+        ns = benchmark.extra_info["ns_per_event"] = benchmark.stats.stats.min / EVENTS * 1e9
+        benchmark.extra_info |= {f"times_faster_than_{peer}": of_peer / ns for peer, of_peer in _ns.items()}
+
+
+@pytest.mark.benchmark(group=f"tumbling windows, an AggregateFunction in Python, {KEYS:,} keys: PyFlink")
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_tumbling_windows_of_pyflink(benchmark: Any, mode: str) -> None:
+    _measure(benchmark, "tumbling_windows", mode)
+
+
+@pytest.mark.benchmark(group=f"map, filter, key_by and reduce in Python, {KEYS:,} keys: PyFlink")
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_map_filter_reduce_of_pyflink(benchmark: Any, mode: str) -> None:
+    _measure(benchmark, "map_filter_reduce", mode)
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
