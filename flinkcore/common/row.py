@@ -20,7 +20,7 @@ class Row:
     *args : object
         Values without names; or
     **kwargs : object
-        values with names, which are put in the order of the names, as in PyFlink.
+        values with names, in the order in which they are given.
 
     Raises
     ------
@@ -30,17 +30,18 @@ class Row:
     Notes
     -----
     Follows ``pyflink.common.Row``. A name that is also a method's, or begins with an underscore, is read by
-    ``row["name"]`` only; of equal names the first counts.
+    ``row["name"]`` only; of equal names the first counts. Rows with the same values by name are equal, whatever the
+    order of the names; their hashes are equal too, which PyFlink's are not.
 
     Examples
     --------
     >>> Row(user="ada", age=36)
-    Row(age=36, user='ada')
+    Row(user='ada', age=36)
     >>> Person = Row("user", "age")
     >>> Person("ada", 36).user
     'ada'
-    >>> "ada" in Person("ada", 36), "user" in Person("ada", 36)
-    (True, False)
+    >>> "user" in Person("ada", 36), "ada" in Person("ada", 36), "ada" in Row("ada", 36)
+    (True, False, True)
     """
 
     __slots__ = ("_fields", "_row_kind", "_values")
@@ -52,8 +53,8 @@ class Row:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError("a Row takes values or named values, not both")
-        self._fields = tuple(sorted(kwargs)) if kwargs else None
-        self._values = tuple(kwargs[name] for name in sorted(kwargs)) if kwargs else args
+        self._fields = tuple(kwargs) if kwargs else None
+        self._values = tuple(kwargs.values()) if kwargs else args
         self._row_kind = RowKind.INSERT
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
@@ -74,6 +75,13 @@ class Row:
         values = map(_with_dicts, self._values) if recursive else self._values
         return dict(zip(self._fields, values, strict=False))
 
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """Return a row of a kind; the values as of the constructor."""
+        row = Row(*args, **kwargs)
+        row._row_kind = row_kind
+        return row
+
     def get_row_kind(self) -> RowKind:
         """Return the kind, at first INSERT."""
         return self._row_kind
@@ -87,6 +95,18 @@ class Row:
         """Give the values names, or others."""
         self._settle()
         self._fields = tuple(field_names)
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """Return the values of some names; all values where the row has no names.
+
+        Raises
+        ------
+        ValueError
+            If there is no value of a name.
+        """
+        if self._fields is None:
+            return list(self._values)
+        return [self._values[self._place(name)] for name in names]
 
     def _settle(self) -> None:
         """Become a row with names and a kind of its own, where its class has them."""
@@ -138,7 +158,7 @@ class Row:
             raise AttributeError(item) from None
 
     def __contains__(self, item: object) -> bool:
-        return item in self._values
+        return item in (self._values if self._fields is None else self._fields)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
@@ -147,15 +167,17 @@ class Row:
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Row)
-            and self._values == other._values
-            and self._fields == other._fields
-            and self._row_kind is other._row_kind
-        )
+        if not isinstance(other, Row) or self._row_kind is not other._row_kind:
+            return False
+        names, names_of_other = self._fields, other._fields
+        if names == names_of_other:
+            return self._values == other._values
+        if names is None or names_of_other is None or sorted(names) != sorted(names_of_other):
+            return False
+        return all(self[name] == other[name] for name in names)
 
     def __hash__(self) -> int:
-        return hash(self._values)
+        return hash(frozenset(self._values))  # the same in every order of the names
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_row, (self._fields, self._values, self._row_kind)

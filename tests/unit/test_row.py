@@ -66,10 +66,11 @@ def test_missing_names_are_an_attribute_error_or_a_value_error(made: Callable[..
     assert not hasattr(row, "_town")
 
 
-def test_membership_is_of_values(made: Callable[..., Row]) -> None:
+def test_membership_is_of_names_where_there_are_names(made: Callable[..., Row]) -> None:
     row = made(user="ada", age=36)
-    assert "ada" in row
-    assert "user" not in row
+    assert "user" in row
+    assert "ada" not in row
+    assert "ada" in Row("ada", 36)
 
 
 def test_rows_print_their_names(made: Callable[..., Row]) -> None:
@@ -81,7 +82,10 @@ def test_rows_are_equal_by_values_names_and_kind(made: Callable[..., Row]) -> No
     row = made(user="ada", age=36)
     assert row == by_constructor(user="ada", age=36) == by_columns(user="ada", age=36)
     assert hash(row) == hash(Row("ada", 36))
-    assert row != made(age=36, user="ada")
+    assert row == made(age=36, user="ada")
+    assert hash(row) == hash(made(age=36, user="ada"))
+    assert row != made(user="ada", age=37)
+    assert row != made(user="ada", years=36)
     assert row != Row("ada", 36)
     assert row != ("ada", 36)
     deleted = copy.copy(row)
@@ -90,8 +94,10 @@ def test_rows_are_equal_by_values_names_and_kind(made: Callable[..., Row]) -> No
     assert row.get_row_kind() is RowKind.INSERT
 
 
-def test_rows_with_named_values_have_them_in_the_order_of_the_names() -> None:
-    assert repr(Row(user="ada", age=36)) == "Row(age=36, user='ada')"
+def test_rows_with_named_values_have_them_in_the_order_in_which_they_are_given() -> None:
+    row = Row(user="ada", age=36)
+    assert repr(row) == "Row(user='ada', age=36)"
+    assert list(row) == ["ada", 36]
     with pytest.raises(ValueError, match="not both"):
         Row(1, user="ada")
 
@@ -116,6 +122,18 @@ def test_kind_and_names_can_be_set(made: Callable[..., Row]) -> None:
     assert (row.name, row.get_row_kind()) == ("ada", RowKind.UPDATE_AFTER)
     with pytest.raises(AttributeError):
         row.user  # noqa: B018
+
+
+def test_a_row_is_made_with_its_kind() -> None:
+    assert Row.of_kind(RowKind.DELETE, user="ada").get_row_kind() is RowKind.DELETE
+    assert list(Row.of_kind(RowKind.INSERT, 1, 2)) == [1, 2]
+
+
+def test_values_of_some_names_are_found(made: Callable[..., Row]) -> None:
+    assert made(user="ada", age=36).get_fields_by_names(["age", "user"]) == [36, "ada"]
+    assert Row("ada", 36).get_fields_by_names(["x"]) == ["ada", 36]
+    with pytest.raises(ValueError, match="town"):
+        made(user="ada").get_fields_by_names(["town"])
 
 
 def test_rows_in_values_become_dicts_if_that_is_asked_for() -> None:

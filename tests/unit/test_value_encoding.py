@@ -247,7 +247,7 @@ def test_an_unknown_time_zone_is_told() -> None:
         ([(1,), (1, 2)], "tuple[int, ...]"),
         ([{"a": b""}], "dict[str, bytes]"),
         ([SerializedValue("pickle", b"")], "serialized by pickle"),
-        ([Row(user="ada", age=36)], "Row[age: int, user: str]"),
+        ([Row(user="ada", age=36)], "Row[user: str, age: int]"),
         ([Row(1, "a")], "Row[int, str]"),
         ([Row(1), Row(1, 2)], "Row"),
     ],

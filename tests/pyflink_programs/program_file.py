@@ -1,0 +1,48 @@
+"""Loads programs, as they are or with their imports changed from `pyflink` to `flinkcore`."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+FOLDER = Path(__file__).parent / "programs"
+RECORDED = Path(__file__).parent / "recorded"
+
+_IMPORT = re.compile(r"^(\s*)(from|import) pyflink\b", re.MULTILINE)
+
+
+def names() -> Iterator[str]:
+    """Yield the names of all programs, in order."""
+    return (path.stem for path in sorted(FOLDER.glob("*.py")))
+
+
+def source(name: str) -> str:
+    return (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+
+
+def with_changed_imports(text: str) -> str:
+    """Return a program whose `import pyflink...` are `import flinkcore...`: all that a user has to change."""
+    return _IMPORT.sub(r"\1\2 flinkcore", text)
+
+
+def load(name: str, text: str) -> ModuleType:
+    """Return the module that the text of a program makes; it is known to `sys.modules`, so that it can be pickled."""
+    module = ModuleType(f"pyflink_programs_{name}")
+    module.__file__ = str(FOLDER / f"{name}.py")
+    sys.modules[module.__name__] = module
+    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    return module
+
+
+def constants(text: str) -> dict[str, Any]:
+    """Return the constants that say how to run a program: ORDERED (True unless given) and PACED (False)."""
+    return {
+        statement.targets[0].id: statement.value.value
+        for statement in ast.parse(text).body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Name)
+        and isinstance(statement.value, ast.Constant)
+    }

@@ -1,0 +1,81 @@
+"""Every program of this folder puts out under flinkcore what it put out under PyFlink.
+
+PyFlink is not imported here: recorded/ has what it said (record.py), and the programs' imports are changed first.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from pyflink_programs import program_file
+from pyflink_programs.canonical_values import canonical_outputs, in_any_order
+from pyflink_programs.not_yet import NOT_YET
+
+PROGRAMS = list(program_file.names())
+
+
+def recorded(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((program_file.RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+    return content
+
+
+def outputs_under_flinkcore(name: str) -> dict[str, list[Any]]:
+    from flinkcore.datastream import StreamExecutionEnvironment
+
+    module = program_file.load(name, program_file.with_changed_imports(program_file.source(name)))
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    return canonical_outputs(module.run(env))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_puts_out_what_it_puts_out_under_pyflink(name: str) -> None:
+    expected = recorded(name)
+    try:
+        outputs = outputs_under_flinkcore(name)
+    except Exception as error:
+        if name not in NOT_YET:
+            raise
+        pytest.skip(
+            f"not yet in flinkcore: {', '.join(NOT_YET[name])} ({type(error).__name__}: {error!s:.120})"
+        )
+    if not expected["ordered"]:
+        outputs = {output: in_any_order(values) for output, values in outputs.items()}
+        expected["outputs"] = {output: in_any_order(values) for output, values in expected["outputs"].items()}
+    assert outputs == expected["outputs"]
+    assert name not in NOT_YET, f"{name} runs under flinkcore: take it out of NOT_YET in not_yet.py"
+
+
+def test_every_program_is_recorded_and_every_record_has_its_program() -> None:
+    recorded_names = sorted(path.stem for path in program_file.RECORDED.glob("*.json"))
+    assert recorded_names == PROGRAMS
+
+
+def test_only_programs_are_said_to_be_missing_something() -> None:
+    assert set(NOT_YET) <= set(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_record_is_of_the_program_as_it_is(name: str) -> None:
+    expected = recorded(name)
+    constants = program_file.constants(program_file.source(name))
+    assert (expected["ordered"], expected["paced"]) == (
+        constants.get("ORDERED", True),
+        constants.get("PACED", False),
+    )
+    assert expected["outputs"]
+    assert any(expected["outputs"].values())
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("from pyflink.common import Types\n", "from flinkcore.common import Types\n"),
+        ("def f():\n    import pyflink.datastream\n", "def f():\n    import flinkcore.datastream\n"),
+        (
+            "from pyflinks import x\nprint('from pyflink')\n",
+            "from pyflinks import x\nprint('from pyflink')\n",
+        ),
+    ],
+)
+def test_imports_of_pyflink_become_imports_of_flinkcore(text: str, changed: str) -> None:
+    assert program_file.with_changed_imports(text) == changed
