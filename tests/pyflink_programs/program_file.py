@@ -38,7 +38,7 @@ def load(name: str, text: str) -> ModuleType:
 
 
 def constants(text: str) -> dict[str, Any]:
-    """Return the constants that say how to run a program: ORDERED (True unless given) and PACED (False)."""
+    """Return the constants that say how to run a program: ORDERED (True unless given), PACED (False), MODE (thread)."""
     return {
         statement.targets[0].id: statement.value.value
         for statement in ast.parse(text).body

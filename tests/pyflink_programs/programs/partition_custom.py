@@ -1,9 +1,15 @@
-"""A partitioner of one's own chooses the subtask."""
+"""A partitioner of one's own chooses the subtask; the job writes what comes out to a file."""
 
-from pyflink.common import Types
+import tempfile
+from pathlib import Path
+
+from pyflink.common import Encoder, Types
 from pyflink.datastream import Partitioner, StreamExecutionEnvironment
+from pyflink.datastream.connectors.file_system import FileSink
 
 ORDERED = False
+
+NUMBERS = [(1, "a"), (2, "b"), (5, "c")]
 
 
 class ByRemainder(Partitioner):
@@ -12,11 +18,17 @@ class ByRemainder(Partitioner):
 
 
 def run(env: StreamExecutionEnvironment):
-    numbers = env.from_collection([(1, "a"), (2, "b"), (5, "c")], Types.TUPLE([Types.INT(), Types.STRING()]))
-    by_class = numbers.partition_custom(ByRemainder(), lambda value: value[0])
-    by_lambda = numbers.partition_custom(lambda key, partitions: key % partitions, lambda value: value[0])
+    # PyFlink 2.3 tells a partitioner how many partitions there are where a job has a sink, not in execute_and_collect.
     collected = {}
-    for name, stream in {"class": by_class, "lambda": by_lambda}.items():
-        with stream.map(lambda value: value[1] * value[0], Types.STRING()).execute_and_collect() as results:
-            collected[name] = list(results)
+    for name, partitioner in {"class": ByRemainder(), "lambda": lambda key, count: key % count}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            numbers = env.from_collection(NUMBERS, Types.TUPLE([Types.INT(), Types.STRING()]))
+            (
+                numbers.partition_custom(partitioner, lambda value: value[0])
+                .map(lambda value: value[1] * value[0], Types.STRING())
+                .sink_to(FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build())
+            )
+            env.execute("partition")
+            files = [path for path in Path(folder).rglob("*") if path.is_file()]
+            collected[name] = [line for path in files for line in path.read_text().splitlines()]
     return collected

@@ -18,10 +18,11 @@ def run(env: StreamExecutionEnvironment):
         .set_parallelism(1)
         .disable_chaining()
     )
+    name = doubled.get_name()  # a stream has none any more once its results were collected
     with doubled.execute_and_collect() as results:
         values = list(results)
     return {
         "values": values,
-        "name": [doubled.get_name()],
+        "name": [name],
         "parallelism": [env.get_parallelism(), env.get_max_parallelism()],
     }

@@ -3,6 +3,9 @@
 from pyflink.common import Types
 from pyflink.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 
+# In thread mode PyFlink 2.3 has no indices of subtasks.
+MODE = "process"
+
 
 class Measured(MapFunction):
     def open(self, runtime_context: RuntimeContext):
