@@ -11,6 +11,8 @@ from pyflink_programs import program_file
 from pyflink_programs.canonical_values import canonical_outputs, in_any_order
 from pyflink_programs.not_yet import NOT_YET
 
+from flinkcore.datastream import StreamExecutionEnvironment
+
 PROGRAMS = list(program_file.names())
 
 
@@ -20,8 +22,6 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def outputs_under_flinkcore(name: str) -> dict[str, list[Any]]:
-    from flinkcore.datastream import StreamExecutionEnvironment
-
     module = program_file.load(name, program_file.with_changed_imports(program_file.source(name)))
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     return canonical_outputs(module.run(env))

@@ -29,19 +29,20 @@ class SecondField(TimestampAssigner):
 
 class Firings(ProcessWindowFunction[tuple, tuple, str, TimeWindow]):
     def __init__(self):
-        self.firings = ValueStateDescriptor("firings", Types.INT())
+        self.of_window = ValueStateDescriptor("firings of the window", Types.INT())
+        self.of_key = ValueStateDescriptor("firings of the key", Types.INT())
 
     def process(
         self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[tuple]
     ):
-        of_window = context.window_state().get_state(self.firings)
-        of_key = context.global_state().get_state(self.firings)
+        of_window = context.window_state().get_state(self.of_window)
+        of_key = context.global_state().get_state(self.of_key)
         of_window.update((of_window.value() or 0) + 1)
         of_key.update((of_key.value() or 0) + 1)
         yield context.window().start, len(list(elements)), of_window.value(), of_key.value()
 
     def clear(self, context: ProcessWindowFunction.Context[TimeWindow]):
-        context.window_state().get_state(self.firings).clear()
+        context.window_state().get_state(self.of_window).clear()
 
 
 def run(env: StreamExecutionEnvironment):
