@@ -5,7 +5,6 @@ Needs neither of the two: it runs in the environment of either.
 
 import json
 import math
-from collections.abc import Iterable
 from typing import Any
 
 
@@ -35,17 +34,7 @@ def canonical_outputs(results: Any) -> dict[str, list[Any]]:
     return {name: [canonical(each) for each in values] for name, values in outputs.items()}
 
 
-def in_any_order(values: Iterable[Any]) -> list[Any]:
-    """Return the multiset of canonical values as a sorted list."""
-    return sorted(values, key=lambda value: json.dumps(value, sort_keys=True))
-
-
-def same(outputs: dict[str, list[Any]], others: dict[str, list[Any]], ordered: bool) -> bool:
-    """Return whether two programs put out the same, in the same order if that is asked for."""
-    if ordered:
-        return json.dumps(outputs, sort_keys=True) == json.dumps(others, sort_keys=True)
-    return same(
-        {name: in_any_order(values) for name, values in outputs.items()},
-        {name: in_any_order(values) for name, values in others.items()},
-        ordered=True,
-    )
+def comparable(outputs: dict[str, list[Any]], ordered: bool) -> dict[str, list[str]]:
+    """Return canonical outputs as text, in which 1, 1.0 and True differ; sorted, if the order does not matter."""
+    texts = {name: [json.dumps(value) for value in values] for name, values in outputs.items()}
+    return texts if ordered else {name: sorted(values) for name, values in texts.items()}

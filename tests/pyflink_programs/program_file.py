@@ -1,6 +1,7 @@
 """Loads programs, as they are or with their imports changed from `pyflink` to `flinkcore`."""
 
 import ast
+import hashlib
 import re
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,11 @@ def names() -> Iterator[str]:
 
 def source(name: str) -> str:
     return (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+
+
+def sha256(name: str) -> str:
+    """Return the digest of a program, by which a record knows what it is of."""
+    return hashlib.sha256(source(name).encode()).hexdigest()
 
 
 def with_changed_imports(text: str) -> str:

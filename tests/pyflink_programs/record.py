@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
-from canonical_values import canonical_outputs, same
-from program_file import RECORDED, constants, load, names, source
+from canonical_values import canonical_outputs, comparable
+from program_file import RECORDED, constants, load, names, sha256, source
 from pyflink.common import Configuration
 from pyflink.datastream import StreamExecutionEnvironment
 
@@ -79,9 +79,11 @@ def compared(name: str, mode: str, outputs: dict[str, list[Any]]) -> Any:
         others = outputs_of(name, mode)
     except Exception as error:
         return {"error": cause(error)}
-    if same(outputs, others, ordered=True):
+    if comparable(others, ordered=True) == comparable(outputs, ordered=True):
         return "the same"
-    return "the same in another order" if same(outputs, others, ordered=False) else {"outputs": others}
+    if comparable(others, ordered=False) == comparable(outputs, ordered=False):
+        return "the same in another order"
+    return {"outputs": others}
 
 
 def record(name: str) -> dict[str, Any]:
@@ -91,10 +93,11 @@ def record(name: str) -> dict[str, Any]:
     runs = [outputs_of(name, mode) for _ in range(RUNS)]
     ordered = settings.get("ORDERED", True)
     for again in runs[1:]:
-        if not same(runs[0], again, ordered):
+        if comparable(again, ordered) != comparable(runs[0], ordered):
             raise SystemExit(f"{name} is not deterministic: {runs[0]} and {again}")
     return {
         "program": name,
+        "sha256": sha256(name),
         "pyflink": importlib.metadata.version("apache-flink"),
         "python": platform.python_version(),
         "mode": mode,
