@@ -179,7 +179,8 @@ class ProcessStage:
             end_ms = self._last_arrival_ms
             if last_step > 0:
                 end_ms = max(end_ms, int(self._timeline.clock_ms[last_step - 1]))
-            self._advance(end_ms + 1, last_step)
+            # A generator may have emitted the maximum before the end: then all steps are done.
+            self._advance(end_ms + 1, max(last_step, self._steps_done))
             self._clock.now_ms = end_ms
         self._process_step(last_step)
         yield from self._output.take()

@@ -11,7 +11,17 @@ import pyarrow.dataset as ds
 import pytest
 
 from flinkcore._native.key_groups import assign_key_to_parallel_operator
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.common import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    Duration,
+    OutputTag,
+    Row,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 from flinkcore.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -112,6 +122,32 @@ def test_a_timer_for_a_time_that_has_passed_fires_after_all_events_of_the_presen
         "element 2",
         "PROCESSING_TIME -5",
         "element 3",
+    ]
+
+
+class MaximumAt20(WatermarkGenerator[Any]):
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        if event_timestamp == 20:
+            output.emit_watermark(Watermark(MAX_TIMESTAMP))
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        pass
+
+
+def test_a_processing_time_timer_due_at_the_end_fires_also_behind_the_maximum_watermark() -> None:
+    def at_element(value: Row, timers: Any) -> None:
+        timers.register_processing_time_timer(0)
+
+    log = table((1, 11, "a", 1), (20, 12, "a", 2), (3, 13, "a", 3))
+    stream = environment().from_event_log(log, timestamp="ts", arrival="at")
+    stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(MaximumAt20))
+    assert seen(stream.key_by("key").process(Calls(at_element), SEEN)) == [
+        ("element 1", MIN_TIMESTAMP, 11),
+        ("PROCESSING_TIME 0", MIN_TIMESTAMP, 11),
+        ("element 2", MIN_TIMESTAMP, 12),
+        ("PROCESSING_TIME 0", MAX_TIMESTAMP, 12),
+        ("element 3", MAX_TIMESTAMP, 13),
+        ("PROCESSING_TIME 0", MAX_TIMESTAMP, 13),
     ]
 
 
