@@ -118,7 +118,8 @@ def in_order_of_timers(firings: list[Firing], model: list[Firing]) -> list[list[
     runs = [
         list(run)
         for _, run in groupby(
-            enumerate(model), key=lambda item: (item[1].watermark, item[1].time, item[1].time is None and item[0])
+            enumerate(model),
+            key=lambda item: (item[1].watermark, item[1].time, item[1].time is None and item[0]),
         )
     ]
     taken = [[firing for _, firing in zip(run, rest, strict=False)] for run in runs]
