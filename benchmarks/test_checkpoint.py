@@ -1,4 +1,4 @@
-"""A checkpoint of a million keys, each with a value and a timer: taken, written, read and restored.
+"""A checkpoint of a million keys, each with a value, or a value and a timer: taken, written, read and restored.
 
 The baseline is what one writes without a library: keys, values and timers as lists through pickle, into a
 dictionary and a heap. It has no checksums, key groups or namespaces, waits for no disk, and could not be
@@ -42,7 +42,7 @@ def new_backends() -> OperatorBackends:
     return OperatorBackends(state, InternalTimeServiceManager(context, clock, state.set_current_key_id))
 
 
-def filled(key_of: Callable[[int], Any]) -> OperatorBackends:
+def filled(key_of: Callable[[int], Any], with_timers: bool) -> OperatorBackends:
     backends = new_backends()
     assert backends.keyed_state is not None
     assert backends.time_services is not None
@@ -51,7 +51,8 @@ def filled(key_of: Callable[[int], Any]) -> OperatorBackends:
     for i in range(KEYS):
         backends.keyed_state.set_current_key(key_of(i * 7919))
         state.update(i)
-        timers.register_event_time_timer(None, i * 31 % 1_000_003)
+        if with_timers:
+            timers.register_event_time_timer(None, i * 31 % 1_000_003)
     return backends
 
 
@@ -73,9 +74,12 @@ def measure(benchmark: Any, run: Callable[[], Any]) -> Any:
     return result
 
 
+@pytest.mark.parametrize("with_timers", [False, True], ids=["value", "value and timer"])
 @pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
-def test_write_and_restore(benchmark: Any, tmp_path: Path, key_of: Callable[[int], Any]) -> None:
-    backends = filled(key_of)
+def test_write_and_restore(
+    benchmark: Any, tmp_path: Path, key_of: Callable[[int], Any], with_timers: bool
+) -> None:
+    backends = filled(key_of, with_timers)
 
     def run() -> OperatorBackends:
         with PendingCheckpoint.begin(tmp_path, MAX_PARALLELISM) as pending:
@@ -85,7 +89,8 @@ def test_write_and_restore(benchmark: Any, tmp_path: Path, key_of: Callable[[int
         return restored
 
     restored = measure(benchmark, run)
-    assert restored.time_services.num_event_time_timers() == KEYS
+    assert restored.time_services.num_event_time_timers() == KEYS * with_timers
+    assert restored.keyed_state.num_key_value_state_entries() == KEYS
 
 
 @pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
