@@ -33,6 +33,11 @@ class HeapState(State):
         self._namespace: Hashable = VOID_NAMESPACE
         self._values = table.select(VOID_NAMESPACE)
 
+    @property
+    def table(self) -> StateTable:
+        """What is held under all keys and namespaces."""
+        return self._table
+
     def set_current_namespace(self, namespace: Hashable) -> None:
         """Show what belongs to a namespace (a window); None is the void namespace."""
         if namespace is not self._namespace:

@@ -79,6 +79,13 @@ class StateTable:
         values = self._by_namespace.get(namespace)
         return None if values is None else values[key_id]
 
+    def values_in(self, window: Hashable) -> dict[int, Any] | None:
+        """Return the values of a namespace other than the void one by key id, themselves; None where there are none.
+
+        They are the same as long as there is one; without any, they are none's.
+        """
+        return self._by_namespace.get(window)
+
     def put(self, namespace: Hashable, key_id: int, value: Any) -> None:
         """Set a value."""
         if namespace is not VOID_NAMESPACE:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, RuntimeContext
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
@@ -30,6 +31,7 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer
 from flinkcore.runtime.windowing.merging_window_set import MergingWindowSet
+from flinkcore.runtime.windowing.open_panes import OpenPaneCalls, has_open_panes, open_pane_calls
 from flinkcore.runtime.windowing.window_calls import WindowFunctions, clear_call, window_call
 from flinkcore.runtime.windowing.window_contexts import (
     OperatorAssignerContext,
@@ -100,7 +102,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._assigner_context = OperatorAssignerContext(timers, runtime_context, backend.key_context)
         self._trigger_context = OperatorTriggerContext(timers, backend)
         self._window_context = OperatorWindowContext(timers, backend, self._merging is not None)
-        function = operation.window_function or operation.pre_aggregation
+        aggregation = operation.pre_aggregation
+        self._get_result = aggregation.get_result if isinstance(aggregation, AggregateFunction) else None
+        function = operation.window_function or aggregation
         assert function is not None
         self._results = FunctionResults(function, self._output, backend.key_context)
         self._call, self._method = None, "process"
@@ -109,6 +113,14 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                 operation.window_function, self._window_context, backend.key_context
             )
         self._clear_function = clear_call(operation.window_function, self._window_context)
+        self._open_panes = OpenPaneCalls(self._process_of_key, lambda watermark_ms: None)
+        self._fire = self._on_event_time
+        if has_open_panes(operation):
+            self._open_panes = open_pane_calls(
+                operation, backend, self._state, timers, self._process_of_key, self._aggregation_failed
+            )
+            if not self._allowed_lateness_ms:
+                self._fire = self._fire_at_end
         self._function.open(runtime_context)
 
     def _contents_descriptor(self) -> StateDescriptor:
@@ -136,12 +148,12 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             raise ConfigurationError(
                 "this operator has no key selector: its elements come to process_element_of_key"
             )
-        self._process_of_key(selected_key(self._key_selector, record), record)
+        self._open_panes.process(selected_key(self._key_selector, record), record)
 
     @property
     def process_element_of_key(self) -> KeyedElementCall:
         """What processes a record whose key is known, as `process_element` does."""
-        return self._process_of_key
+        return self._open_panes.process
 
     def _process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None:
         self._keyed_state_backend.set_current_key(key)
@@ -274,13 +286,34 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     # ---- timers ----
 
+    def process_watermark(self, watermark: Watermark) -> None:
+        """Fire event-time timers, and pass the watermark on."""
+        self._open_panes.pass_watermark(watermark.timestamp)
+        super().process_watermark(watermark)
+
     def on_event_time(self, timer: InternalTimer) -> None:
         """Ask the trigger, and drop the window if it is time."""
-        self._on_timer(timer, self._trigger.on_event_time, self._is_event_time)
+        self._fire(timer)
 
     def on_processing_time(self, timer: InternalTimer) -> None:
         """Ask the trigger, and drop the window if it is time."""
         self._on_timer(timer, self._trigger.on_processing_time, not self._is_event_time)
+
+    def _on_event_time(self, timer: InternalTimer) -> None:
+        self._on_timer(timer, self._trigger.on_event_time, self._is_event_time)
+
+    def _fire_at_end(self, timer: InternalTimer) -> None:
+        """Fire and drop a window without lateness that only its end fires: all its timers are at its end."""
+        window = timer.namespace
+        contents = self._state.table.remove(window, self._keyed_state_backend.key_context.current_key_id)
+        if contents is not None:
+            if self._get_result is not None:
+                try:
+                    contents = self._get_result(contents)
+                except Exception as failure:
+                    raise self._aggregation_failed(window, failure) from failure
+            self._give_contents(window, contents)
+        self._clear_for_function(window)
 
     def _on_timer(
         self,
@@ -312,16 +345,19 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def _clear_all(self, window: Window, state_windows: dict[Window, Window] | None) -> None:
         self._state.clear()
         self._clear_trigger(window)
+        self._clear_for_function(window)
+        if state_windows is not None:
+            assert self._merging is not None
+            MergingWindowSet(self._merging, state_windows).retire_window(window)
+            self._persist(state_windows)
+
+    def _clear_for_function(self, window: Window) -> None:
         if self._clear_function is not None:
             self._window_context.current_window = window
             try:
                 self._clear_function()
             except Exception as failure:
                 raise self._results.failed("clear", window, failure) from failure
-        if state_windows is not None:
-            assert self._merging is not None
-            MergingWindowSet(self._merging, state_windows).retire_window(window)
-            self._persist(state_windows)
 
     def _clear_trigger(self, window: Window) -> None:
         try:
@@ -348,6 +384,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             contents = self._state.get()
         except Exception as failure:
             raise self._aggregation_failed(window, failure) from failure
+        self._give_contents(window, contents)
+
+    def _give_contents(self, window: Window, contents: Any) -> None:
         if self._operation.pre_aggregation is None:
             if contents:
                 self._emit(window, contents)

@@ -1,0 +1,204 @@
+"""What an element takes whose windows are open, and fire at their end only: most elements of most jobs.
+
+A pane is what a key has in a window. Between two bounds of windows all timestamps have the same windows: a slot::
+
+    windows   [-------)       [-------)            of 10 every 4
+                  [-------)       [-------)
+    slots     |   |   | | |   |
+
+The slot of the last element is at hand, with the state tables of its windows. An element of it goes into its panes
+without asking assigner and trigger, which would say and do again what they did for the first element of the pane.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.datastream.functions import AggregateFunction
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TumblingEventTimeWindows,
+    WindowOperation,
+    WindowStagger,
+)
+from flinkcore.datastream.window.window_operation import PreAggregation
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
+from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.runtime.state.heap_state import HeapState
+from flinkcore.runtime.timers import InternalTimerService
+
+NO_CONTEXT: Any = None
+"""These assigners ask for none."""
+
+
+class OpenPaneCalls(NamedTuple):
+    """What a window operator calls.
+
+    Attributes
+    ----------
+    process : callable
+        Processes a record of a key.
+    pass_watermark : callable
+        To be called with every watermark before timers fire.
+    """
+
+    process: KeyedElementCall
+    pass_watermark: Callable[[int], None]
+
+
+def has_open_panes(operation: WindowOperation) -> bool:
+    """Return whether windows are of event time, do not depend on more than the timestamp, and fire at their end."""
+    assigner = operation.assigner
+    return (
+        type(operation.trigger) is EventTimeTrigger
+        and operation.evictor is None
+        and type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
+        and getattr(assigner, "window_stagger", WindowStagger.ALIGNED) is WindowStagger.ALIGNED
+    )
+
+
+def open_pane_calls(
+    operation: WindowOperation,
+    backend: KeyedStateBackend,
+    state: HeapState,
+    timers: InternalTimerService,
+    process_any: KeyedElementCall,
+    failed: Callable[[StreamRecord[Any], Exception], Exception],
+) -> OpenPaneCalls:
+    """Return the calls of an operator that has open panes.
+
+    Parameters
+    ----------
+    operation : WindowOperation
+    backend : KeyedStateBackend
+    state : HeapState
+        Of the windows' contents.
+    timers : InternalTimerService
+        Of the windows.
+    process_any : callable
+        Processes a record of a key whose slot is not known.
+    failed : callable
+        From a record and what a function raised for it to what is to be raised.
+    """
+    set_current_key, cleanups = backend.key_context.set_current_key, backend.cleanups_per_record
+    key_context = backend.key_context
+    assign_windows = operation.assigner.assign_windows
+    slot_bounds = _slot_bounds(operation)
+    first, more = _additions(operation.pre_aggregation)
+    lateness_ms = operation.allowed_lateness_ms
+    register_timer = timers.register_event_time_timer
+    slots: dict[int, tuple[int, int, list[tuple[TimeWindow, int, dict[int, Any]]]]] = {}
+    panes: list[tuple[TimeWindow, int, dict[int, Any]]] = []
+    low = high = 0
+    first_end = MAX_TIMESTAMP
+
+    def process(key: Hashable, record: StreamRecord[Any]) -> None:
+        nonlocal low, high, panes
+        timestamp, value = record.timestamp, record.value
+        if timestamp is None or value is None:
+            process_any(key, record)
+            return
+        if not low <= timestamp < high:
+            slot = slots.get(slot_bounds(timestamp)[0])
+            if slot is None:
+                process_any(key, record)
+                remember(timestamp)
+                return
+            low, high, panes = slot
+        set_current_key(key)
+        for clean_up in cleanups:
+            clean_up()
+        key_id = key_context.current_key_id
+        try:
+            for window, end, values in panes:
+                accumulator = values.get(key_id)
+                if accumulator is not None:
+                    accumulator = more(value, accumulator)
+                else:
+                    accumulator = first(value)
+                    register_timer(window, end)
+                    if lateness_ms and end + lateness_ms < MAX_TIMESTAMP:
+                        register_timer(window, end + lateness_ms)
+                if accumulator is not None:
+                    values[key_id] = accumulator
+                else:
+                    state.table.remove(window, key_id)
+                    forget()
+        except Exception as failure:
+            raise failed(record, failure) from failure
+
+    def remember(timestamp: int) -> None:
+        """Make the slot of a timestamp that has just been processed the one at hand, if its windows are open."""
+        nonlocal low, high, panes, first_end
+        found = []
+        watermark = timers.current_watermark()
+        for window in assign_windows(None, timestamp, NO_CONTEXT):
+            end, values = window.max_timestamp(), state.table.values_in(window)
+            if end <= watermark or not values:
+                return
+            found.append((window, end, values))
+            first_end = min(first_end, end)
+        if found:  # else it is between two windows
+            low, high = slot_bounds(timestamp)
+            panes = found
+            slots[low] = low, high, panes
+
+    def forget() -> None:
+        nonlocal low, high, first_end
+        slots.clear()
+        low = high = 0
+        first_end = MAX_TIMESTAMP
+
+    def pass_watermark(watermark_ms: int) -> None:
+        if watermark_ms >= first_end:
+            forget()
+
+    return OpenPaneCalls(process, pass_watermark)
+
+
+def _slot_bounds(operation: WindowOperation) -> Callable[[int], tuple[int, int]]:
+    """Return what gives the first timestamp of a timestamp's slot, and the first one behind it."""
+    assigner = operation.assigner
+    if isinstance(assigner, SlidingEventTimeWindows):
+        slide_ms, start_offset_ms = assigner.slide_ms, assigner.offset_ms
+        end_offset_ms = start_offset_ms + assigner.size_ms
+
+        def of_overlapping(timestamp: int) -> tuple[int, int]:
+            start = timestamp - (timestamp - start_offset_ms) % slide_ms
+            end = timestamp - (timestamp - end_offset_ms) % slide_ms
+            return max(start, end), min(start, end) + slide_ms
+
+        return of_overlapping
+    if isinstance(assigner, CumulativeEventTimeWindows):
+        step_ms, offset_ms = assigner.step_ms, assigner.offset_ms
+    else:
+        assert isinstance(assigner, TumblingEventTimeWindows)
+        step_ms, offset_ms = assigner.size_ms, assigner.offset_ms
+
+    def of_steps(timestamp: int) -> tuple[int, int]:
+        start = timestamp - (timestamp - offset_ms) % step_ms
+        return start, start + step_ms
+
+    return of_steps
+
+
+def _additions(
+    aggregation: PreAggregation | None,
+) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+    """Return what makes the contents of a pane of its first element, and of a further one and the contents."""
+    if aggregation is None:
+        return lambda value: [value], _append
+    if isinstance(aggregation, AggregateFunction):
+        create, add = aggregation.create_accumulator, aggregation.add
+        return lambda value: add(value, create()), add
+    reduce = aggregation.reduce
+    return lambda value: value, lambda value, reduced: reduce(reduced, value)
+
+
+def _append(value: Any, elements: list[Any]) -> list[Any]:
+    elements.append(value)
+    return elements
