@@ -1,11 +1,12 @@
 """The programs of golden window scenarios, as operations of the row path."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from models.recorders import OutputRecorder
 
-from flinkcore.common import OutputTag, Time, Watermark
+from flinkcore.common import MIN_TIMESTAMP, OutputTag, Time, Watermark
 from flinkcore.datastream.functions import (
     AggregateFunction,
     ProcessWindowFunction,
@@ -39,6 +40,7 @@ from flinkcore.datastream.window import (
     WindowOperation,
 )
 from flinkcore.errors import FlinkcoreError, TimerError
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
@@ -264,6 +266,22 @@ class WindowRun:
             assert verb == "pt"
             self.clock.advance_to(arguments[0])
 
+    def restarted(self, directory: Path, at: int) -> "WindowRun":
+        """Return a run that goes on from a checkpoint of this one."""
+        backends = OperatorBackends(self.backend, self.operator.time_service_manager)
+        watermarks = [event[1] for event in self.item["events"][:at] if event[0] == "w"]
+        with PendingCheckpoint.begin(directory, self.backend.key_context.max_parallelism) as pending:
+            snapshot = backends.snapshot(watermarks[-1] if watermarks else MIN_TIMESTAMP)
+            pending.commit([pending.writer().write("windows", 0, snapshot)])
+        other = WindowRun(self.item, self.recorder)
+        other.clock.advance_to(self.clock.current_processing_time())
+        other.operator.num_late_records_dropped = self.operator.num_late_records_dropped
+        OperatorBackends(other.backend, other.operator.time_service_manager).restore(
+            Checkpoint.open(directory), "windows", 0, 1
+        )
+        other.open()
+        return other
+
     def counts(self) -> dict[str, int]:
         timers = self.operator.time_service_manager
         return {
@@ -273,8 +291,8 @@ class WindowRun:
         }
 
 
-def run(item: dict[str, Any]) -> dict[str, Any]:
-    """Returns the output of a scenario; an error ends it."""
+def run(item: dict[str, Any], checkpoint: Path | None = None) -> dict[str, Any]:
+    """Returns the output of a scenario; an error ends it. In its middle it goes on from a checkpoint, if asked to."""
     recorder = TimedRecorder()
     try:
         window_run = WindowRun(item, recorder)
@@ -284,6 +302,8 @@ def run(item: dict[str, Any]) -> dict[str, Any]:
         return {"entries": recorder.entries}
     try:
         for at in range(len(item["events"])):
+            if checkpoint is not None and at == len(item["events"]) // 2:
+                window_run = window_run.restarted(checkpoint, at)
             window_run.apply(at)
             window_run.backend._check()
     except (FlinkcoreError, TimerError):

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.row_kind import RowKind
+from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
 from flinkcore.runtime.state.serialized_value import SerializedValue
@@ -149,6 +150,19 @@ def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:
     return [SerializedValue(name, data) for name, data in zip(*map(_objects, _fields(array)), strict=True)]
 
 
+def _time_windows(array: pa.Array) -> list[Any]:
+    return list(map(TimeWindow, *(column.to_pylist() for column in _fields(array))))
+
+
+def _count_windows(array: pa.Array) -> list[Any]:
+    return list(map(CountWindow, array.to_pylist()))
+
+
+def _global_windows(array: pa.Array) -> list[Any]:
+    return [GlobalWindow.get()] * len(array)
+
+
+_TIME_WINDOW = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 _DATETIME_ZONE = pa.struct([("local", pa.timestamp("us")), ("fold", pa.bool_()), ("zone", pa.large_string())])
 
 
@@ -190,6 +204,9 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "datetime": pa.timestamp("us"),
     "datetime_zone": _DATETIME_ZONE,
     "timedelta": pa.duration("us"),
+    "time_window": _TIME_WINDOW,
+    "count_window": pa.int64(),
+    "global_window": pa.bool_(),
 }
 
 _SCALARS: dict[str, Callable[[pa.Array], list[Any]]] = {
@@ -198,6 +215,9 @@ _SCALARS: dict[str, Callable[[pa.Array], list[Any]]] = {
     "bytes": _objects,
     "decimal": _decimals,
     "datetime_zone": _datetimes,
+    "time_window": _time_windows,
+    "count_window": _count_windows,
+    "global_window": _global_windows,
 }
 
 _NESTED: dict[str, Callable[[pa.Array, list[Any], Shape], list[Any]]] = {

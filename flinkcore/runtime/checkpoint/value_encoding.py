@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
+from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
 from flinkcore.runtime.state.serialized_value import SerializedValue
@@ -59,7 +60,7 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
             f"{what}: {value!r} is {unknown.__module__}.{unknown.__qualname__}, which no column of a checkpoint holds: "
             "for values and map keys name a Serializer as the type in the state's descriptor (PickleSerializer takes "
             "any); for keys and all else take built-in types: bool, int, float, str, bytes, Decimal, date, time, "
-            "datetime, timedelta, list, tuple, dict, Row"
+            "datetime, timedelta, list, tuple, dict, Row, TimeWindow, CountWindow, GlobalWindow"
         )
     none = type(None)
     if types <= {none}:
@@ -245,6 +246,22 @@ def _serialized(values: Sequence[SerializedValue], what: str, depth: int) -> Enc
     return pa.StructArray.from_arrays(parts, ["serializer", "data"]), ["serialized", *names]
 
 
+def _time_windows(values: Sequence[TimeWindow], what: str, depth: int) -> Encoded:
+    bounds = [
+        pa.array([window.start for window in values], pa.int64()),
+        pa.array([window.end for window in values], pa.int64()),
+    ]
+    return pa.StructArray.from_arrays(bounds, ["start", "end"]), "time_window"
+
+
+def _count_windows(values: Sequence[CountWindow], what: str, depth: int) -> Encoded:
+    return pa.array([window.id for window in values], pa.int64()), "count_window"
+
+
+def _global_windows(values: Sequence[GlobalWindow], what: str, depth: int) -> Encoded:
+    return pa.array([True] * len(values), pa.bool_()), "global_window"
+
+
 _ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
     type(None): lambda values, what, depth: (pa.nulls(len(values)), "none"),
     bool: _of_type(pa.bool_(), "bool"),
@@ -262,6 +279,9 @@ _ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
     dict: _dicts,
     Row: _rows,
     SerializedValue: _serialized,
+    TimeWindow: _time_windows,
+    CountWindow: _count_windows,
+    GlobalWindow: _global_windows,
 }
 
 _NULLABLE = {bool, int, float, str, bytes, Decimal, date, time, timedelta}

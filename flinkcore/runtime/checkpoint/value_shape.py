@@ -9,10 +9,18 @@ Shape = str | list[Any]
 `datetime_zone` (with a time zone or a fold), `timedelta`; `optional` (of a kind, or None), `union` (of several);
 `list`, `tuple` (all of one length, a shape for each position), `tuples` (of any length), `dict` (keys, values),
 `row` (all with the same names, ``["names", "user"]``, or `none`, and a shape for each position), `rows` (any),
-`serialized` (by which serializers).
+`serialized` (by which serializers); `time_window`, `count_window`, `global_window`.
 """
 
-_TEXTS = {"none": "None", "bigint": "int", "datetime_zone": "datetime", "decimal": "Decimal"}
+_TEXTS = {
+    "none": "None",
+    "bigint": "int",
+    "datetime_zone": "datetime",
+    "decimal": "Decimal",
+    "time_window": "TimeWindow",
+    "count_window": "CountWindow",
+    "global_window": "GlobalWindow",
+}
 
 
 def shape_text(shape: Shape) -> str:
