@@ -6,11 +6,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.runtime.checkpoint.value_decoding import decode
 from flinkcore.runtime.checkpoint.value_encoding import encode
 
 zones = st.one_of(st.none(), st.timezones(), st.just(timezone.utc))
+longs = st.integers(-(2**63), 2**63 - 1)
+windows = st.one_of(
+    st.builds(TimeWindow, longs, longs), st.builds(CountWindow, longs), st.just(GlobalWindow.get())
+)
 scalars = st.one_of(
+    windows,
     st.none(),
     st.booleans(),
     st.integers(),

@@ -1,14 +1,43 @@
 """Window assigners refuse what Flink's refuse."""
 
+import copy
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    CountWindow,
+    CountWindowSerializer,
+    CumulativeEventTimeWindows,
+    DeltaEvictor,
+    DeltaTrigger,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
+    GlobalWindow,
+    GlobalWindows,
+    GlobalWindowSerializer,
+    NeverTrigger,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeSessionWindows,
+    PurgingTrigger,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TimeWindow,
+    TimeWindowSerializer,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    Window,
+    WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
 
@@ -68,3 +97,73 @@ def test_sessions_need_a_gap(gap: int) -> None:
 def test_a_size_without_unit_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="window size takes a Time or a Duration"):
         TumblingEventTimeWindows.of(10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TumblingProcessingTimeWindows(0), "the size must be above zero"),
+        (lambda: TumblingProcessingTimeWindows(5, -5), r"must satisfy abs\(offset\) < size"),
+        (lambda: TumblingEventTimeWindows(5, 0, "random"), "the stagger is a WindowStagger"),  # type: ignore[arg-type]
+        (lambda: SlidingProcessingTimeWindows(0, 1), "the size must be above zero"),
+        (lambda: SlidingProcessingTimeWindows(1, 0), "the slide must be above zero"),
+        (lambda: SlidingProcessingTimeWindows(9, 5, 5), r"must satisfy abs\(offset\) < slide"),
+        (lambda: SlidingEventTimeWindows(10_000_001, 1), r"must satisfy size / slide <= 10000000"),
+        (lambda: CumulativeEventTimeWindows(0, 1), "the size must be above zero"),
+        (lambda: CumulativeEventTimeWindows(10, 0), "the step must be above zero"),
+        (lambda: CumulativeEventTimeWindows(10, 3), "the size must be a multiple of the step"),
+        (lambda: CumulativeEventTimeWindows(10, 20), "the size must be a multiple of the step"),
+        (lambda: CumulativeEventTimeWindows(10, 5, 10), r"must satisfy abs\(offset\) < size"),
+        (lambda: ProcessingTimeSessionWindows(0), "the gap must be above zero"),
+        (lambda: DynamicEventTimeSessionWindows(5), "takes a SessionWindowTimeGapExtractor"),  # type: ignore[arg-type]
+        (lambda: DynamicProcessingTimeSessionWindows(None), "takes a Session"),  # type: ignore[arg-type]
+        (lambda: CountTumblingWindowAssigner(0), "the size must be a whole number of at least 1, not 0"),
+        (lambda: CountSlidingWindowAssigner(5, 0), "the slide must be a whole number of at least 1"),
+        (lambda: CountSlidingWindowAssigner(1.5, 1), "the size must be a whole number"),  # type: ignore[arg-type]
+        (lambda: CountTrigger.of(-1), "the count must be a whole number of at least 0, not -1"),
+        (lambda: CountEvictor.of(-1), "the count must be a whole number of at least 0"),
+        (lambda: ContinuousEventTimeTrigger.of(Time.seconds(0)), "must be at least 1 ms"),
+        (lambda: ContinuousEventTimeTrigger(0), "the interval must be at least 1 ms"),
+        (lambda: ContinuousProcessingTimeTrigger(-1), "the interval must be at least 1 ms"),
+        (lambda: PurgingTrigger.of(5), "takes a trigger"),  # type: ignore[arg-type]
+        (lambda: ProcessingTimeoutTrigger.of(NeverTrigger(), Time.seconds(-1)), "cannot be negative"),
+        (lambda: ProcessingTimeoutTrigger.of(5, Time.seconds(1)), "takes a trigger"),  # type: ignore[arg-type]
+        (lambda: DeltaTrigger.of(1, 5), "takes a DeltaFunction"),  # type: ignore[arg-type]
+        (lambda: DeltaEvictor.of(1, None), "takes a DeltaFunction"),  # type: ignore[arg-type]
+    ],
+)
+def test_settings_that_have_no_meaning_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("serializer", "window"),
+    [
+        (TimeWindowSerializer(), TimeWindow(-5, 2**63 - 1)),
+        (CountWindowSerializer(), CountWindow(7)),
+        (GlobalWindowSerializer(), GlobalWindow.get()),
+    ],
+)
+def test_windows_are_values_that_can_be_copied_and_written(serializer: Any, window: Window) -> None:
+    assert copy.deepcopy(window) == pickle.loads(pickle.dumps(window)) == window
+    assert serializer.deserialize(serializer.serialize(window)) == window
+    assert hash(copy.deepcopy(window)) == hash(window)
+
+
+def test_there_is_one_global_window() -> None:
+    assert copy.deepcopy(GlobalWindow()) is GlobalWindow.get()
+    assert GlobalWindow() != TimeWindow(0, 1)
+
+
+def test_texts_of_windows_say_what_they_are() -> None:
+    assert (
+        str(TumblingEventTimeWindows(5, 0, WindowStagger.RANDOM))
+        == "tumbling windows of 5 ms, stagger random"
+    )
+    assert str(TumblingProcessingTimeWindows(5)) == "tumbling windows of 5 ms of processing time"
+    assert (
+        str(CumulativeEventTimeWindows(10, 5, 1)) == "windows that grow by 5 ms up to 10 ms shifted by 1 ms"
+    )
+    assert str(GlobalWindows.create()) == "the global window"
+    assert repr(TimeWindow(0, 5)) == "TimeWindow(start=0, end=5)"
