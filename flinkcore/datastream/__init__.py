@@ -3,6 +3,7 @@
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.all_windowed_stream import AllWindowedStream
 from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.data_stream import DataStream
@@ -34,6 +35,7 @@ from flinkcore.datastream.windowed_stream import WindowedStream
 __all__ = [
     "FILE",
     "Aggregate",
+    "AllWindowedStream",
     "BatchTimerService",
     "BroadcastProcessFunction",
     "CoProcessFunction",

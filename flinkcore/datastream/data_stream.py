@@ -19,9 +19,12 @@ from flinkcore.datastream.transformations import (
     Transformation,
     WithColumnsTransformation,
 )
+from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from flinkcore.datastream.all_windowed_stream import AllWindowedStream
     from flinkcore.datastream.keyed_stream import KeyedStream
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -180,6 +183,24 @@ class DataStream:
         from flinkcore.datastream.keyed_stream import KeyedStream  # a subclass of this class
 
         return KeyedStream(self, columns)
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> "AllWindowedStream":
+        """Return this stream cut into windows, without keys: all rows come to one place.
+
+        Parameters
+        ----------
+        window_assigner : WindowAssigner
+            From :mod:`flinkcore.datastream.window`.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a window assigner.
+        """
+        from flinkcore.datastream.all_windowed_stream import AllWindowedStream
+        from flinkcore.datastream.keyed_stream import KeyedStream  # a subclass of this class
+
+        return AllWindowedStream(KeyedStream(self, ()), require_assigner(window_assigner, "window_all"))
 
     def process(self, func: Any, output_type: Any = None) -> "DataStream":
         """Raise ConfigurationError: process functions run on keyed streams only.

@@ -12,7 +12,12 @@ from flinkcore.datastream.transformations import (
     PartitionTransformation,
     ProcessTransformation,
 )
-from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    WindowAssigner,
+)
+from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.datastream.windowed_stream import WindowedStream
 from flinkcore.errors import ConfigurationError
 
@@ -43,12 +48,32 @@ class KeyedStream(DataStream):
         ConfigurationError
             If it is not a window assigner.
         """
-        if not isinstance(window_assigner, WindowAssigner):
-            raise ConfigurationError(
-                "window takes an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), "
-                f"not {window_assigner!r}"
-            )
-        return WindowedStream(self, window_assigner)
+        return WindowedStream(self, require_assigner(window_assigner, "window"))
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Return this stream cut into windows of so many rows of a key.
+
+        Parameters
+        ----------
+        size : int
+            Rows of a window, at least 1.
+        slide : int
+            A window starts at every so many rows; 0: each behind the one before.
+
+        Raises
+        ------
+        ConfigurationError
+            If the size is below 1, or the slide negative.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.KeyedStream.count_window``: only full windows fire. Java's sliding count windows
+        fire at every slide: ``window(GlobalWindows.create())`` with a CountTrigger of the slide and a CountEvictor of
+        the size.
+        """
+        if slide == 0:
+            return self.window(CountTumblingWindowAssigner(size))
+        return self.window(CountSlidingWindowAssigner(size, slide))
 
     def process(
         self,

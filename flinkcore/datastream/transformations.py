@@ -10,8 +10,8 @@ from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.window import Trigger, WindowAssigner
+from flinkcore.datastream.functions.reduce_function import ReduceFunction
+from flinkcore.datastream.window import Trigger, WindowAssigner, WindowOperation
 from flinkcore.errors import ConfigurationError
 
 
@@ -145,7 +145,7 @@ class PartitionTransformation(OneInputTransformation):
     key_columns: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"key by {', '.join(self.key_columns)}"
+        return f"key by {', '.join(self.key_columns)}" if self.key_columns else "all rows under one key"
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class ProcessTransformation(OneInputTransformation):
     path: ClassVar[str] = "rows"
     called: ClassVar[str] = "Python called for each row and timer"
 
-    function: KeyedProcessFunction | KeyedBatchProcessFunction
+    function: Any
     output_type: Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
@@ -236,6 +236,56 @@ class BatchProcessTransformation(ProcessTransformation):
                 "timestamps of their own; make them a column of the output_type"
             )
         super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False)
+class WindowProcessTransformation(ProcessTransformation):
+    """Calls functions for the rows of each key and window.
+
+    Attributes
+    ----------
+    function : WindowOperation
+        Its functions are of the user's.
+    output_type : pyarrow.Schema or None
+        None: that of the rows, as a reduce function gives them.
+    """
+
+    function: WindowOperation
+
+    def __post_init__(self) -> None:
+        if self.output_type is None and not self.gives_rows:
+            raise ConfigurationError(
+                "functions over windows need an output_type, a pyarrow.Schema such as "
+                "pyarrow.schema({'user': pyarrow.string()}): only a reduce function without a window function gives "
+                "rows as they come"
+            )
+        if self.output_type is not None:
+            super().__post_init__()
+        if self.function.late_tag in self.tags:
+            raise ConfigurationError(
+                f"side output {self.function.late_tag.tag_id!r} is named for both late rows and the function's: take "
+                "two names"
+            )
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether results are rows like those that come in."""
+        operation = self.function
+        return operation.window_function is None and isinstance(operation.pre_aggregation, ReduceFunction)
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of the function, and that of late rows, if they go to a side output."""
+        late_tag = self.function.late_tag
+        return self.tags if late_tag is None else (late_tag, *self.tags)
+
+    def __str__(self) -> str:
+        columns = self.output_type.names if self.output_type is not None else ["the columns of the rows"]
+        names = ", ".join([*columns, *filter(None, [self.timestamp_column])])
+        sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
+        return (
+            f"{self.function}: {names}{sides}; row by row, as {' and '.join(self.function.function_names)} "
+            "in Python"
+        )
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,34 @@
 """Keyed streams cut into windows."""
 
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.schemas import Schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.transformations import PartitionTransformation, WindowTransformation
-from flinkcore.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
+from flinkcore.datastream.functions import (
+    AggregateFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from flinkcore.datastream.functions.reduce_function import as_reduce_function
+from flinkcore.datastream.transformations import (
+    PartitionTransformation,
+    WindowProcessTransformation,
+    WindowTransformation,
+)
+from flinkcore.datastream.window import (
+    Evictor,
+    MergingWindowAssigner,
+    Trigger,
+    WindowAssigner,
+    WindowOperation,
+)
+from flinkcore.datastream.window.window_operation import AnyWindowFunction, PreAggregation
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,6 +36,9 @@ if TYPE_CHECKING:
 
 WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "watermark")
 """Columns of every window result beside the keys and the aggregates."""
+
+
+SomeWindowFunction = WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any]
 
 
 class WindowedStream:
@@ -27,10 +50,13 @@ class WindowedStream:
     the old one as it was.
     """
 
+    _window_function_types: ClassVar[tuple[type, ...]] = (ProcessWindowFunction, WindowFunction)
+
     def __init__(self, stream: "KeyedStream", window_assigner: WindowAssigner[Any, Any]) -> None:
         self._stream = stream
         self._window_assigner = window_assigner
         self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any] | None = None
         self._allowed_lateness_ms = 0
         self._late_tag: OutputTag | None = None
 
@@ -66,6 +92,27 @@ class WindowedStream:
                 "not support merging"
             )
         return self._with(trigger=trigger)
+
+    def evictor(self, evictor: Evictor[Any]) -> "WindowedStream":
+        """Return this with windows that an evictor removes rows from when they fire; they run row by row.
+
+        Parameters
+        ----------
+        evictor : Evictor
+            From :mod:`flinkcore.datastream.window`.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no evictor.
+
+        Notes
+        -----
+        Java's ``WindowedStream.evictor``; PyFlink has none.
+        """
+        if not isinstance(evictor, Evictor):
+            raise ConfigurationError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")
+        return self._with(evictor=evictor)
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> "WindowedStream":
         """Return this with windows that stay open for late rows.
@@ -104,34 +151,102 @@ class WindowedStream:
             )
         return self._with(late_tag=output_tag)
 
-    def aggregate(self, **aggregates: Aggregate) -> DataStream:
-        """Return a stream with one row per firing of a window.
+    @overload
+    def aggregate(self, **aggregates: Aggregate) -> DataStream: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[Any, Any, Any],
+        window_function: SomeWindowFunction | None = None,
+        accumulator_type: Any = None,
+        output_type: Schema = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> DataStream: ...
+
+    def aggregate(
+        self,
+        aggregate_function: Any = None,
+        window_function: Any = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+        *,
+        side_outputs: Any = (),
+        timestamp_column: Any = None,
+        **aggregates: Any,
+    ) -> DataStream:
+        """Return a stream with one row per firing of a window: aggregates of columns, or what a function gives.
 
         Parameters
         ----------
+        aggregate_function : AggregateFunction, optional
+            Of the rows, which are ``flinkcore.common.Row``; it is called row by row.
+        window_function : ProcessWindowFunction or WindowFunction, optional
+            Gets the one result of the aggregate function, and gives what goes out instead.
+        accumulator_type : object
+            As PyFlink asks for it; not used: accumulators are Python objects.
+        output_type, side_outputs, timestamp_column
+            As of :meth:`process`.
         **aggregates : Aggregate
-            Output columns, from :mod:`flinkcore.datastream.aggregates`.
+            Instead of a function: output columns, from :mod:`flinkcore.datastream.aggregates`, which run over whole
+            columns.
 
         Returns
         -------
         DataStream
-            Columns: the keys, ``window_start``, ``window_end`` (null of windows without bounds), the aggregates in
-            the order given, ``late_firing`` (bool: fired by a row, when the watermark had passed the window's end) and
-            ``watermark`` (int64 ms: in force at the firing).
+            Of aggregates, the columns are: the keys, ``window_start``, ``window_end`` (null of windows without
+            bounds), the aggregates in the order given, ``late_firing`` (bool: fired by a row, when the watermark had
+            passed the window's end) and ``watermark`` (int64 ms: in force at the firing).
 
         Raises
         ------
         ConfigurationError
-            If there is no aggregate, one is something else, or its name is taken by another output column.
+            If there is no aggregate, one is something else, or its name is taken by another output column; or if
+            there are both aggregates and a function, or an evictor, which no aggregate over columns has.
 
         Examples
         --------
         >>> from flinkcore.datastream.aggregates import count, sum_
         >>> windowed.aggregate(clicks=count(), spent=sum_("price"))  # doctest: +SKIP
         """
+        if aggregate_function is not None and not aggregates:
+            if not isinstance(aggregate_function, AggregateFunction):
+                raise ConfigurationError(
+                    "aggregate takes an AggregateFunction, or aggregates of columns by name, such as "
+                    f"aggregate(n=count()), not {aggregate_function!r}"
+                )
+            return self._of_functions(
+                aggregate_function, window_function, output_type, side_outputs, timestamp_column
+            )
+        by_function = {
+            "aggregate_function": aggregate_function,
+            "window_function": window_function,
+            "accumulator_type": accumulator_type,
+            "output_type": output_type,
+            "timestamp_column": timestamp_column,
+            "side_outputs": side_outputs or None,
+        }
+        for name, value in by_function.items():
+            if value is not None:
+                raise ConfigurationError(
+                    f"aggregate({name}=...) belongs to an AggregateFunction, but there is none"
+                    f"{' beside aggregates of columns' if aggregates else ''}; no column can be named so"
+                )
         if not aggregates:
             raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
+        if self._evictor is not None:
+            raise ConfigurationError(
+                f"aggregates of columns do not run with an evictor ({self._evictor}): use an AggregateFunction, or "
+                "process()"
+            )
         keys = self._stream._key_columns
+        if not keys:
+            raise ConfigurationError(
+                "aggregates of columns need a key; for one of all rows, call "
+                "with_columns(all=pyarrow.compute.scalar(0)).key_by('all').window(...)"
+            )
         for key in keys:
             if key in WINDOW_RESULT_COLUMNS:
                 raise ConfigurationError(
@@ -160,4 +275,111 @@ class WindowedStream:
                 tuple(aggregates.items()),
                 self._trigger,
             ),
+        )
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[Any] | Callable[[Any, Any], Any],
+        window_function: SomeWindowFunction | None = None,
+        output_type: Schema = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> DataStream:
+        """Return a stream with what the rows of a window are reduced to, at each firing; it runs row by row.
+
+        Parameters
+        ----------
+        reduce_function : ReduceFunction or callable
+            Of two rows, which are ``flinkcore.common.Row``.
+        window_function : ProcessWindowFunction or WindowFunction, optional
+            Gets the one reduced row, and gives what goes out instead.
+        output_type : pyarrow.Schema
+            As of :meth:`process`; without a window function by default that of the rows.
+        side_outputs, timestamp_column
+            As of :meth:`process`.
+
+        Raises
+        ------
+        ConfigurationError
+            If a function is another one, or a type is missing or no schema.
+        """
+        return self._of_functions(
+            as_reduce_function(reduce_function), window_function, output_type, side_outputs, timestamp_column
+        )
+
+    def apply(
+        self,
+        window_function: WindowFunction[Any, Any, Any, Any],
+        output_type: Schema = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> DataStream:
+        """Return what a function gives for the rows of a window, at each firing; as :meth:`process`."""
+        return self._of_functions(None, window_function, output_type, side_outputs, timestamp_column)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        output_type: Schema = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> DataStream:
+        """Return what a function gives for the rows of a window, at each firing; it runs row by row.
+
+        Parameters
+        ----------
+        process_window_function : ProcessWindowFunction
+            Rows are ``flinkcore.common.Row`` with the columns of the stream. Every parallel instance works on a copy.
+        output_type : pyarrow.Schema
+            Columns of the results, as of :meth:`KeyedStream.process`.
+        side_outputs : sequence of OutputTag
+            Side outputs of the function that are wanted, as of :meth:`KeyedStream.process`. That of late rows is
+            named by :meth:`side_output_late_data`; its rows are as they came.
+        timestamp_column : str, optional
+            Name of a column that results and the function's side outputs get after their own, with the largest
+            timestamp of the window; null of windows without end.
+
+        Raises
+        ------
+        ConfigurationError
+            If the function is another one, or a type is missing or no schema.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.WindowedStream.process``. Deliberate difference: the type is an Arrow schema, and
+        not optional.
+        """
+        return self._of_functions(None, process_window_function, output_type, side_outputs, timestamp_column)
+
+    def _of_functions(
+        self,
+        pre_aggregation: PreAggregation | None,
+        window_function: AnyWindowFunction | None,
+        output_type: Schema,
+        side_outputs: Sequence[OutputTag],
+        timestamp_column: str | None,
+    ) -> DataStream:
+        if (pre_aggregation is None or window_function is not None) and not isinstance(
+            window_function, self._window_function_types
+        ):
+            names = " or a ".join(kind.__name__ for kind in self._window_function_types)
+            raise ConfigurationError(f"the function over these windows is a {names}, not {window_function!r}")
+        assigner = self._window_assigner
+        trigger = assigner.get_default_trigger(self._stream._environment)
+        operation = WindowOperation(
+            assigner,
+            trigger if self._trigger is None else self._trigger,
+            self._evictor,
+            self._allowed_lateness_ms,
+            self._late_tag,
+            pre_aggregation,
+            window_function,
+        )
+        keyed = PartitionTransformation(self._stream._transformation, self._stream._key_columns)
+        return DataStream(
+            self._stream._environment,
+            WindowProcessTransformation(keyed, operation, output_type, tuple(side_outputs), timestamp_column),
         )

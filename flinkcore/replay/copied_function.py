@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 from typing import TypeVar
 
-from flinkcore.datastream.functions import Function
 from flinkcore.errors import UserCodeError
 
-F = TypeVar("F", bound=Function)
+F = TypeVar("F")
 
 
 def copied_function(function: F) -> F:

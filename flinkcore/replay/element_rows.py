@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._native.key_groups import key_groups
 from flinkcore.common.row import Row, rows_of_columns
+
+ALL: Final = 0
+"""The key of all rows, where there are no key columns."""
 
 
 def element_rows(batch: pa.RecordBatch) -> Iterator[Row]:
@@ -19,11 +24,23 @@ def element_rows(batch: pa.RecordBatch) -> Iterator[Row]:
 def element_keys(batch: pa.RecordBatch, columns: list[str]) -> list[Any]:
     """Keys that are equal in Python exactly if they are in Flink.
 
-    The value itself for one column, a tuple of the values for several. A timestamp with a time zone is in UTC: in
-    another zone, two moments of the hour that comes twice in autumn are equal in Python.
+    The value itself for one column, a tuple of the values for several; for none the same for all rows. A timestamp
+    with a time zone is in UTC: in another zone, two moments of the hour that comes twice in autumn are equal in
+    Python.
     """
+    if not columns:
+        return [ALL] * batch.num_rows
     values = [_key_values(batch.column(name)) for name in columns]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+
+
+def event_key_groups(
+    batch: pa.RecordBatch, columns: Sequence[str], max_parallelism: int
+) -> npt.NDArray[np.int32]:
+    """Key groups of the rows; without key columns all are in the first."""
+    if not columns:
+        return np.zeros(batch.num_rows, np.int32)
+    return key_groups(batch.select(list(columns)), max_parallelism)
 
 
 class NegativeZero(float):

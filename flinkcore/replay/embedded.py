@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore._native.key_groups import key_groups
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.element_rows import event_key_groups
+from flinkcore.replay.keyed_operator import UserProcess
 from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.partition_threads import PartitionThreads
@@ -154,7 +154,7 @@ class EmbeddedReplay:
         prepared = makes_stages.prepare(events)
         if self._parallelism == 1:
             return PreparedEvents(prepared, [rows])
-        groups = key_groups(events.batch.select(list(self._plan.keys)), self._plan.max_parallelism)
+        groups = event_key_groups(events.batch, self._plan.keys, self._plan.max_parallelism)
         order, bounds = partition_rows(groups, self._plan.max_parallelism, self._parallelism, rows)
         return PreparedEvents(prepared, [order[bounds[p] : bounds[p + 1]] for p in range(self._parallelism)])
 
@@ -216,5 +216,5 @@ class EmbeddedExecutor:
         plan = make_plan(graph, configuration)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
-            parallelism = 1 if isinstance(plan.operator, KeyedProcess) else os.cpu_count() or 1
+            parallelism = 1 if isinstance(plan.operator, UserProcess) else os.cpu_count() or 1
         return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,7 +15,15 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.window import Trigger, WindowAssigner
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowOperation,
+)
 from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.column_ops import HIDDEN_PREFIX, Columns
@@ -28,6 +36,10 @@ class KeyedOperator(Protocol):
     @property
     def columns(self) -> Columns:
         """Columns of the events that it reads besides the keys; None: all."""
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether it cannot do without watermarks."""
 
     @property
     def side_outputs(self) -> tuple[OutputTag, ...]:
@@ -126,12 +138,12 @@ class WindowAggregation:
 
 
 @dataclass(frozen=True)
-class KeyedProcess:
-    """A function called for the rows and the timers of each key, or for batches of them.
+class UserProcess:
+    """A function called for each row.
 
     Attributes
     ----------
-    function : KeyedProcessFunction or KeyedBatchProcessFunction
+    function : object
         Every partition works on a copy.
     output_type : pyarrow.Schema
     tags : tuple of OutputTag
@@ -140,15 +152,25 @@ class KeyedProcess:
         Column of all outputs for the timestamps of the records.
     """
 
-    function: KeyedProcessFunction | KeyedBatchProcessFunction
+    function: Any
     output_type: pa.Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
 
     @property
+    def function_name(self) -> str:
+        """The function's class, for messages."""
+        return type(self.function).__qualname__
+
+    @property
     def takes_untyped_keys(self) -> bool:
         """Whether a key column may have no type, as one without values in JSON: keys are Python objects then."""
-        return isinstance(self.function, KeyedProcessFunction)
+        return True
+
+    @property
+    def needs_event_time(self) -> bool:
+        """False: a function can do without watermarks."""
+        return False
 
     @property
     def columns(self) -> Columns:
@@ -191,7 +213,76 @@ class KeyedProcess:
     def check(self, events: pa.Schema) -> None:
         """Check that there are columns to make rows of."""
         if not events.names:
-            raise ConfigurationError("a process function gets rows, but there is no column left: select some")
+            raise ConfigurationError("a function gets rows, but there is no column left: select some")
+
+
+@dataclass(frozen=True)
+class KeyedProcess(UserProcess):
+    """A function called for the rows and the timers of each key, or for batches of them."""
+
+    function: KeyedProcessFunction | KeyedBatchProcessFunction
+
+    @property
+    def takes_untyped_keys(self) -> bool:
+        """As of UserProcess; batches are of columns, whose types are known."""
+        return isinstance(self.function, KeyedProcessFunction)
+
+
+@dataclass(frozen=True)
+class WindowProcess(UserProcess):
+    """Functions called for the rows of each key and window.
+
+    Attributes
+    ----------
+    function : WindowOperation
+    output_type : pyarrow.Schema or None
+        None: that of the rows, until `of_rows` says which that is.
+    """
+
+    function: WindowOperation
+
+    def of_rows(self, events: pa.Schema) -> WindowProcess:
+        """Return this with the type of its results, where rows come with these columns."""
+        return self if self.output_type is not None else replace(self, output_type=events)
+
+    @property
+    def function_name(self) -> str:
+        """The class of the function that gives the results, for messages."""
+        return self.function.function_names[-1]
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether the windows do."""
+        return self.function.assigner.is_event_time()
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """That of late rows, if there is one, and those of the function that are wanted."""
+        late_tag = self.function.late_tag
+        return self.tags if late_tag is None else (late_tag, *self.tags)
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Timestamps whose windows do not overflow, where the timestamp alone tells."""
+        span_ms = _longest_window_ms(self.function.assigner)
+        return MIN_TIMESTAMP + span_ms, MAX_TIMESTAMP - span_ms
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Late rows are as they came; others as of UserProcess."""
+        if output_tag == self.function.late_tag:
+            return events
+        return super().side_output_schema(output_tag, events, time_type)
+
+
+def _longest_window_ms(assigner: WindowAssigner[Any, Any]) -> int:
+    """Return how far from a timestamp its windows go at most; 0 where that is not known."""
+    if isinstance(assigner, EventTimeSessionWindows):
+        return assigner.gap_ms
+    if isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows):
+        return assigner.size_ms
+    return 0
 
 
 def require_column(column: str, schema: pa.Schema, what: str) -> None:

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_process_stage import BatchProcessStages
-from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation
+from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation, WindowProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.process_stage import ProcessStages
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.window_process_stage import WindowProcessStages
 from flinkcore.replay.window_stage import WindowStages
 
 FATES: Final = ("windowed", "late", "in_no_window", "processed")
@@ -84,6 +85,8 @@ def keyed_stages(
         Into how many ranges the key groups are divided.
     """
     operator = plan.operator
+    if isinstance(operator, WindowProcess):
+        return WindowProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
     if isinstance(operator, KeyedProcess):
         if isinstance(operator.function, KeyedBatchProcessFunction):
             return BatchProcessStages(plan, operator, timeline, last_arrival_ms, partitions)

@@ -25,6 +25,7 @@ from flinkcore.datastream.transformations import (
     StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
+    WindowProcessTransformation,
     WindowTransformation,
     WithColumnsTransformation,
 )
@@ -42,7 +43,14 @@ from flinkcore.replay.column_ops import (
 )
 from flinkcore.replay.event_log import EventLog
 from flinkcore.replay.event_reader import EventReader
-from flinkcore.replay.keyed_operator import KeyedOperator, KeyedProcess, WindowAggregation, require_column
+from flinkcore.replay.keyed_operator import (
+    KeyedOperator,
+    KeyedProcess,
+    UserProcess,
+    WindowAggregation,
+    WindowProcess,
+    require_column,
+)
 from flinkcore.replay.milliseconds import untyped_advice
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
@@ -138,9 +146,7 @@ class ReplayPlan:
             raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
         if output_tag not in self.side_outputs():
             known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
-            how = (
-                "; name it in process(side_outputs=[...])" if isinstance(self.operator, KeyedProcess) else ""
-            )
+            how = "; name it in process(side_outputs=[...])" if isinstance(self.operator, UserProcess) else ""
             raise ConfigurationError(
                 f"no side output is named {output_tag.tag_id!r}; this job has: {known}{how}"
             )
@@ -197,7 +203,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
     )
     if log.on_bad_row in operator.side_outputs:
         assert isinstance(log.on_bad_row, OutputTag)
-        also = "late" if isinstance(operator, WindowAggregation) else "the function's"
+        also = "the function's" if isinstance(operator, KeyedProcess) else "late"
         raise ConfigurationError(
             f"side output {log.on_bad_row.tag_id!r} is named for both {also} and rejected rows: take two names"
         )
@@ -211,6 +217,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         max_parallelism=configuration.get_max_parallelism(),
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
     )
+    if isinstance(operator, WindowProcess):
+        plan = replace(plan, operator=operator.of_rows(plan.data_schema()))
     _check_columns(plan)
     return _narrowed(plan)
 
@@ -241,6 +249,8 @@ def _shape(
 
 
 def _keyed_operator(step: Transformation) -> KeyedOperator:
+    if isinstance(step, WindowProcessTransformation):
+        return WindowProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     if isinstance(step, ProcessTransformation):
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     assert isinstance(step, WindowTransformation)
@@ -254,7 +264,7 @@ def _around_strategy(
 ) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
     assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
-    if not assigned and not (isinstance(operator, WindowAggregation) and operator.needs_event_time):
+    if not assigned and not operator.needs_event_time:
         return tuple(_column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
     if not assigned:
         raise ConfigurationError(
@@ -384,7 +394,7 @@ def _check_columns(plan: ReplayPlan) -> None:
     for key in plan.keys:
         require_column(key, _visible(at_key), "key_by")
         # A result has the key as a column, of some type; a function's results have what it gives.
-        untyped = isinstance(plan.operator, KeyedProcess) and plan.operator.takes_untyped_keys
+        untyped = isinstance(plan.operator, UserProcess) and plan.operator.takes_untyped_keys
         if not (untyped and pa.types.is_null(at_key.field(key).type)):
             _require_key_type(key, at_key)
     plan.operator.check(_visible(at_key))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag, Watermark
 from flinkcore.replay.element_rows import element_keys, element_rows
-from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.keyed_operator import UserProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.row_results import RowResults, Subject
@@ -42,9 +42,9 @@ class ProcessOutput:
         Records for side outputs that nobody asked for.
     """
 
-    def __init__(self, plan: ReplayPlan, process: KeyedProcess, key_context: KeyContext) -> None:
+    def __init__(self, plan: ReplayPlan, process: UserProcess, key_context: KeyContext) -> None:
         time_type = plan.time_type()
-        name = type(process.function).__qualname__
+        name = process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
         self.dropped = 0

@@ -20,17 +20,18 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.copied_function import copied_function
-from flinkcore.replay.element_rows import element_keys, element_rows
-from flinkcore.replay.keyed_operator import KeyedProcess
+from flinkcore.replay.element_rows import element_keys, element_rows, event_key_groups
+from flinkcore.replay.keyed_operator import UserProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.replay_clock import ReplayClock
@@ -41,11 +42,34 @@ from flinkcore.replay.total_order import Events, RowNumbers
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
+from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.runtime.timers import InternalTimeServiceManager
 
 SLICE_ROWS = 1 << 12
 """So many events are Python objects at a time."""
+
+
+class KeyedOneInputOperator(Protocol):
+    """The operator of functions for elements with keys."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the functions."""
+
+    @property
+    def process_element_of_key(self) -> KeyedElementCall:
+        """What processes a record of a key."""
+
+    @property
+    def time_service_manager(self) -> InternalTimeServiceManager:
+        """Its timers."""
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        """Fire event-time timers."""
+
+    def close(self) -> None:
+        """Close the functions."""
 
 
 class ProcessStage:
@@ -80,13 +104,12 @@ class ProcessStage:
     def __init__(
         self,
         plan: ReplayPlan,
-        process: KeyedProcess,
+        process: UserProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,
         partition: int,
         partitions: int,
     ) -> None:
-        assert isinstance(process.function, KeyedProcessFunction)
         self._keys = list(plan.keys)
         self._max_parallelism = plan.max_parallelism
         self._timeline = timeline
@@ -99,11 +122,11 @@ class ProcessStage:
         # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
         key_context = KeyContext(plan.max_parallelism, groups, lambda key: self._key_group)
         backend = KeyedStateBackend(key_context, self._clock)
-        self._output = ProcessOutput(plan, process, key_context)
-        self._function = copied_function(process.function)
-        self._operator = KeyedProcessOperator(self._function, None, self._output, backend, self._clock)
+        self._output = self._make_output(plan, process, key_context)
+        self._name = process.function_name
+        self._operator = self._make_operator(copied_function(process.function), backend)
         self._timers = self._operator.time_service_manager
-        task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
+        task = TaskInfo(self._name, partitions, plan.max_parallelism, partition)
         context = StreamingRuntimeContext(task, DefaultKeyedStateStore(backend))
         try:
             self._operator.open(context)
@@ -112,9 +135,15 @@ class ProcessStage:
                 self._operator.close()
             raise self._failed("open", failure) from failure
 
+    def _make_output(self, plan: ReplayPlan, process: UserProcess, key_context: KeyContext) -> ProcessOutput:
+        return ProcessOutput(plan, process, key_context)
+
+    def _make_operator(self, function: Any, backend: KeyedStateBackend) -> KeyedOneInputOperator:
+        """Return the operator that runs the copied function."""
+        return KeyedProcessOperator(function, None, self._output, backend, self._clock)
+
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
-        name = type(self._function).__qualname__
-        return UserCodeError(f"{name}.{method} failed: {type(failure).__name__}: {failure}")
+        return UserCodeError(f"{self._name}.{method} failed: {type(failure).__name__}: {failure}")
 
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         """Call the function for events in total order, and for the timers that are due before each.
@@ -148,7 +177,7 @@ class ProcessStage:
     def _process(self, events: Events) -> None:
         steps = self._timeline.steps_before(events.arrivals, events.splits, events.positions)
         batch = events.batch
-        groups = key_groups(batch.select(self._keys), self._max_parallelism)
+        groups = event_key_groups(batch, self._keys, self._max_parallelism)
         clock, output, process_element = self._clock, self._output, self._operator.process_element_of_key
         record: StreamRecord[Row | None] = StreamRecord(None)
         output.elements = batch
@@ -281,10 +310,12 @@ class ProcessStages:
         Into how many ranges the key groups are divided.
     """
 
+    stage_class: ClassVar[type[ProcessStage]] = ProcessStage
+
     def __init__(
         self,
         plan: ReplayPlan,
-        process: KeyedProcess,
+        process: UserProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,
         partitions: int,
@@ -302,7 +333,7 @@ class ProcessStages:
 
     def stage(self, partition: int) -> ProcessStage:
         """A stage, with a copy of the function, which is opened."""
-        return ProcessStage(
+        return self.stage_class(
             self._plan, self._process, self._timeline, self._last_arrival_ms, partition, self._partitions
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.replay.keyed_operator import WindowAggregation
+from flinkcore.replay.keyed_operator import WindowAggregation, WindowProcess
 from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.time_units import time_unit_warnings
@@ -59,7 +59,7 @@ class ReplayReport:
     pending_processing_time_timers
         Timers that the end of the log left: they were due after its last arrival.
     results, side_results
-        Result rows of a process function, and rows of the side outputs that were asked for.
+        Result rows of functions, and rows of the side outputs that were asked for.
     dropped_side_results
         What it emitted to other side outputs.
     splits
@@ -106,13 +106,15 @@ class ReplayReport:
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
+    _has_functions: bool = field(default=False, repr=False, compare=False)
     _split_times: SplitTimes | None = field(default=None, repr=False, compare=False)
     _paused: PausedSpans = field(default_factory=PausedSpans.none, repr=False, compare=False)
 
     def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
         """Add what the first pass found."""
         splits = time_plane.splits
-        self._has_windows = isinstance(plan.operator, WindowAggregation)
+        self._has_windows = isinstance(plan.operator, WindowAggregation | WindowProcess)
+        self._has_functions = not isinstance(plan.operator, WindowAggregation)
         self.splits = len(splits.values)
         self.arrival_regressions = int(splits.regressions.sum())
         self.timeline_steps = len(time_plane.timeline.clock_ms)
@@ -225,7 +227,7 @@ class ReplayReport:
         ):
             if count:
                 lines.append(f"  {count:>14,} {label}")
-        lines += self._window_lines() if self._has_windows else self._process_lines()
+        lines += self._process_lines() if self._has_functions else self._window_lines()
         if self.watermark_ms != MIN_TIMESTAMP:
             lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
         if self.paused_ms:

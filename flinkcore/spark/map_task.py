@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore._native.key_groups import key_groups
 from flinkcore.replay.chunks import Chunk
+from flinkcore.replay.element_rows import event_key_groups
 from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.timeline import TimePlane
@@ -117,7 +117,7 @@ class MapTask:
         """Pack events into blocks; the number of rows that each partition got."""
         events = concatenate(held) if len(held) > 1 else held[0]
         _, rows = events.in_order()
-        groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)
+        groups = event_key_groups(events.batch, self.plan.keys, self.plan.max_parallelism)
         order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
         ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
         for partition in range(self.partitions):

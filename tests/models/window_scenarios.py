@@ -275,7 +275,7 @@ class WindowRun:
             pending.commit([pending.writer().write("windows", 0, snapshot)])
         other = WindowRun(self.item, self.recorder)
         other.clock.advance_to(self.clock.current_processing_time())
-        other.operator.num_late_records_dropped = self.operator.num_late_records_dropped
+        other.operator.num_late_records = self.operator.num_late_records
         OperatorBackends(other.backend, other.operator.time_service_manager).restore(
             Checkpoint.open(directory), "windows", 0, 1
         )

@@ -120,7 +120,7 @@ WatermarkStrategy.no_watermarks().with_watermark_alignment("logs", 20)  # type: 
 env.from_event_log("log.csv")  # type: ignore[call-arg]
 env.from_event_log("log.csv", timestamp="ts", on_bad_row="skip")  # type: ignore[arg-type]
 windowed.aggregate(n=count)  # type: ignore[arg-type]
-windowed.aggregate(count())  # type: ignore[call-arg]
+windowed.aggregate(count())  # type: ignore[call-overload]
 windowed.side_output_late_data("late")  # type: ignore[arg-type]
 keyed.process(Seen, seen_type)  # type: ignore[arg-type]
 max_by("ts")  # type: ignore[call-arg]

@@ -7,6 +7,7 @@ from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window.count_trigger import CountTrigger
 from flinkcore.datastream.window.count_window import CountWindow
 from flinkcore.datastream.window.counts import require_count
+from flinkcore.datastream.window.purging_trigger import PurgingTrigger
 from flinkcore.datastream.window.trigger import Trigger
 from flinkcore.datastream.window.window_assigner import WindowAssigner
 
@@ -39,6 +40,7 @@ class CountTumblingWindowAssigner(WindowAssigner[Any, CountWindow]):
     Notes
     -----
     Follows ``pyflink.datastream.window.CountTumblingWindowAssigner``. A window that is not full never fires.
+    Deliberate difference: a window that has fired is empty, where PyFlink keeps its elements for good.
     """
 
     window_size: int
@@ -58,8 +60,8 @@ class CountTumblingWindowAssigner(WindowAssigner[Any, CountWindow]):
         return [CountWindow(_count_up(_TUMBLING_COUNT, context) // self.window_size)]
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a CountTrigger of the size."""
-        return CountTrigger(self.window_size)
+        """Return a CountTrigger of the size that purges, as no more elements come into a full window."""
+        return PurgingTrigger(CountTrigger(self.window_size))
 
     def is_event_time(self) -> bool:
         """Return False: elements are never late."""
@@ -111,8 +113,8 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
         return [CountWindow(number) for number in range(last, beyond, -1)]
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a CountTrigger of the size."""
-        return CountTrigger(self.window_size)
+        """Return a CountTrigger of the size that purges, as no more elements come into a full window."""
+        return PurgingTrigger(CountTrigger(self.window_size))
 
     def is_event_time(self) -> bool:
         """Return False: elements are never late."""

@@ -9,6 +9,7 @@ from flinkcore.datastream.functions.runtime_context import RuntimeContext
 from flinkcore.datastream.window.trigger import Trigger
 from flinkcore.datastream.window.window import Window
 from flinkcore.datastream.window.window_stagger import WindowStagger
+from flinkcore.errors import ConfigurationError
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
@@ -105,3 +106,12 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
         callback : MergingWindowAssigner.MergeCallback
             To be called for every group.
         """
+
+
+def require_assigner(assigner: WindowAssigner[T, W], call: str) -> WindowAssigner[T, W]:
+    """Return an assigner; ConfigurationError if it is none."""
+    if not isinstance(assigner, WindowAssigner):
+        raise ConfigurationError(
+            f"{call} takes an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), not {assigner!r}"
+        )
+    return assigner

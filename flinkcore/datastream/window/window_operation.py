@@ -15,7 +15,11 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.window.evictor import Evictor
 from flinkcore.datastream.window.trigger import Trigger
-from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner
+from flinkcore.datastream.window.window_assigner import (
+    MergingWindowAssigner,
+    WindowAssigner,
+    require_assigner,
+)
 from flinkcore.errors import ConfigurationError
 
 PreAggregation = ReduceFunction[Any] | AggregateFunction[Any, Any, Any]
@@ -65,11 +69,7 @@ class WindowOperation:
     window_function: AnyWindowFunction | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.assigner, WindowAssigner):
-            raise ConfigurationError(
-                "windows take an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), "
-                f"not {self.assigner!r}"
-            )
+        require_assigner(self.assigner, "a window operation")
         if not isinstance(self.trigger, Trigger):
             raise ConfigurationError(f"a trigger is one such as CountTrigger.of(10), not {self.trigger!r}")
         if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
@@ -97,6 +97,12 @@ class WindowOperation:
                 f"a function over windows is a {', '.join(kind.__name__ for kind in _FUNCTIONS)}, "
                 f"not {self.window_function!r}"
             )
+
+    @property
+    def function_names(self) -> list[str]:
+        """The classes of the functions, in the order of their calls; not empty."""
+        functions = (self.pre_aggregation, self.window_function)
+        return [type(function).__qualname__ for function in functions if function is not None]
 
     def __str__(self) -> str:
         late = (

@@ -61,8 +61,10 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     Attributes
     ----------
-    num_late_records_dropped : int
-        Elements that were late for all their windows and had no side output.
+    num_late_records : int
+        Elements that were late for all their windows.
+    num_records_in_no_window : int
+        Elements that no live window took, and were not late, as between windows whose slide is longer than their size.
 
     Notes
     -----
@@ -89,7 +91,13 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._merging = operation.assigner if isinstance(operation.assigner, MergingWindowAssigner) else None
         self._allowed_lateness_ms = operation.allowed_lateness_ms if self._is_event_time else 0
         self._window_types: set[type] = set()
-        self.num_late_records_dropped = 0
+        self.num_late_records = 0
+        self.num_records_in_no_window = 0
+
+    @property
+    def num_late_records_dropped(self) -> int:
+        """Elements that were late for all their windows and had no side output (Flink's metric of this name)."""
+        return self.num_late_records if self._operation.late_tag is None else 0
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Start the timers, ask for the state and open the functions; before anything is processed."""
@@ -168,12 +176,15 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                     is_skipped = False
                     self._state.set_current_namespace(window)
                     self._add(window, record, timestamp)
-        if is_skipped and self._is_element_late(timestamp):
-            late_tag = self._operation.late_tag
-            if late_tag is None:
-                self.num_late_records_dropped += 1
-            else:
-                self._output.collect_side(late_tag, record)
+        if not is_skipped:
+            return
+        if not self._is_element_late(timestamp):
+            self.num_records_in_no_window += 1
+            return
+        self.num_late_records += 1
+        late_tag = self._operation.late_tag
+        if late_tag is not None:
+            self._output.collect_side(late_tag, record)
 
     def _assigned(self, record: StreamRecord[Any], timestamp: int) -> Collection[Window]:
         try:
