@@ -1,0 +1,175 @@
+"""The row path and the columnar path give the same rows for random jobs that both can run."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.aggregates import count, max_, min_, sum_
+from flinkcore.datastream.functions import (
+    AggregateFunction,
+    ProcessWindowFunction,
+    WindowContext,
+)
+from flinkcore.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from flinkcore.datastream.windowed_stream import WindowedStream
+
+LATE = OutputTag("late")
+RESULT = pa.schema(
+    [
+        ("user", pa.string()),
+        *(
+            (name, pa.int64())
+            for name in ("window_start", "window_end", "n", "total", "low", "high", "watermark")
+        ),
+    ]
+)
+Accumulator = tuple[int, int, int, int]
+
+
+class Statistics(AggregateFunction[Row, Accumulator | None, Accumulator | None]):
+    def create_accumulator(self) -> Accumulator:
+        return 0, 0, 2**62, -(2**62)
+
+    def add(self, value: Row, accumulator: Any) -> Accumulator:
+        n, total, low, high = accumulator
+        return n + 1, total + value.v, min(low, value.v), max(high, value.v)
+
+    def get_result(self, accumulator: Any) -> Accumulator:
+        return accumulator  # type: ignore[no-any-return]
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Accumulator:
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1], min(acc_a[2], acc_b[2]), max(acc_a[3], acc_b[3])
+
+
+class WithWindow(ProcessWindowFunction[Any, Any, str, TimeWindow]):
+    def process(self, key: str, context: WindowContext[TimeWindow], elements: Iterable[Any]) -> Iterator[Any]:
+        (statistics,) = elements
+        window = context.window()
+        yield (key, window.start, window.end, *statistics, context.current_watermark())
+
+
+class OfElements(ProcessWindowFunction[Any, Any, str, TimeWindow]):
+    """The same, of the rows themselves."""
+
+    def process(self, key: str, context: WindowContext[TimeWindow], elements: Iterable[Any]) -> Iterator[Any]:
+        values = [element.v for element in elements]
+        window = context.window()
+        statistics = len(values), sum(values), min(values), max(values)
+        yield (key, window.start, window.end, *statistics, context.current_watermark())
+
+
+lengths = st.integers(1, 12)
+tumbling = st.builds(
+    lambda size, offset: TumblingEventTimeWindows(size, offset % size), lengths, st.integers(0, 11)
+)
+sliding = st.builds(
+    lambda size, slide, offset: SlidingEventTimeWindows(size, slide, offset % slide),
+    lengths,
+    lengths,
+    st.integers(0, 11),
+)
+sessions = st.builds(EventTimeSessionWindows, st.integers(1, 8))
+assigners = st.one_of(tumbling, sliding, sessions)
+events = st.lists(
+    st.tuples(
+        st.integers(0, 3),  # arrival after the one before
+        st.integers(0, 1),  # split
+        st.integers(-9, 9),  # timestamp after arrival
+        st.sampled_from("abc"),
+        st.integers(-5, 5),
+    ),
+    max_size=30,
+)
+
+
+def table_of(drawn: list[tuple[int, int, int, str, int]]) -> pa.Table:
+    rows, arrival = [], 0
+    for pause, split, delay, user, value in drawn:
+        arrival += pause
+        rows.append({"arr": arrival, "split": split, "ts": arrival + delay, "user": user, "v": value})
+    schema = pa.schema(
+        [
+            ("arr", pa.int64()),
+            ("split", pa.int64()),
+            ("ts", pa.int64()),
+            ("user", pa.string()),
+            ("v", pa.int64()),
+        ]
+    )
+    return pa.Table.from_pylist(rows, schema)
+
+
+def windowed(
+    table: pa.Table,
+    assigner: WindowAssigner[Any, Any],
+    lateness: int,
+    has_late_output: bool,
+    bound: int,
+    interval: int,
+    parallelism: int,
+) -> WindowedStream:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(interval)
+    env.set_parallelism(parallelism)
+    log = env.from_event_log(table, timestamp="ts", arrival="arr", split="split")
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    stream = log.assign_timestamps_and_watermarks(strategy).key_by("user").window(assigner)
+    stream = stream.allowed_lateness(lateness)
+    return stream.side_output_late_data(LATE) if has_late_output else stream
+
+
+def by_user(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found = defaultdict(list)
+    for row in rows:
+        row.pop("late_firing", None)
+        found[row["user"]].append(row)
+    return found
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    events,
+    assigners,
+    st.integers(0, 6),
+    st.booleans(),
+    st.integers(0, 4),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.booleans(),
+)
+def test_functions_over_windows_give_what_aggregates_of_columns_give(
+    drawn: list[tuple[int, int, int, str, int]],
+    assigner: WindowAssigner[Any, Any],
+    lateness: int,
+    has_late_output: bool,
+    bound: int,
+    interval: int,
+    parallelism: int,
+    pre_aggregates: bool,
+) -> None:
+    stream = windowed(table_of(drawn), assigner, lateness, has_late_output, bound, interval, parallelism)
+    columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
+    if pre_aggregates:
+        rows = stream.aggregate(Statistics(), WithWindow(), output_type=RESULT).execute()
+    else:
+        rows = stream.process(OfElements(), RESULT).execute()
+    assert by_user(rows.to_arrow().to_pylist()) == by_user(columnar.to_arrow().to_pylist())
+    if has_late_output:
+        by_functions = rows.get_side_output(LATE).to_arrow()
+        by_columns = columnar.get_side_output(LATE).to_arrow()
+        assert by_functions.schema == by_columns.schema
+        assert by_user(by_functions.to_pylist()) == by_user(by_columns.to_pylist())
+    for name in ("windowed", "late", "in_no_window", "events_read"):
+        assert getattr(rows.report, name) == getattr(columnar.report, name)
