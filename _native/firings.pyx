@@ -1,6 +1,6 @@
 """What window operators share: rows of results, the walk along the timeline, updates waiting for the accumulators."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from flinkcore._native.aggregates cimport Accumulators, AccumulatorTable, accumulators_update
@@ -39,6 +39,13 @@ cdef int firings_append(
     return 0
 
 
+cdef int firings_append_kind(Firings* firings, RowKind kind, int64_t rows) except -1 nogil:
+    buffer_reserve(&firings.kinds, rows)
+    memset(firings.kinds.data + firings.kinds.size, <int> kind, rows)
+    firings.kinds.size += rows
+    return 0
+
+
 cdef int firings_append_int64_keys(Firings* firings, const int64_t* keys, int64_t rows) except -1 nogil:
     buffer_reserve(&firings.keys, rows * 8)
     memcpy(firings.keys.data + firings.keys.size, keys, rows * 8)
@@ -73,7 +80,26 @@ cdef void firings_free(Firings* firings) noexcept nogil:
     buffer_free(&firings.end)
     buffer_free(&firings.late.bytes)
     buffer_free(&firings.watermark)
+    buffer_free(&firings.kinds)
     memset(firings, 0, sizeof(Firings))
+
+
+cdef NativeArray _kind_names(const Buffer* kinds, int64_t rows):
+    # As RowKind.shortString
+    cdef const char* names = b"+I-U+U-D"
+    cdef Buffer offsets, text
+    cdef int64_t i
+    memset(&offsets, 0, sizeof(Buffer))
+    memset(&text, 0, sizeof(Buffer))
+    buffer_reserve(&offsets, (rows + 1) * 4)
+    buffer_reserve(&text, rows * 2 + 1)
+    for i in range(rows + 1):
+        (<int32_t*> offsets.data)[i] = <int32_t> (2 * i)
+    for i in range(rows):
+        memcpy(text.data + 2 * i, names + 2 * kinds.data[i], 2)
+    offsets.size = (rows + 1) * 4
+    text.size = rows * 2
+    return native_array("u", rows, NULL, &offsets, &text)
 
 
 cdef NativeArray firings_take(
@@ -82,6 +108,7 @@ cdef NativeArray firings_take(
     list key_names,
     str time_format,
     bint unbounded,
+    bint with_kinds,
     Accumulators accumulators,
     list aggregate_names,
 ):
@@ -98,8 +125,11 @@ cdef NativeArray firings_take(
     columns.extend(accumulators.take_columns())
     columns.append(native_array("b", rows, NULL, &firings.late.bytes, NULL))
     columns.append(native_array("l", rows, NULL, &firings.watermark, NULL))
-    firings_free(firings)
     names = [*key_names, "window_start", "window_end", *aggregate_names, "late_firing", "watermark"]
+    if with_kinds:
+        columns.append(_kind_names(&firings.kinds, rows))
+        names.append("row_kind")
+    firings_free(firings)
     return native_array("+s", rows, NULL, NULL, NULL, columns, names)
 
 

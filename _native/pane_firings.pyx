@@ -7,13 +7,18 @@ from flinkcore._native.firings cimport (
     firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
+    firings_append_kind,
     pending_flush,
 )
 from flinkcore._native.panes cimport ENTRY_BLOCK, pane_entry
 from flinkcore._native.window_kernel cimport core_emit
 
 
-cdef int append_pane_keys(WindowCore* core, const Pane* pane, int64_t first, int64_t n, bint late) except -1 nogil:
+cdef int append_pane_keys(
+    WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
+) except -1 nogil:
+    if core.retracts:
+        firings_append_kind(&core.firings, kind, n)
     if core.bytes_keys:
         firings_append_bytes_keys(&core.firings, pane.data, &pane.offsets[first], n)
     else:
@@ -32,6 +37,7 @@ cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint
         k += emitted
         if emitted < n:
             break
-    append_pane_keys(core, pane, n_emitted[0], k - n_emitted[0], False)
+    append_pane_keys(core, pane, n_emitted[0], k - n_emitted[0], RowKind.INSERT, False)
+    core.on_time_firings += k - n_emitted[0]
     n_emitted[0] = k if k < pane.n_keys else 0
     return k == pane.n_keys

@@ -23,6 +23,7 @@ cdef void pane_free(Pane* pane) noexcept nogil:
     free(pane.data)
     free(pane.slots)
     free(pane.blocks)
+    free(pane.twin_blocks)
     free(pane)
 
 
@@ -61,27 +62,33 @@ cdef int _pane_reserve_keys(PaneStore* store, Pane* pane, uint32_t capacity) exc
     return 0
 
 
-cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
-    cdef uint32_t block
-    if pane.n_blocks == pane.blocks_capacity:
-        pane.blocks = <uint32_t*> _grow(pane.blocks, (pane.blocks_capacity * 2 + 4) * sizeof(uint32_t))
-        pane.blocks_capacity = pane.blocks_capacity * 2 + 4
+cdef int64_t _take_block(PaneStore* store) except -1 nogil:
     if store.n_free_blocks:
         store.n_free_blocks -= 1
-        block = store.free_blocks[store.n_free_blocks]
-    else:
-        if store.n_blocks == UINT32_MAX // ENTRY_BLOCK:
-            with gil:
-                raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
-        if store.n_blocks == store.free_blocks_capacity:  # room to give every block back without failing
-            store.free_blocks = <uint32_t*> _grow(
-                store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t)
-            )
-            store.free_blocks_capacity = store.free_blocks_capacity * 2 + 64
-        accumulators_reserve(store.table, (store.n_blocks + 1) * ENTRY_BLOCK)
-        block = store.n_blocks
-        store.n_blocks += 1
-    pane.blocks[pane.n_blocks] = block
+        return store.free_blocks[store.n_free_blocks]
+    if store.n_blocks == UINT32_MAX // ENTRY_BLOCK:
+        with gil:
+            raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
+    if store.n_blocks == store.free_blocks_capacity:  # room to give every block back without failing
+        store.free_blocks = <uint32_t*> _grow(
+            store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t)
+        )
+        store.free_blocks_capacity = store.free_blocks_capacity * 2 + 64
+    accumulators_reserve(store.table, (store.n_blocks + 1) * ENTRY_BLOCK)
+    store.n_blocks += 1
+    return store.n_blocks - 1
+
+
+cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
+    cdef uint32_t capacity = pane.blocks_capacity * 2 + 4
+    if pane.n_blocks == pane.blocks_capacity:
+        pane.blocks = <uint32_t*> _grow(pane.blocks, capacity * sizeof(uint32_t))
+        if store.twins:
+            pane.twin_blocks = <uint32_t*> _grow(pane.twin_blocks, capacity * sizeof(uint32_t))
+        pane.blocks_capacity = capacity
+    pane.blocks[pane.n_blocks] = <uint32_t> _take_block(store)
+    if store.twins:
+        pane.twin_blocks[pane.n_blocks] = <uint32_t> _take_block(store)
     pane.n_blocks += 1
     return 0
 
@@ -150,14 +157,20 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
     return pane
 
 
+cdef void _give_block(PaneStore* store, uint32_t block, uint32_t n_keys) noexcept nogil:
+    accumulators_clear_range(store.table, block * ENTRY_BLOCK, n_keys)
+    store.free_blocks[store.n_free_blocks] = block
+    store.n_free_blocks += 1
+
+
 cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
-    cdef uint32_t block, left = pane.n_keys, n
-    for block in range(pane.n_blocks):
+    cdef uint32_t i, left = pane.n_keys, n
+    for i in range(pane.n_blocks):
         n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
-        accumulators_clear_range(store.table, pane.blocks[block] * ENTRY_BLOCK, n)
+        _give_block(store, pane.blocks[i], n)
+        if store.twins:
+            _give_block(store, pane.twin_blocks[i], n)
         left -= n
-        store.free_blocks[store.n_free_blocks] = pane.blocks[block]
-        store.n_free_blocks += 1
     memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
     pane.n_keys = pane.n_blocks = 0
 

@@ -17,9 +17,11 @@ from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_clear, accumulators_merge
 from flinkcore._native.firings cimport (
+    RowKind,
     firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
+    firings_append_kind,
     pending_add,
     pending_flush,
     saturating_add,
@@ -33,6 +35,7 @@ from flinkcore._native.sessions cimport (
     SessionTimer,
     session_add,
     session_drop,
+    session_entry,
     session_key_add,
     session_key_find,
     session_keys_resize,
@@ -41,18 +44,21 @@ from flinkcore._native.sessions cimport (
     session_timer_earlier,
     session_timer_pop,
     session_timer_push,
+    session_twin,
 )
 from flinkcore._native.window_kernel cimport (
     InputRows,
     WindowKernel,
     WindowVerbs,
+    check_retracts,
     core_add_late,
+    core_count,
     core_emit,
     core_emit_row,
     core_is_full,
     window_kernel,
 )
-from flinkcore._native.window_triggers cimport TriggerKind, first_firing, next_firing, window_trigger
+from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
 
 cdef enum:
     LOOK_AHEAD = 16
@@ -62,7 +68,8 @@ cdef inline SessionKey* _key_of(const SessionWindows* state, uint32_t number) no
     return &state.store.keys[state.store.sessions[number].key]
 
 
-cdef int _append_firing(SessionWindows* state, uint32_t number, bint late) except -1 nogil:
+cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bint late) except -1 nogil:
+    cdef const Session* session = &state.store.sessions[number]
     cdef SessionKey* key = _key_of(state, number)
     cdef int64_t[2] offsets
     if state.core.bytes_keys:
@@ -71,15 +78,9 @@ cdef int _append_firing(SessionWindows* state, uint32_t number, bint late) excep
         firings_append_bytes_keys(&state.core.firings, key.data, offsets, 1)
     else:
         firings_append_int64_keys(&state.core.firings, &key.value, 1)
-    firings_append(
-        &state.core.firings,
-        state.store.sessions[number].start,
-        state.store.sessions[number].end,
-        late,
-        state.core.cursor.watermark,
-        1,
-    )
-    return 0
+    if state.core.retracts:
+        firings_append_kind(&state.core.firings, kind, 1)
+    return firings_append(&state.core.firings, session.start, session.end, late, state.core.cursor.watermark, 1)
 
 
 cdef inline int64_t _next_action(const SessionWindows* state, const Session* session) noexcept nogil:
@@ -94,36 +95,68 @@ cdef int _arm(SessionWindows* state, uint32_t number) except -1 nogil:
     return session_timer_push(&state.store, number, session.due)
 
 
-cdef void _fired(SessionWindows* state, uint32_t number) noexcept nogil:
-    # Its result is out.
-    state.store.sessions[number].firing = False
-    if state.trigger.purges:
-        accumulators_clear(state.core.table, &number, 1)
-        state.store.sessions[number].filled = False
-
-
 cdef bint _emit_firing(SessionWindows* state) except -1 nogil:
     # Emits the sessions that a watermark has fired so far; false where results are full before.
-    cdef int64_t i, n = state.n_firing - state.n_emitted
-    if n == 0:
-        return True
-    n = core_emit(
+    while state.n_emitted < state.n_firing:
+        if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
+            return False
+    state.n_firing = state.n_emitted = 0
+    return True
+
+
+cdef bint _emit_results(SessionWindows* state) except -1 nogil:
+    # As many as there is room for; false where there is none.
+    cdef int64_t i, n = core_emit(
         &state.core,
         state.firing + state.n_emitted,
         0,
-        n,
+        state.n_firing - state.n_emitted,
         state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
     )
     for i in range(state.n_emitted, state.n_emitted + n):
-        _append_firing(state, state.firing[i], False)
+        core_count(&state.core, RowKind.INSERT, False)
+        _append_firing(state, state.firing[i], RowKind.INSERT, False)
         _fired(state, state.firing[i])
-        if state.core.lateness == 0 and state.store.sessions[state.firing[i]].fired:
-            session_retire(&state.store, state.firing[i])
     state.n_emitted += n
-    if state.n_emitted < state.n_firing:
+    return n > 0
+
+
+cdef bint _replace_result(SessionWindows* state) except -1 nogil:
+    # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
+    #
+    # A session's rows are added up in its entry, from one firing to the next; its twin holds what has been given.
+    cdef uint32_t number = state.firing[state.n_emitted], given = session_twin(number)
+    cdef Session* session = &state.store.sessions[number]
+    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
+    cdef RowKind kind = RowKind.UPDATE_AFTER if session.progress & Progress.GIVEN else RowKind.INSERT
+    if not session.progress & Progress.WITHDRAWN:
+        if session.progress & Progress.GIVEN:
+            if core_emit(&state.core, &given, 0, 1, offsets) == 0:
+                return False
+            core_count(&state.core, RowKind.UPDATE_BEFORE, False)
+            _append_firing(state, number, RowKind.UPDATE_BEFORE, False)
+        accumulators_merge(state.core.table, given, session_entry(&state.store, number))
+        session.progress |= Progress.WITHDRAWN
+    if core_emit(&state.core, &given, 0, 1, offsets) == 0:
         return False
-    state.n_firing = state.n_emitted = 0
+    core_count(&state.core, kind, False)
+    _append_firing(state, number, kind, False)
+    _fired(state, number)
+    state.n_emitted += 1
     return True
+
+
+cdef int _fired(SessionWindows* state, uint32_t number) except -1 nogil:
+    # Its result is out.
+    cdef Session* session = &state.store.sessions[number]
+    cdef uint32_t entry = session_entry(&state.store, number)
+    session.progress = Progress.FILLED | Progress.GIVEN
+    if state.trigger.purges:
+        accumulators_clear(state.core.table, &entry, 1)
+        session.progress = 0
+    if state.core.lateness == 0 and session.fired and state.trigger.kind != TriggerKind.ON_COUNT:
+        return session_retire(&state.store, number)
+    return 0
 
 
 cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) except -1 nogil:
@@ -135,8 +168,8 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
         session.fires_before = False
     else:
         session.trigger_state = next_firing(state.trigger.every, time, session.end - 1)
-    if session.filled:
-        session.firing = True
+    if session.progress & Progress.FILLED:
+        session.progress |= Progress.FIRING
         state.firing[state.n_firing] = number
         if state.core.bytes_keys:
             state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _key_of(state, number).length
@@ -162,7 +195,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
         if session.generation != timer.generation:
             session_timer_pop(&state.store)
             continue
-        if session.firing:
+        if session.progress & Progress.FIRING:
             break  # what it has fired comes first
         session_timer_pop(&state.store)
         if _next_action(state, session) > timer.due:
@@ -207,14 +240,40 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
+cdef int _emit_row(SessionWindows* state, uint32_t number, uint32_t entry, RowKind kind) except -1 nogil:
+    # A result because of a row.
+    cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
+    core_emit_row(&state.core, entry, _key_of(state, number).length, kind, late)
+    return _append_firing(state, number, kind, late)
+
+
 cdef int _fire(SessionWindows* state, uint32_t number) except -1 nogil:
     # A row fires the session that it is in.
-    cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
+    cdef uint32_t entry = session_entry(&state.store, number)
+    cdef bint known = (state.store.sessions[number].progress & Progress.GIVEN) != 0
     pending_flush(&state.core.pending, state.core.table)
-    core_emit_row(&state.core, number, _key_of(state, number).length, late)
-    _append_firing(state, number, late)
-    _fired(state, number)
-    return 0
+    if state.core.retracts:
+        if known:
+            _emit_row(state, number, session_twin(number), RowKind.UPDATE_BEFORE)
+        accumulators_merge(state.core.table, session_twin(number), entry)
+        entry = session_twin(number)
+    _emit_row(state, number, entry, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
+    return _fired(state, number)
+
+
+cdef int _withdraw(SessionWindows* state, uint32_t number) except -1 nogil:
+    # Before it becomes a part of another session: all that it holds is in its twin then.
+    if state.store.sessions[number].progress & Progress.GIVEN:
+        _emit_row(state, number, session_twin(number), RowKind.DELETE)
+        state.store.sessions[number].progress &= ~Progress.GIVEN
+    return accumulators_merge(state.core.table, session_twin(number), session_entry(&state.store, number))
+
+
+cdef int _merge_contents(SessionWindows* state, uint32_t number, uint32_t other) except -1 nogil:
+    if not state.core.retracts:
+        return accumulators_merge(state.core.table, number, other)
+    _withdraw(state, other)
+    return accumulators_merge(state.core.table, session_twin(number), session_twin(other))
 
 
 cdef void _merge_triggers(SessionWindows* state, Session* session, const Session* other) noexcept nogil:
@@ -223,7 +282,7 @@ cdef void _merge_triggers(SessionWindows* state, Session* session, const Session
         session.trigger_state += other.trigger_state
     elif session.trigger_state == INT64_MIN or INT64_MIN < other.trigger_state < session.trigger_state:
         session.trigger_state = other.trigger_state
-    session.filled |= other.filled
+    session.progress |= other.progress & Progress.FILLED
 
 
 cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start, int64_t end) except -1 nogil:
@@ -237,12 +296,15 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
     session = &state.store.sessions[number]
     if session.start <= start and end <= session.end:
         return number
+    if state.core.retracts:
+        pending_flush(&state.core.pending, state.core.table)
+        _withdraw(state, number)
     session.start = min(session.start, start)
     session.end = max(session.end, end)
     while session.next != NOTHING and state.store.sessions[session.next].start <= end:
         other = session.next
         pending_flush(&state.core.pending, state.core.table)
-        accumulators_merge(state.core.table, number, other)
+        _merge_contents(state, number, other)
         _merge_triggers(state, session, &state.store.sessions[other])
         session.end = max(session.end, state.store.sessions[other].end)
         session.next = state.store.sessions[other].next
@@ -261,8 +323,7 @@ cdef int64_t _new_session(SessionWindows* state, uint32_t key, int64_t start, in
     link[0] = number
     state.store.sessions[number].fired = state.trigger.kind == TriggerKind.ON_COUNT
     state.store.sessions[number].fires_before = False
-    state.store.sessions[number].filled = False
-    state.store.sessions[number].firing = False
+    state.store.sessions[number].progress = 0
     state.store.sessions[number].trigger_state = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
     return number
 
@@ -303,8 +364,8 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     fires = _on_element(state, session, timestamp)
     if unarmed or _next_action(state, session) < session.due:
         _arm(state, number)
-    pending_add(&state.core.pending, state.core.table, number, row)
-    session.filled = True
+    pending_add(&state.core.pending, state.core.table, session_entry(&state.store, number), row)
+    session.progress |= Progress.FILLED
     if fires:
         _fire(state, number)
     state.core.windowed += 1
@@ -338,6 +399,8 @@ cdef int _start(void* windows) except -1:
     cdef SessionWindows* state = <SessionWindows*> windows
     state.store.bytes_keys = state.core.bytes_keys
     state.store.table = state.core.table
+    check_retracts(&state.core, state.trigger.purges)
+    state.store.twins = state.core.retracts
     return session_keys_resize(&state.store, 1024)
 
 
@@ -369,7 +432,7 @@ cdef int _check(const void* windows) except -1:
             assert session.key == state.store.slots[at] - 1
             assert end < session.start < session.end, "sessions that touch"
             if not state.core.due:
-                assert not session.firing
+                assert not session.progress & Progress.FIRING
                 assert state.trigger.kind == TriggerKind.ON_COUNT or (
                     session.fired == (session.end - 1 <= state.core.cursor.watermark)
                 )

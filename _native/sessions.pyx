@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from flinkcore._native.aggregates cimport accumulators_clear, accumulators_reserve
+from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
 
 
@@ -180,7 +180,7 @@ cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64
         if store.n_sessions == store.sessions_capacity:
             capacity = store.sessions_capacity * 2 + 64
             store.sessions = <Session*> _grow(store.sessions, <int64_t> capacity * sizeof(Session))
-            accumulators_reserve(store.table, capacity)
+            accumulators_reserve(store.table, capacity << 1 if store.twins else capacity)
             store.sessions_capacity = capacity
         number = store.n_sessions
         store.sessions[number].generation = 0
@@ -210,7 +210,7 @@ cdef int session_retire(SessionStore* store, uint32_t number) except -1 nogil:
     while link[0] != number:
         link = &store.sessions[link[0]].next
     link[0] = store.sessions[number].next
-    accumulators_clear(store.table, &number, 1)
+    accumulators_clear_range(store.table, session_entry(store, number), 2 if store.twins else 1)
     if key.first == NOTHING:
         _remove_key(store, store.sessions[number].key)
     session_drop(store, number)

@@ -23,7 +23,7 @@ from libc.stdlib cimport free
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aligned_windows cimport aligned_start, end_step, first_end, first_start, start_of_end
-from flinkcore._native.firings cimport cursor_find, pending_add, pending_flush, saturating_add
+from flinkcore._native.firings cimport RowKind, cursor_find, pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.pane_firings cimport append_pane_keys, emit_pane
 from flinkcore._native.panes cimport (
@@ -238,9 +238,10 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 
 
 cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t start, int64_t end) except -1 nogil:
-    # The window of one key.
+    # The window of one key, which does not have the row yet.
     cdef uint32_t into, other
-    cdef int64_t i, k
+    cdef int64_t i, k, key_bytes
+    cdef bint known = False
     if state.late == NULL:
         state.late = pane_open(&state.store, start, end)
     state.late.start = start
@@ -253,9 +254,16 @@ cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, in
         if k >= 0:
             other = pane_entry(state.slices.panes[i], k)
             accumulators_add(state.core.table, &into, &other, 1)
+            known = True
         i += 1
-    core_emit_row(&state.core, into, state.late.offsets[1] if state.core.bytes_keys else 0, True)
-    append_pane_keys(&state.core, state.late, 0, 1, True)
+    key_bytes = state.late.offsets[1] if state.core.bytes_keys else 0
+    if known and state.core.retracts:
+        core_emit_row(&state.core, into, key_bytes, RowKind.UPDATE_BEFORE, True)
+        append_pane_keys(&state.core, state.late, 0, 1, RowKind.UPDATE_BEFORE, True)
+    pending_add(&state.core.pending, state.core.table, into, row)
+    pending_flush(&state.core.pending, state.core.table)
+    core_emit_row(&state.core, into, key_bytes, RowKind.UPDATE_AFTER if known else RowKind.INSERT, True)
+    append_pane_keys(&state.core, state.late, 0, 1, RowKind.UPDATE_AFTER if known else RowKind.INSERT, True)
     pane_empty(&state.store, state.late)
     return 0
 
@@ -286,10 +294,7 @@ cdef bint _take_row(
     if _cleanup_time(state, _last_end(state, slice_end)) <= state.core.cursor.watermark:
         core_add_late(&state.core, row)
         return True
-    _add(state, keys, row, slice_end)
     state.core.windowed += 1
-    if slice_end > state.fired_to:
-        return True
     end = first_end(&state.windows, timestamp)
     start = first_start(&state.windows, timestamp, end)
     limit = start + state.windows.size
@@ -297,6 +302,7 @@ cdef bint _take_row(
         if end <= state.fired_to and _cleanup_time(state, end) > state.core.cursor.watermark:
             _fire_late(state, keys, row, start_of_end(&state.windows, start, end), end)
         end += step
+    _add(state, keys, row, slice_end)
     return True
 
 

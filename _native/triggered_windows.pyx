@@ -13,14 +13,14 @@ it fires once there.
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 
-from flinkcore._native.aggregates cimport accumulators_clear_range
+from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_merge
 from flinkcore._native.aligned_windows cimport (
     end_step,
     first_end,
     first_start,
     start_of_end,
 )
-from flinkcore._native.firings cimport pending_add, pending_flush, saturating_add
+from flinkcore._native.firings cimport RowKind, pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.pane_firings cimport append_pane_keys
 from flinkcore._native.pane_timers cimport (
@@ -41,6 +41,7 @@ from flinkcore._native.panes cimport (
     pane_open,
     pane_store_free,
     pane_store_reserve,
+    pane_twin,
 )
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.window_kernel cimport (
@@ -48,12 +49,15 @@ from flinkcore._native.window_kernel cimport (
     WindowKernel,
     WindowVerbs,
     check_aligned_windows,
+    check_retracts,
     core_add_late,
+    core_count,
     core_emit,
     core_is_full,
     window_kernel,
 )
 from flinkcore._native.window_triggers cimport (
+    Progress,
     TriggerKind,
     first_firing,
     next_firing,
@@ -101,7 +105,7 @@ cdef void _add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_
     state.firing[i].key = key
     state.firing[i].late = late
     state.entries[i] = entry
-    state.flags[entry] |= CellFlag.FIRING
+    state.flags[entry] |= Progress.FIRING
     if state.core.bytes_keys:
         state.key_offsets[i + 1] = state.key_offsets[i] + pane.offsets[key + 1] - pane.offsets[key]
     state.n_firing = i + 1
@@ -109,34 +113,62 @@ cdef void _add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_
 
 cdef bint _emit_firing(TriggeredWindows* state) except -1 nogil:
     # False where results are full before all are out.
-    cdef int64_t i, n
-    cdef uint32_t entry
     if state.n_firing == 0:
         return True
     pending_flush(&state.core.pending, state.core.table)
     while state.n_emitted < state.n_firing:
-        n = core_emit(
-            &state.core,
-            state.entries + state.n_emitted,
-            0,
-            state.n_firing - state.n_emitted,
-            state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-        )
-        if n == 0:
+        if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
             state.core.due = True
             return False
-        for i in range(state.n_emitted, state.n_emitted + n):
-            append_pane_keys(&state.core, state.firing[i].pane, state.firing[i].key, 1, state.firing[i].late)
-            if state.firing[i].late:
-                state.core.on_time_firings -= 1
-                state.core.late_firings += 1
-            entry = state.entries[i]
-            state.flags[entry] &= ~CellFlag.FIRING
-            if state.trigger.purges:
-                accumulators_clear_range(state.core.table, entry, 1)
-                state.flags[entry] = 0
-        state.n_emitted += n
     state.n_firing = state.n_emitted = 0
+    return True
+
+
+cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
+    # As many as there is room for; false where there is none.
+    cdef int64_t i, n = core_emit(
+        &state.core,
+        state.entries + state.n_emitted,
+        0,
+        state.n_firing - state.n_emitted,
+        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
+    )
+    cdef uint32_t entry
+    for i in range(state.n_emitted, state.n_emitted + n):
+        _append_firing(state, &state.firing[i], RowKind.INSERT)
+        entry = state.entries[i]
+        state.flags[entry] &= ~Progress.FIRING
+        if state.trigger.purges:
+            accumulators_clear_range(state.core.table, entry, 1)
+            state.flags[entry] = 0
+    state.n_emitted += n
+    return n > 0
+
+
+cdef int _append_firing(TriggeredWindows* state, const Firing* firing, RowKind kind) except -1 nogil:
+    core_count(&state.core, kind, firing.late)
+    return append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
+
+
+cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
+    # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
+    #
+    # A key's rows are added up in its entry, from one firing to the next; its twin holds what has been given.
+    cdef Firing* firing = &state.firing[state.n_emitted]
+    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
+    cdef uint32_t entry = state.entries[state.n_emitted], given = pane_twin(firing.pane, firing.key)
+    if not state.flags[entry] & Progress.WITHDRAWN:
+        if state.flags[entry] & Progress.GIVEN:
+            if core_emit(&state.core, &given, 0, 1, offsets) == 0:
+                return False
+            _append_firing(state, firing, RowKind.UPDATE_BEFORE)
+        accumulators_merge(state.core.table, given, entry)
+        state.flags[entry] |= Progress.WITHDRAWN
+    if core_emit(&state.core, &given, 0, 1, offsets) == 0:
+        return False
+    _append_firing(state, firing, RowKind.UPDATE_AFTER if state.flags[entry] & Progress.GIVEN else RowKind.INSERT)
+    state.flags[entry] = Progress.FILLED | Progress.GIVEN
+    state.n_emitted += 1
     return True
 
 
@@ -147,7 +179,7 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
     if time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
         pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
-    if state.flags[entry] & CellFlag.FILLED:
+    if state.flags[entry] & Progress.FILLED:
         _add_firing(state, timer.pane, timer.key, entry, False)
     return 0
 
@@ -278,12 +310,12 @@ cdef bint _take_row(
             _reserve_entries(state)
             state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
             state.flags[entries[i]] = 0
-        firing |= (state.flags[entries[i]] & CellFlag.FIRING) != 0
+        firing |= (state.flags[entries[i]] & Progress.FIRING) != 0
     if (firing or state.n_firing + n > MOST_FIRINGS) and not _emit_firing(state):
         return False
     for i in range(n):
         pending_add(&state.core.pending, state.core.table, entries[i], row)
-        state.flags[entries[i]] |= CellFlag.FILLED
+        state.flags[entries[i]] |= Progress.FILLED
         _on_element(state, panes[i], numbers[i], entries[i], timestamp)
     if n:
         state.core.windowed += 1
@@ -323,6 +355,8 @@ cdef int _start(void* windows) except -1:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     state.store.bytes_keys = state.core.bytes_keys
     state.store.table = state.core.table
+    check_retracts(&state.core, state.trigger.purges)
+    state.store.twins = state.core.retracts
     state.core.unbounded_windows = _is_global(state)
     return 0
 

@@ -53,17 +53,22 @@ cdef int64_t core_emit(
     else:
         accumulators_emit_range(core.table, first, <uint32_t> n)
     core.result_bytes += size
-    core.on_time_firings += n
     return n
 
 
-cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, bint late) except -1 nogil:
-    accumulators_emit(core.table, &entry, 1)
-    core.result_bytes += key_bytes + _result_bytes(core, &entry, 0, 1)
-    if late:
+cdef void core_count(WindowCore* core, RowKind kind, bint late) noexcept nogil:
+    if kind == RowKind.UPDATE_BEFORE or kind == RowKind.DELETE:
+        core.retractions += 1
+    elif late:
         core.late_firings += 1
     else:
         core.on_time_firings += 1
+
+
+cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowKind kind, bint late) except -1 nogil:
+    accumulators_emit(core.table, &entry, 1)
+    core.result_bytes += key_bytes + _result_bytes(core, &entry, 0, 1)
+    core_count(core, kind, late)
     return 0
 
 
@@ -98,6 +103,12 @@ cdef WindowKernel window_kernel(
         raise MemoryError("the state of windows")
     (<WindowCore*> kernel.state).lateness = allowed_lateness
     return kernel
+
+
+cdef int check_retracts(const WindowCore* core, bint purges) except -1:
+    if core.retracts and purges:
+        raise ConfigurationError("windows that a purging trigger empties cannot withdraw results: they forget them")
+    return 0
 
 
 cdef int check_aligned_windows(

@@ -57,6 +57,8 @@ cdef class WindowOperator:
         Bytes of their keys, strings and lists at most, up to 2**30; a row that is larger waits alone.
     time_format : str
         Arrow format of window_start and window_end: "l" or "tsm:ZONE".
+    retracting : bool
+        Whether a window withdraws its result before it gives another one.
 
     Raises
     ------
@@ -79,6 +81,7 @@ cdef class WindowOperator:
         int64_t row_limit,
         int64_t byte_limit,
         str time_format="l",
+        bint retracting=False,
     ):
         cdef const int64_t[::1] clock_view, watermark_view
         if kernel.state == NULL or kernel.in_use:
@@ -103,6 +106,7 @@ cdef class WindowOperator:
         self.core = <WindowCore*> kernel.state
         self.core.bytes_keys = keys.batch.kind == KEY_BYTES
         self.core.table = accumulators.table
+        self.core.retracts = retracting
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
         clock_view = self._clocks
@@ -232,7 +236,8 @@ cdef class WindowOperator:
         """Give the results so far as one record batch (NativeArray), and start a new one.
 
         Columns: the keys, window_start, window_end (null of global windows), the aggregates, late_firing (bool), watermark
-        (int64 ms).
+        (int64 ms); where results are withdrawn, row_kind (string): "+I" a window's first result, "-U" one withdrawn and "+U"
+        its successor, "-D" one withdrawn as the window has merged into another.
         """
         self.core.result_bytes = 0
         return firings_take(
@@ -241,6 +246,7 @@ cdef class WindowOperator:
             self._key_names,
             self._time_format,
             self.core.unbounded_windows,
+            self.core.retracts,
             self._accumulators,
             self._aggregate_names,
         )
@@ -267,6 +273,7 @@ cdef class WindowOperator:
             "in_no_window": self.core.in_no_window,
             "on_time_firings": self.core.on_time_firings,
             "late_firings": self.core.late_firings,
+            "retractions": self.core.retractions,
         }
 
     @property

@@ -17,6 +17,7 @@ from flinkcore._native.aligned_windows cimport (
     start_of_end,
 )
 from flinkcore._native.firings cimport (
+    RowKind,
     cursor_find,
     pending_add,
     pending_flush,
@@ -44,6 +45,7 @@ from flinkcore._native.window_kernel cimport (
     WindowKernel,
     WindowVerbs,
     check_aligned_windows,
+    check_retracts,
     core_add_late,
     core_emit_row,
     core_is_full,
@@ -135,20 +137,21 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-cdef int _fire_late(TimeWindows* state, Pane* pane, int64_t k) except -1 nogil:
+cdef int _emit_late(TimeWindows* state, Pane* pane, int64_t k, RowKind kind) except -1 nogil:
+    # The result of one key, as it is or as it was before the row that fires it.
     cdef uint32_t entry = pane_entry(pane, k)
     pending_flush(&state.core.pending, state.core.table)
-    core_emit_row(&state.core, entry, pane.offsets[k + 1] - pane.offsets[k] if state.core.bytes_keys else 0, True)
+    core_emit_row(&state.core, entry, pane.offsets[k + 1] - pane.offsets[k] if state.core.bytes_keys else 0, kind, True)
     if state.purges:
         accumulators_clear_range(state.core.table, entry, 1)
-    return append_pane_keys(&state.core, pane, k, 1, True)
+    return append_pane_keys(&state.core, pane, k, 1, kind, True)
 
 
 cdef bint _take_row(
     TimeWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp, int64_t arrival
 ) except -1 nogil:
     # WindowOperator.processElement, for one row; false where results are full before it.
-    cdef int64_t end, start, limit, step = end_step(&state.windows), k
+    cdef int64_t end, start, limit, step = end_step(&state.windows), k, known
     cdef Pane* pane
     cdef bint skipped = True
     if not _advance(state, arrival, False):
@@ -162,10 +165,13 @@ cdef bint _take_row(
             pane = pane_list_find(&state.live, end)
             if pane == NULL:
                 pane = _open(state, start_of_end(&state.windows, start, end), end)
+            known = pane.n_keys
             k = pane_key(&state.store, pane, keys, row)
+            if pane.fired and k < known and state.core.retracts:
+                _emit_late(state, pane, k, RowKind.UPDATE_BEFORE)
             pending_add(&state.core.pending, state.core.table, pane_entry(pane, k), row)
             if pane.fired:
-                _fire_late(state, pane, k)
+                _emit_late(state, pane, k, RowKind.UPDATE_AFTER if k < known else RowKind.INSERT)
         end += step
     if not skipped:
         state.core.windowed += 1
@@ -253,6 +259,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
 
 cdef int _start(void* windows) except -1:
     cdef TimeWindows* state = <TimeWindows*> windows
+    check_retracts(&state.core, state.purges)
     state.store.bytes_keys = state.core.bytes_keys
     state.store.table = state.core.table
     _plan_next(state)

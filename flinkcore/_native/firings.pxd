@@ -10,6 +10,14 @@ cdef enum:
     PENDING_UPDATES = 4096
 
 
+cdef enum RowKind:
+    # Flink's, of the rows of a stream that withdraws results
+    INSERT         # the first result of a window
+    UPDATE_BEFORE  # it comes again, withdrawn
+    UPDATE_AFTER   # what takes its place
+    DELETE         # it comes again, withdrawn: the window has merged into another
+
+
 cdef struct Firings:
     # Result rows, column by column; the aggregates' columns are in the accumulators.
     int64_t rows
@@ -19,24 +27,27 @@ cdef struct Firings:
     Buffer end
     BitBuffer late
     Buffer watermark
+    Buffer kinds        # a byte each, of RowKind; only where results are withdrawn
 
 
 cdef int firings_append(
     Firings* firings, int64_t start, int64_t end, bint late, int64_t watermark, int64_t rows
 ) except -1 nogil
+cdef int firings_append_kind(Firings* firings, RowKind kind, int64_t rows) except -1 nogil
 cdef int firings_append_int64_keys(Firings* firings, const int64_t* keys, int64_t rows) except -1 nogil
 # offsets: (rows + 1,), relative to data
 cdef int firings_append_bytes_keys(
     Firings* firings, const uint8_t* data, const int64_t* offsets, int64_t rows
 ) except -1 nogil
 cdef void firings_free(Firings* firings) noexcept nogil
-# The result rows so far, which start anew; the bounds of windows that are `unbounded` are null.
+# The result rows so far, which start anew; the bounds of windows that are `unbounded` are null, `with_kinds` rows have kinds.
 cdef NativeArray firings_take(
     Firings* firings,
     KeyEncoder keys,
     list key_names,
     str time_format,
     bint unbounded,
+    bint with_kinds,
     Accumulators accumulators,
     list aggregate_names,
 )

@@ -32,6 +32,7 @@ cdef struct Pane:
     KeySlot* slots
     uint64_t mask
     uint32_t* blocks     # block numbers; key k has the entry blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + k % ENTRY_BLOCK
+    uint32_t* twin_blocks  # likewise, of the keys' other entries; NULL where the store has no twins
     uint32_t n_blocks
     uint32_t blocks_capacity
 
@@ -39,6 +40,7 @@ cdef struct Pane:
 cdef struct PaneStore:
     # Hands out blocks of accumulator entries, and keeps the memory of closed windows for the next ones.
     bint bytes_keys
+    bint twins           # each key of a window has two entries
     AccumulatorTable* table
     Pane** spare         # at most MOST_SPARE
     int64_t n_spare
@@ -106,6 +108,10 @@ cdef inline KeyBatch pane_keys(const PaneStore* store, const Pane* pane) noexcep
 
 cdef inline uint32_t pane_entry(const Pane* pane, int64_t k) noexcept nogil:
     return pane.blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + <uint32_t> (k % ENTRY_BLOCK)
+
+
+cdef inline uint32_t pane_twin(const Pane* pane, int64_t k) noexcept nogil:
+    return pane.twin_blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + <uint32_t> (k % ENTRY_BLOCK)
 
 
 cdef inline uint64_t pane_slot(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:

@@ -20,7 +20,6 @@ cdef struct SessionKey:
 
 
 cdef struct Session:
-    # Number i is also the accumulators' entry i.
     int64_t start
     int64_t end
     uint32_t key
@@ -28,8 +27,7 @@ cdef struct Session:
     uint32_t generation  # of its timer: older ones are void
     uint8_t fired        # at its present end; set from the start where no trigger fires there
     uint8_t fires_before  # at `trigger_state`, a time
-    uint8_t filled       # it has content: not fired and purged since the last row
-    uint8_t firing       # its result is still to be emitted
+    uint8_t progress     # of Progress
     int64_t due          # of its timer, never later than its next action
     int64_t trigger_state  # rows counted, or the last time set for a firing before the end; INT64_MIN: none
 
@@ -43,6 +41,7 @@ cdef struct SessionTimer:
 
 cdef struct SessionStore:
     bint bytes_keys
+    bint twins           # each session has two entries
     uint32_t* slots      # open addressing over live keys: number + 1, 0 empty
     uint64_t mask
     SessionKey* keys
@@ -75,6 +74,15 @@ cdef void session_drop(SessionStore* store, uint32_t number) noexcept nogil
 # Ends a session, and forgets its key if that was the last one.
 cdef int session_retire(SessionStore* store, uint32_t number) except -1 nogil
 cdef void session_store_free(SessionStore* store) noexcept nogil
+
+
+cdef inline uint32_t session_entry(const SessionStore* store, uint32_t number) noexcept nogil:
+    # Of the accumulators.
+    return number << 1 if store.twins else number
+
+
+cdef inline uint32_t session_twin(uint32_t number) noexcept nogil:
+    return number << 1 | 1
 
 
 cdef inline bint session_timer_earlier(const SessionTimer* a, const SessionTimer* b) noexcept nogil:

@@ -12,12 +12,6 @@ cdef enum:
     MOST_FIRINGS = 1024
 
 
-# What is known of a key in a window.
-cdef enum CellFlag:
-    FILLED = 1  # it has content: not fired and purged since the last row
-    FIRING = 2  # it has fired, and its result is still to be emitted
-
-
 cdef struct Firing:
     Pane* pane
     uint32_t key  # its number in the pane
@@ -31,7 +25,7 @@ cdef struct TriggeredWindows:
     PaneList live
     PaneStore store
     int64_t* trigger_states  # per entry of the accumulators: rows counted, or when it fires next; INT64_MIN: not at all
-    uint8_t* flags           # per entry, of CellFlag
+    uint8_t* flags           # per entry, of Progress
     int64_t entries_capacity
     PaneTimers timers
     bint advancing           # a watermark has come, and not all of its timers have fired yet

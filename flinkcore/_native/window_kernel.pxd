@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from flinkcore._native.aggregates cimport AccumulatorTable
-from flinkcore._native.firings cimport Firings, PendingUpdates, TimelineCursor
+from flinkcore._native.firings cimport Firings, RowKind, PendingUpdates, TimelineCursor
 from flinkcore._native.keys cimport KeyBatch
 
 
@@ -26,6 +26,7 @@ cdef struct WindowCore:
     int64_t lateness
     bint bytes_keys
     bint unbounded_windows  # results have no window_start and window_end
+    bint retracts           # before a window gives another result, it withdraws the one before
     AccumulatorTable* table
     TimelineCursor cursor
     bint due              # results were full before all was fired that the watermark lets fire
@@ -41,6 +42,7 @@ cdef struct WindowCore:
     int64_t late
     int64_t on_time_firings
     int64_t late_firings
+    int64_t retractions
 
 
 cdef inline bint core_is_full(const WindowCore* core) noexcept nogil:
@@ -54,7 +56,8 @@ cdef int64_t core_emit(
     WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n, const int64_t* key_offsets
 ) except -1 nogil
 # Appends the result of one entry that a row fires, whether there is room or not: a row may fire several windows, and is taken as a whole.
-cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, bint late) except -1 nogil
+cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowKind kind, bint late) except -1 nogil
+cdef void core_count(WindowCore* core, RowKind kind, bint late) noexcept nogil
 
 
 cdef struct WindowVerbs:
@@ -84,6 +87,8 @@ cdef WindowKernel window_kernel(
 )
 
 
+# Raises ConfigurationError where windows that are emptied should withdraw what they have given.
+cdef int check_retracts(const WindowCore* core, bint purges) except -1
 # Raises ConfigurationError where windows have no such size, or a row would be in more than `most_windows`.
 cdef int check_aligned_windows(
     int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows

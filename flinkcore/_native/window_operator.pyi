@@ -23,6 +23,7 @@ class WindowOperator:
         row_limit: int,
         byte_limit: int,
         time_format: str = ...,
+        retracting: bool = ...,
     ) -> WindowOperator: ...
     def process(
         self,

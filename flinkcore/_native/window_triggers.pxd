@@ -8,6 +8,14 @@ cdef enum TriggerKind:
     ON_CONTINUOUS_EVENT_TIME  # ContinuousEventTimeTrigger: also every `every` ms before the end
 
 
+# How far a key's window has come.
+cdef enum Progress:
+    FILLED = 1     # it has content: not fired and purged since the last row
+    FIRING = 2     # it has fired, and its result is still to be emitted
+    GIVEN = 4      # where results are withdrawn: it has given one
+    WITHDRAWN = 8  # while it fires: that is done, or there is none
+
+
 cdef struct Trigger:
     TriggerKind kind
     int64_t every

@@ -52,6 +52,8 @@ class WindowModel:
     watermark: int = MIN
     windows: dict[object, list[Window]] = field(default_factory=dict)
     firings: list[Firing] = field(default_factory=list)
+    results: dict[tuple[object, int | None, int | None], list[object]] = field(default_factory=dict)
+    """What holds in the end: the last result of every window that has not become a part of another."""
     late: list[object] = field(default_factory=list)
     in_no_window: int = 0
     windowed: int = 0
@@ -82,7 +84,7 @@ class WindowModel:
             start -= self.slide
         return found
 
-    def _merged(self, live: list[Window], start: int, end: int) -> Window:
+    def _merged(self, key: object, live: list[Window], start: int, end: int) -> Window:
         """The session that a new one becomes a part of."""
         touching = sorted((w for w in live if w.start <= end and w.end >= start), key=lambda w: w.start)
         start, end = min([start, *(w.start for w in touching)]), max([end, *(w.end for w in touching)])
@@ -92,6 +94,7 @@ class WindowModel:
         merged = Window(start, end, [element for w in touching for element in w.elements])
         for window in touching:
             live.remove(window)
+            self.results.pop((key, window.start, window.end), None)
         states = [w.state for w in touching if w.state is not None]
         if self.trigger == "event_time":
             if merged.last > self.watermark:
@@ -107,7 +110,7 @@ class WindowModel:
         """The live window, merged where it must be; None if it is late."""
         live = self.windows.setdefault(key, [])
         if self.gap:
-            window = self._merged(live, start, end)
+            window = self._merged(key, live, start, end)
         else:
             window = next((w for w in live if w.end == end), Window(start, end))
             if window not in live:
@@ -170,6 +173,7 @@ class WindowModel:
             late = time is None and window.last <= self.watermark
             start, end = (None, None) if self.is_global else (window.start, window.end)
             self.firings.append(Firing(key, start, end, list(window.elements), late, self.watermark, time))
+            self.results[key, start, end] = list(window.elements)
         if self.purges:
             window.elements.clear()
 

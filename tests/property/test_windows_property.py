@@ -26,7 +26,7 @@ STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> dict[str, Any]:
+def jobs(draw: st.DrawFn, purging: bool = True) -> dict[str, Any]:
     kind = draw(st.sampled_from(["tumbling", "sliding", "cumulate", "session", "global"]))
     job: dict[str, Any] = {"lateness": draw(st.sampled_from([0, 0, 1, 10, 60, 2**63 - 1]))}
     if kind == "session":
@@ -41,7 +41,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
             job["size"] = draw(st.integers(1, 30)) if kind == "sliding" else job["slide"]
     trigger = draw(st.sampled_from(["event_time", "count", "continuous_event_time"]))
     every = 1 if trigger == "event_time" else draw(st.integers(1, 12))
-    job |= {"trigger": trigger, "every": every, "purges": draw(st.booleans())}
+    job |= {"trigger": trigger, "every": every, "purges": purging and draw(st.booleans())}
     shares = (
         trigger == "event_time" and not job["purges"] and "size" in job and job["size"] % job["slide"] == 0
     )
@@ -93,6 +93,7 @@ def operator_of(
     watermarks: list[int],
     aggregates: Sequence[tuple[str, tuple[str, str | None, str | None]]] = COLLECTED,
     limits: dict[str, int] = NO_LIMIT,
+    retracting: bool = False,
 ) -> WindowOperator:
     return WindowOperator(
         kernel_of(job),
@@ -102,6 +103,7 @@ def operator_of(
         aggregate_names=[name for name, _ in aggregates],
         clocks=np.array(clocks, dtype=np.int64),
         watermarks=np.array(watermarks, dtype=np.int64),
+        retracting=retracting,
         **limits,
     )
 
@@ -110,6 +112,28 @@ def timeline_of(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     clocks = [int(c) for c in np.cumsum([clock for clock, _ in steps])]
     watermarks = [int(w) - 30 for w in np.cumsum([step for _, step in steps])]
     return [*clocks, 2**63 - 1], [*watermarks, 2**63 - 1]
+
+
+def model_of(
+    job: dict[str, Any],
+    keys: list[Any],
+    events: list[tuple[int, int, int]],
+    clocks: list[int],
+    watermarks: list[int],
+) -> WindowModel:
+    """The model behind the last event and watermark; the elements are the numbers of the events."""
+    model = WindowModel(**{name: value for name, value in job.items() if name != "shares"})
+    at = 0
+    for value, ((_, timestamp, key), arrival) in enumerate(
+        zip(events, np.cumsum([step for step, _, _ in events]), strict=True)
+    ):
+        while clocks[at] < arrival:
+            model.advance(watermarks[at])
+            at += 1
+        model.element(keys[key], timestamp, value)
+    for watermark in watermarks[at:]:
+        model.advance(watermark)
+    return model
 
 
 def in_order_of_timers(firings: list[Firing], model: list[Firing]) -> list[list[tuple[Any, ...]]]:
@@ -142,16 +166,7 @@ def test_native_windows_agree_with_the_model(
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
     clocks, watermarks = timeline_of(steps)
 
-    model = WindowModel(**{name: value for name, value in job.items() if name != "shares"})
-    at = 0
-    for value, ((_, timestamp, key), arrival) in enumerate(zip(events, arrivals, strict=True)):
-        while clocks[at] < arrival:
-            model.advance(watermarks[at])
-            at += 1
-        model.element(key_column(kind, [key])[0].as_py(), timestamp, value)
-    for watermark in watermarks[at:]:
-        model.advance(watermark)
-
+    model = model_of(job, key_column(kind, list(range(5))).to_pylist(), events, clocks, watermarks)
     batch = pa.record_batch(
         {
             "key": key_column(kind, [key for _, _, key in events]),
@@ -268,3 +283,84 @@ def test_limits_of_results_cut_batches_and_change_no_row(
         return results, late, operator.counts()
 
     assert run({"row_limit": row_limit, "byte_limit": byte_limit}) == run(NO_LIMIT)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    kind=st.sampled_from(["int64", "string"]),
+    job=jobs(purging=False),
+    events=st.lists(EVENT, max_size=60),
+    steps=st.lists(STEP, max_size=20),
+    row_limit=st.sampled_from([1, 3, 2**62]),
+    batch_rows=st.integers(1, 61),
+)
+def test_results_less_what_is_withdrawn_are_the_final_ones(
+    kind: str,
+    job: dict[str, Any],
+    events: list[tuple[int, int, int]],
+    steps: list[tuple[int, int]],
+    row_limit: int,
+    batch_rows: int,
+) -> None:
+    clocks, watermarks = timeline_of(steps)
+    model = model_of(job, key_column(kind, list(range(5))).to_pylist(), events, clocks, watermarks)
+    batch = pa.record_batch(
+        {
+            "key": key_column(kind, [key for _, _, key in events]),
+            "value": pa.array([1 << i if job["shares"] else i for i in range(len(events))], pa.int64()),
+        }
+    )
+    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    limits = {"row_limit": row_limit, "byte_limit": 2**30}
+    aggregates = SHAREABLE if job["shares"] else COLLECTED
+    operator = operator_of(job, batch.schema, clocks, watermarks, aggregates, limits, retracting=True)
+    encoder = KeyEncoder(batch.schema, ["key"])
+    results: list[dict[str, Any]] = []
+
+    def take() -> None:
+        operator._check()
+        results.extend(pa.record_batch(operator.take()).to_pylist())
+
+    for start in range(0, batch.num_rows, batch_rows):
+        part = batch.slice(start, batch_rows)
+        native = RecordBatch(part)
+        encoder.encode_batch(native)
+        times = timestamps[start : start + batch_rows], arrivals[start : start + batch_rows]
+        taken = 0
+        while taken < part.num_rows:
+            taken = operator.process(native, encoder, None, *times, taken)
+            take()
+    while not operator.finish():
+        take()
+    take()
+
+    standing: dict[tuple[Any, ...], list[int]] = {}
+    given: list[Firing] = []
+    for r in results:
+        elements = (
+            [i for i in range(len(events)) if r["elements"] >> i & 1] if job["shares"] else r["elements"]
+        )
+        window = r["key"], r["window_start"], r["window_end"]
+        if r["row_kind"] in ("-U", "-D"):
+            assert standing.pop(window) == elements
+            continue
+        assert r["row_kind"] == ("+U" if given_before(results, r) else "+I")
+        assert window not in standing
+        standing[window] = elements
+        given.append(Firing(*window, elements, r["late_firing"], r["watermark"]))
+    assert standing == model.results
+    assert in_order_of_timers(given, model.firings) == in_order_of_timers(model.firings, model.firings)
+    assert operator.counts()["retractions"] == len(results) - len(given)
+
+
+def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:
+    """Whether the last row of the same window before this one withdraws a result of it, to be replaced."""
+    window = [result[name] for name in ("key", "window_start", "window_end")]
+    last = None
+    for row in results:
+        if row is result:
+            break
+        if [row[name] for name in ("key", "window_start", "window_end")] == window:
+            last = row["row_kind"]
+    return last == "-U"
