@@ -8,6 +8,8 @@ from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
     BroadcastProcessFunction,
     CoProcessFunction,
     Function,
@@ -15,8 +17,12 @@ from flinkcore.datastream.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
     RuntimeContext,
+    WindowFunction,
 )
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.side_output_stream import SideOutputStream
@@ -35,6 +41,8 @@ from flinkcore.datastream.windowed_stream import WindowedStream
 __all__ = [
     "FILE",
     "Aggregate",
+    "AggregateFunction",
+    "AllWindowFunction",
     "AllWindowedStream",
     "BatchTimerService",
     "BroadcastProcessFunction",
@@ -49,7 +57,10 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStream",
     "OutputTag",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
     "RuntimeContext",
     "SideOutputStream",
     "SlidingEventTimeWindows",
@@ -59,6 +70,7 @@ __all__ = [
     "TimerService",
     "TumblingEventTimeWindows",
     "WindowAssigner",
+    "WindowFunction",
     "WindowedStream",
     "coalesced_timestamp",
 ]

@@ -17,9 +17,17 @@ from flinkcore.datastream.functions import (
     WindowContext,
 )
 from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    CumulativeEventTimeWindows,
     EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    PurgingTrigger,
     SlidingEventTimeWindows,
     TimeWindow,
+    Trigger,
     TumblingEventTimeWindows,
     WindowAssigner,
 )
@@ -38,6 +46,11 @@ RESULT = pa.schema(
 Accumulator = tuple[int, int, int, int]
 
 
+def bounds(context: WindowContext[Any]) -> tuple[int | None, int | None]:
+    window = context.window()
+    return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
+
+
 class Statistics(AggregateFunction[Row, Accumulator | None, Accumulator | None]):
     def create_accumulator(self) -> Accumulator:
         return 0, 0, 2**62, -(2**62)
@@ -53,21 +66,19 @@ class Statistics(AggregateFunction[Row, Accumulator | None, Accumulator | None])
         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1], min(acc_a[2], acc_b[2]), max(acc_a[3], acc_b[3])
 
 
-class WithWindow(ProcessWindowFunction[Any, Any, str, TimeWindow]):
-    def process(self, key: str, context: WindowContext[TimeWindow], elements: Iterable[Any]) -> Iterator[Any]:
+class WithWindow(ProcessWindowFunction[Any, Any, str, Any]):
+    def process(self, key: str, context: WindowContext[Any], elements: Iterable[Any]) -> Iterator[Any]:
         (statistics,) = elements
-        window = context.window()
-        yield (key, window.start, window.end, *statistics, context.current_watermark())
+        yield (key, *bounds(context), *statistics, context.current_watermark())
 
 
-class OfElements(ProcessWindowFunction[Any, Any, str, TimeWindow]):
+class OfElements(ProcessWindowFunction[Any, Any, str, Any]):
     """The same, of the rows themselves."""
 
-    def process(self, key: str, context: WindowContext[TimeWindow], elements: Iterable[Any]) -> Iterator[Any]:
+    def process(self, key: str, context: WindowContext[Any], elements: Iterable[Any]) -> Iterator[Any]:
         values = [element.v for element in elements]
-        window = context.window()
         statistics = len(values), sum(values), min(values), max(values)
-        yield (key, window.start, window.end, *statistics, context.current_watermark())
+        yield (key, *bounds(context), *statistics, context.current_watermark())
 
 
 lengths = st.integers(1, 12)
@@ -81,7 +92,28 @@ sliding = st.builds(
     st.integers(0, 11),
 )
 sessions = st.builds(EventTimeSessionWindows, st.integers(1, 8))
-assigners = st.one_of(tumbling, sliding, sessions)
+cumulative = st.builds(
+    lambda step, steps, offset: CumulativeEventTimeWindows(step * steps, step, offset % (step * steps)),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(0, 9),
+)
+fired = st.one_of(
+    st.none(),
+    st.builds(CountTrigger, st.integers(1, 4)),
+    st.builds(ContinuousEventTimeTrigger, st.integers(1, 5)),
+)
+triggers = st.one_of(
+    fired,
+    st.builds(lambda trigger: PurgingTrigger(EventTimeTrigger() if trigger is None else trigger), fired),
+)
+of_time = st.tuples(st.one_of(tumbling, sliding, cumulative, sessions), triggers)
+counted = st.one_of(
+    st.tuples(st.builds(CountTumblingWindowAssigner, st.integers(1, 4)), st.none()),
+    st.tuples(st.just(GlobalWindows.create()), st.builds(CountTrigger, st.integers(1, 4))),
+    st.tuples(st.just(GlobalWindows.create_with_end_of_stream_trigger()), st.none()),
+)
+windows = st.one_of(of_time, counted)
 events = st.lists(
     st.tuples(
         st.integers(0, 3),  # arrival after the one before
@@ -114,6 +146,7 @@ def table_of(drawn: list[tuple[int, int, int, str, int]]) -> pa.Table:
 def windowed(
     table: pa.Table,
     assigner: WindowAssigner[Any, Any],
+    trigger: Trigger[Any, Any] | None,
     lateness: int,
     has_late_output: bool,
     bound: int,
@@ -127,21 +160,23 @@ def windowed(
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     stream = log.assign_timestamps_and_watermarks(strategy).key_by("user").window(assigner)
     stream = stream.allowed_lateness(lateness)
+    stream = stream if trigger is None else stream.trigger(trigger)
     return stream.side_output_late_data(LATE) if has_late_output else stream
 
 
-def by_user(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def by_window(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Firings of each window in order; those of timers at one time have none among windows."""
     found = defaultdict(list)
     for row in rows:
         row.pop("late_firing", None)
-        found[row["user"]].append(row)
+        found[row["user"], row.get("window_start"), row.get("window_end")].append(row)
     return found
 
 
 @settings(deadline=None, max_examples=120)
 @given(
     events,
-    assigners,
+    windows,
     st.integers(0, 6),
     st.booleans(),
     st.integers(0, 4),
@@ -151,7 +186,7 @@ def by_user(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 )
 def test_functions_over_windows_give_what_aggregates_of_columns_give(
     drawn: list[tuple[int, int, int, str, int]],
-    assigner: WindowAssigner[Any, Any],
+    window: tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None],
     lateness: int,
     has_late_output: bool,
     bound: int,
@@ -159,17 +194,17 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
     parallelism: int,
     pre_aggregates: bool,
 ) -> None:
-    stream = windowed(table_of(drawn), assigner, lateness, has_late_output, bound, interval, parallelism)
+    stream = windowed(table_of(drawn), *window, lateness, has_late_output, bound, interval, parallelism)
     columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
     if pre_aggregates:
         rows = stream.aggregate(Statistics(), WithWindow(), output_type=RESULT).execute()
     else:
         rows = stream.process(OfElements(), RESULT).execute()
-    assert by_user(rows.to_arrow().to_pylist()) == by_user(columnar.to_arrow().to_pylist())
+    assert by_window(rows.to_arrow().to_pylist()) == by_window(columnar.to_arrow().to_pylist())
     if has_late_output:
         by_functions = rows.get_side_output(LATE).to_arrow()
         by_columns = columnar.get_side_output(LATE).to_arrow()
         assert by_functions.schema == by_columns.schema
-        assert by_user(by_functions.to_pylist()) == by_user(by_columns.to_pylist())
+        assert by_window(by_functions.to_pylist()) == by_window(by_columns.to_pylist())
     for name in ("windowed", "late", "in_no_window", "events_read"):
         assert getattr(rows.report, name) == getattr(columnar.report, name)

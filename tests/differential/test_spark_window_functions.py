@@ -1,0 +1,188 @@
+"""Functions over windows on Spark give the rows that they give embedded."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessWindowFunction,
+    WindowContext,
+)
+from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowStagger,
+)
+from flinkcore.errors import UserCodeError
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+LATE = OutputTag("late")
+SIDE = OutputTag("side", pa.schema({"user": pa.string(), "firing": pa.int64()}))
+RESULT = pa.schema({"user": pa.string(), "start": pa.int64(), "n": pa.int64(), "rows": pa.list_(pa.int64())})
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    random = np.random.default_rng(11)
+    n = 2000
+    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
+    table = pa.table(
+        {
+            "ts": arrival + random.integers(-200, 8, n),
+            "at": arrival,
+            "part": random.choice([7, 7, 7, 1, 2, 3], n),
+            "user": [f"u{i}" for i in random.integers(0, 30, n)],
+            "row": range(n),
+        }
+    )
+    path = tmp_path_factory.mktemp("log")
+    for part in range(2):
+        pq.write_table(table.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300)
+    return path
+
+
+def firings() -> ProcessWindowFunction[Row, Any, str, Any]:
+    """With state of the key; its class travels by value, as that of a notebook does."""
+
+    class Firings(ProcessWindowFunction[Row, Any, str, Any]):
+        def process(self, key: str, context: WindowContext[Any], elements: Iterable[Row]) -> Iterator[Any]:
+            state = context.global_state().get_state(ValueStateDescriptor("firings"))
+            state.update((state.value() or 0) + 1)
+            rows = [element.row for element in elements]
+            yield key, getattr(context.window(), "start", None), state.value(), rows
+            if state.value() % 3 == 0:
+                yield SIDE, (key, state.value())
+
+    return Firings()
+
+
+def counter(failing: bool = False) -> AggregateFunction[Row, int, int]:
+    class Count(AggregateFunction[Row, int, int]):
+        def create_accumulator(self) -> int:
+            return 0
+
+        def add(self, value: Row, accumulator: int) -> int:
+            return accumulator + 1
+
+        def get_result(self, accumulator: int) -> int:
+            if failing:
+                raise ValueError("unlucky")
+            return accumulator
+
+        def merge(self, acc_a: int, acc_b: int) -> int:
+            return acc_a + acc_b
+
+    return Count()
+
+
+def of_elements() -> AllWindowFunction[Row, Any, Any]:
+    class OfAll(AllWindowFunction[Row, Any, Any]):
+        def apply(self, window: Any, inputs: Iterable[Row]) -> Any:
+            rows = [element.row for element in inputs]
+            return [("", window.start, len(rows), rows)]
+
+    return OfAll()
+
+
+def stream(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    env.get_config().set_auto_watermark_interval(10)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
+    return env.from_event_log(
+        str(log), timestamp="ts", arrival="at", split="part"
+    ).assign_timestamps_and_watermarks(strategy)
+
+
+def tumbling(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").window(TumblingEventTimeWindows(50)).allowed_lateness(30)
+    return windows.side_output_late_data(LATE).process(firings(), RESULT, side_outputs=[SIDE])
+
+
+def sessions(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").window(EventTimeSessionWindows(40))
+    return windows.side_output_late_data(LATE).process(firings(), RESULT, side_outputs=[SIDE])
+
+
+def last_three(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").window(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    return windows.evictor(CountEvictor.of(3)).process(firings(), RESULT, side_outputs=[SIDE])
+
+
+def on_the_clock(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").window(TumblingProcessingTimeWindows(100))
+    return windows.process(firings(), RESULT, side_outputs=[SIDE])
+
+
+def staggered(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = TumblingEventTimeWindows(50, 0, WindowStagger.NATURAL)
+    return stream(env, log).key_by("user").window(windows).process(firings(), RESULT)
+
+
+def counts(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").window(SlidingEventTimeWindows(60, 20))
+    return windows.aggregate(counter(), output_type=pa.schema({"n": pa.int64()}), timestamp_column="end")
+
+
+def of_all(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).window_all(TumblingEventTimeWindows(50))
+    return windows.side_output_late_data(LATE).apply(of_elements(), RESULT)
+
+
+def sorted_rows(found: pa.Table) -> list[str]:
+    return sorted(map(repr, found.to_pylist()))
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("job", [tumbling, sessions, last_three, on_the_clock, staggered, counts, of_all])
+def test_rows_late_rows_and_report_are_those_of_an_embedded_replay(
+    spark: Any, log: Path, job: Any, parallelism: int
+) -> None:
+    embedded = job(StreamExecutionEnvironment().set_parallelism(1), log).execute()
+    result = job(SparkExecutionEnvironment(spark).set_parallelism(parallelism), log).execute()
+    assert sorted_rows(result.to_arrow()) == sorted_rows(embedded.to_arrow())
+    assert result.to_arrow().schema == embedded.to_arrow().schema
+    assert embedded.to_arrow().num_rows > 20
+    for tag in job(StreamExecutionEnvironment(), log)._transformation.side_outputs():
+        side, expected = (found.get_side_output(tag).to_arrow() for found in (result, embedded))
+        assert sorted_rows(side) == sorted_rows(expected)
+        assert side.schema == expected.schema
+        assert expected.num_rows > 2
+    assert result.report == embedded.report
+    assert str(result.report) == str(embedded.report)
+
+
+def test_a_failing_window_function_is_told_as_embedded(spark: Any, log: Path) -> None:
+    windows = (
+        stream(SparkExecutionEnvironment(spark), log).key_by("user").window(TumblingEventTimeWindows(50))
+    )
+    failing = windows.aggregate(counter(failing=True), output_type=pa.schema({"n": pa.int64()}))
+    with pytest.raises(
+        UserCodeError, match=r"Count.* failed at the window TimeWindow.* of the key 'u.*: unlucky$"
+    ):
+        failing.to_arrow()
