@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, RuntimeContext
 from flinkcore.datastream.state import (
@@ -33,6 +33,7 @@ from flinkcore.runtime.timers import InternalTimer
 from flinkcore.runtime.windowing.merging_window_set import MergingWindowSet
 from flinkcore.runtime.windowing.open_panes import OpenPaneCalls, has_open_panes, open_pane_calls
 from flinkcore.runtime.windowing.window_calls import WindowFunctions, clear_call, window_call
+from flinkcore.runtime.windowing.window_cleanup import WindowCleanup
 from flinkcore.runtime.windowing.window_contexts import (
     OperatorAssignerContext,
     OperatorTriggerContext,
@@ -89,7 +90,6 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._trigger = operation.trigger
         self._is_event_time = operation.assigner.is_event_time()
         self._merging = operation.assigner if isinstance(operation.assigner, MergingWindowAssigner) else None
-        self._allowed_lateness_ms = operation.allowed_lateness_ms if self._is_event_time else 0
         self._window_types: set[type] = set()
         self.num_late_records = 0
         self.num_records_in_no_window = 0
@@ -104,6 +104,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         backend, operation = self._keyed_state_backend, self._operation
         timers = self._time_service_manager.get_internal_timer_service(TIMER_SERVICE_NAME, self)
         self._timers = timers
+        self._cleanup = WindowCleanup(operation, timers)
         self._state = backend.get_or_create_keyed_state(self._contents_descriptor())
         if self._merging is not None:
             self._merging_sets = backend.get_or_create_keyed_state(MapStateDescriptor(MERGING_WINDOW_SET))
@@ -127,7 +128,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             self._open_panes = open_pane_calls(
                 operation, backend, self._state, timers, self._process_of_key, self._aggregation_failed
             )
-            if not self._allowed_lateness_ms:
+            if not operation.allowed_lateness_ms:
                 self._fire = self._fire_at_end
         self._function.open(runtime_context)
 
@@ -172,13 +173,13 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             is_skipped = self._add_to_merging(windows, record, timestamp)
         else:
             for window in windows:
-                if not self._is_window_late(window):
+                if not self._cleanup.is_past(window):
                     is_skipped = False
                     self._state.set_current_namespace(window)
                     self._add(window, record, timestamp)
         if not is_skipped:
             return
-        if not self._is_element_late(timestamp):
+        if not self._cleanup.is_element_late(timestamp):
             self.num_records_in_no_window += 1
             return
         self.num_late_records += 1
@@ -217,7 +218,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             raise self._failed_at(self._trigger, "on_element", record, failure) from failure
         if result is not TriggerResult.CONTINUE:
             self._act(result, "on_element", window)
-        self._register_cleanup_timer(window)
+        self._cleanup.register(window)
 
     def _append(self, record: StreamRecord[Any]) -> None:
         try:
@@ -236,7 +237,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         merging_windows = MergingWindowSet(self._merging, state_windows)
         for window in windows:
             actual = self._merged(merging_windows, window, record)
-            if self._is_window_late(actual):
+            if self._cleanup.is_past(actual):
                 merging_windows.retire_window(actual)
                 continue
             is_skipped = False
@@ -258,7 +259,12 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def _merge(
         self, result: Window, merged: list[Window], state_window: Window, merged_state: list[Window]
     ) -> None:
-        self._refuse_merge_into_the_past(result)
+        late_for = self._cleanup.is_merge_late(result)
+        if late_for is not None:
+            raise UserCodeError(
+                f"{type(self._assigner).__qualname__}.merge_windows has made {result!r}, which ended before "
+                f"{late_for}: merging cannot make a window late"
+            )
         context = self._trigger_context
         context.window = result
         context.merged_windows = merged
@@ -269,25 +275,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         for window in merged:
             context.window = window
             self._clear_trigger(window)
-            self._delete_cleanup_timer(window)
+            self._cleanup.delete(window)
         try:
             self._state.merge_namespaces(state_window, merged_state)
         except Exception as failure:
             raise self._aggregation_failed(result, failure) from failure
-
-    def _refuse_merge_into_the_past(self, window: Window) -> None:
-        end = window.max_timestamp()
-        if self._is_event_time:
-            time, what = self._timers.current_watermark(), "watermark"
-            is_past = end + self._allowed_lateness_ms <= time
-        else:
-            time, what = self._timers.current_processing_time(), "processing time"
-            is_past = end <= time
-        if is_past:
-            raise UserCodeError(
-                f"{type(self._assigner).__qualname__}.merge_windows has made {window!r}, which ended before the "
-                f"current {what} {time}: merging cannot make a window late"
-            )
 
     def _persist(self, state_windows: dict[Window, Window]) -> None:
         if state_windows:
@@ -350,7 +342,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             raise self._failed_at(self._trigger, method.__name__, window, failure) from failure
         if result is not TriggerResult.CONTINUE:
             self._act(result, method.__name__, window)
-        if may_clean_up and timer.timestamp_ms == self._cleanup_time(window):
+        if may_clean_up and timer.timestamp_ms == self._cleanup.time_of(window):
             self._clear_all(window, state_windows)
 
     def _clear_all(self, window: Window, state_windows: dict[Window, Window] | None) -> None:
@@ -417,35 +409,6 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         if given is not None:
             timestamp = window.max_timestamp()
             self._results.emit(given, timestamp, timestamp, self._method, window)
-
-    # ---- lateness and cleanup ----
-
-    def _cleanup_time(self, window: Window) -> int:
-        return min(window.max_timestamp() + self._allowed_lateness_ms, MAX_TIMESTAMP)
-
-    def _is_window_late(self, window: Window) -> bool:
-        return self._is_event_time and self._cleanup_time(window) <= self._timers.current_watermark()
-
-    def _is_element_late(self, timestamp: int) -> bool:
-        return (
-            self._is_event_time and timestamp + self._allowed_lateness_ms <= self._timers.current_watermark()
-        )
-
-    def _register_cleanup_timer(self, window: Window) -> None:
-        cleanup_time = self._cleanup_time(window)
-        if cleanup_time < MAX_TIMESTAMP:
-            if self._is_event_time:
-                self._timers.register_event_time_timer(window, cleanup_time)
-            else:
-                self._timers.register_processing_time_timer(window, cleanup_time)
-
-    def _delete_cleanup_timer(self, window: Window) -> None:
-        cleanup_time = self._cleanup_time(window)
-        if cleanup_time < MAX_TIMESTAMP:
-            if self._is_event_time:
-                self._timers.delete_event_time_timer(window, cleanup_time)
-            else:
-                self._timers.delete_processing_time_timer(window, cleanup_time)
 
     # ---- failures ----
 

@@ -1,0 +1,72 @@
+"""When a window is late, and dropped."""
+
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.datastream.window import EventTimeTrigger, Window, WindowOperation
+from flinkcore.runtime.timers import InternalTimerService
+
+
+class WindowCleanup:
+    """Knows when windows are dropped, and has the timers for that.
+
+    Parameters
+    ----------
+    operation : WindowOperation
+    timers : InternalTimerService
+        Of the windows.
+
+    Notes
+    -----
+    What Flink's ``WindowOperator`` does in ``cleanupTime``, ``isWindowLate``, ``registerCleanupTimer`` and their kin.
+    """
+
+    __slots__ = ("_has_timers", "_is_event_time", "_lateness_ms", "_timers")
+
+    def __init__(self, operation: WindowOperation, timers: InternalTimerService) -> None:
+        self._timers = timers
+        self._is_event_time = operation.assigner.is_event_time()
+        self._lateness_ms = operation.allowed_lateness_ms if self._is_event_time else 0
+        # The one timer of this trigger is at the cleanup time then; a second one would be the same.
+        same_as_trigger = type(operation.trigger) is EventTimeTrigger and not self._lateness_ms
+        self._has_timers = not (self._is_event_time and same_as_trigger)
+
+    def time_of(self, window: Window) -> int:
+        """Return when a window is dropped, in ms; the maximum timestamp is never."""
+        return min(window.max_timestamp() + self._lateness_ms, MAX_TIMESTAMP)
+
+    def is_past(self, window: Window) -> bool:
+        """Return whether a window of event time has been dropped already, or would have been."""
+        return self._is_event_time and self.time_of(window) <= self._timers.current_watermark()
+
+    def is_element_late(self, timestamp: int) -> bool:
+        """Return whether the watermark has passed an element, and the allowed lateness."""
+        return self._is_event_time and timestamp + self._lateness_ms <= self._timers.current_watermark()
+
+    def is_merge_late(self, window: Window) -> str | None:
+        """Return what a merged window comes too late for, as a text; None if it is in time."""
+        if self._is_event_time:
+            time = self._timers.current_watermark()
+            is_late = window.max_timestamp() + self._lateness_ms <= time
+        else:
+            time = self._timers.current_processing_time()
+            is_late = window.max_timestamp() <= time
+        if not is_late:
+            return None
+        return f"the current {'watermark' if self._is_event_time else 'processing time'} {time}"
+
+    def register(self, window: Window) -> None:
+        """Set the timer that drops a window of the current key."""
+        time = self.time_of(window)
+        if self._has_timers and time < MAX_TIMESTAMP:
+            if self._is_event_time:
+                self._timers.register_event_time_timer(window, time)
+            else:
+                self._timers.register_processing_time_timer(window, time)
+
+    def delete(self, window: Window) -> None:
+        """Delete the timer that drops a window of the current key."""
+        time = self.time_of(window)
+        if self._has_timers and time < MAX_TIMESTAMP:
+            if self._is_event_time:
+                self._timers.delete_event_time_timer(window, time)
+            else:
+                self._timers.delete_processing_time_timer(window, time)
