@@ -11,6 +11,7 @@ IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 KEY = TypeVar("KEY")
 W = TypeVar("W")
+W2 = TypeVar("W2")
 
 
 class WindowContext(ABC, Generic[W]):
@@ -48,10 +49,13 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     Follows ``pyflink.datastream.ProcessWindowFunction``.
     """
 
-    Context = WindowContext
+    class Context(WindowContext[W2]):
+        """What `process` and `clear` can ask; valid during the call only."""
 
     @abstractmethod
-    def process(self, key: KEY, context: WindowContext[W], elements: Iterable[IN]) -> Results:
+    def process(
+        self, key: KEY, context: "ProcessWindowFunction.Context[W]", elements: Iterable[IN]
+    ) -> Results:
         """Evaluate a window.
 
         Parameters
@@ -68,7 +72,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
             side output. They carry the largest timestamp of the window.
         """
 
-    def clear(self, context: WindowContext[W]) -> None:
+    def clear(self, context: "ProcessWindowFunction.Context[W]") -> None:
         """Clear the state of a window that is dropped."""
 
 
@@ -80,11 +84,12 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     Follows ``pyflink.datastream.ProcessAllWindowFunction``, whose context does not tell the time.
     """
 
-    Context = WindowContext
+    class Context(WindowContext[W2]):
+        """What `process` and `clear` can ask; valid during the call only."""
 
     @abstractmethod
-    def process(self, context: WindowContext[W], elements: Iterable[IN]) -> Results:
+    def process(self, context: "ProcessAllWindowFunction.Context[W]", elements: Iterable[IN]) -> Results:
         """Evaluate a window; parameters and results as of `ProcessWindowFunction.process`."""
 
-    def clear(self, context: WindowContext[W]) -> None:
+    def clear(self, context: "ProcessAllWindowFunction.Context[W]") -> None:
         """Clear the state of a window that is dropped."""

@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from flinkcore.datastream.window.window import Window
 from flinkcore.errors import DataError
 
-W = TypeVar("W", bound=Window)
+W = TypeVar("W", bound=Window, contravariant=True)
 
 
 class TimestampedValue(NamedTuple):

@@ -8,8 +8,8 @@ from flinkcore.datastream.state import StateDescriptor
 from flinkcore.datastream.window.window import Window
 from flinkcore.errors import UnsupportedOperationError
 
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
+T = TypeVar("T", contravariant=True)
+W = TypeVar("W", bound=Window, contravariant=True)
 
 
 class TriggerResult(Enum):

@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from flinkcore.datastream.functions import KeyedStateStore, RuntimeContext, WindowContext
+from flinkcore.datastream.functions import (
+    KeyedStateStore,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    RuntimeContext,
+)
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
 from flinkcore.errors import ConfigurationError
@@ -123,7 +128,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         merge_namespaces(self.window, self.merged_windows)
 
 
-class OperatorWindowContext(WindowContext[Window]):
+class OperatorWindowContext(ProcessWindowFunction.Context[Window], ProcessAllWindowFunction.Context[Window]):
     """Context of a window function.
 
     Parameters
