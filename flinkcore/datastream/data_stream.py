@@ -197,10 +197,11 @@ class DataStream:
         ConfigurationError
             If it is not a window assigner.
         """
-        from flinkcore.datastream.all_windowed_stream import AllWindowedStream
-        from flinkcore.datastream.keyed_stream import KeyedStream  # a subclass of this class
+        from flinkcore.datastream.all_windowed_stream import (
+            AllWindowedStream,  # built on a subclass of this class
+        )
 
-        return AllWindowedStream(KeyedStream(self, ()), require_assigner(window_assigner, "window_all"))
+        return AllWindowedStream(self, require_assigner(window_assigner, "window_all"))
 
     def process(self, func: Any, output_type: Any = None) -> "DataStream":
         """Raise ConfigurationError: process functions run on keyed streams only.

@@ -242,11 +242,6 @@ class WindowedStream:
                 "process()"
             )
         keys = self._stream._key_columns
-        if not keys:
-            raise ConfigurationError(
-                "aggregates of columns need a key; for one of all rows, call "
-                "with_columns(all=pyarrow.compute.scalar(0)).key_by('all').window(...)"
-            )
         for key in keys:
             if key in WINDOW_RESULT_COLUMNS:
                 raise ConfigurationError(

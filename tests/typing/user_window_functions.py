@@ -15,6 +15,7 @@ from flinkcore.datastream import (
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     ReduceFunction,
+    StreamExecutionEnvironment,
 )
 from flinkcore.datastream.state import ReducingStateDescriptor
 from flinkcore.datastream.window import (
@@ -28,7 +29,8 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 
-keyed: KeyedStream
+keyed = StreamExecutionEnvironment().from_event_log("visits.csv", timestamp="at").key_by("user")
+assert_type(keyed, KeyedStream)
 counts = pa.schema({"user": pa.string(), "n": pa.int64()})
 late = OutputTag("late")
 
@@ -83,9 +85,7 @@ class AtFive(Trigger[Row, TimeWindow]):
         seen.add(1)
         return TriggerResult.FIRE if seen.get() == 5 else TriggerResult.CONTINUE
 
-    def on_processing_time(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:

@@ -201,6 +201,22 @@ def test_every_key_group_has_a_stagger_of_its_own(around: Surroundings) -> None:
     ]
 
 
+def test_staggers_go_on_from_a_snapshot() -> None:
+    natural = TumblingProcessingTimeWindows.of(Time.milliseconds(10), None, WindowStagger.NATURAL)
+    before, after = Surroundings(), Surroundings()
+    operator = before.windows(windows_of(natural))
+    before.clock.advance_to(13)
+    operator.process_element(record("a", 1))
+    before.clock.advance_to(30)
+    after.keyed_state.restore(before.keyed_state.snapshot())
+    operator = after.windows(windows_of(natural))
+    after.clock.advance_to(38)
+    operator.process_element(record("a", 2))
+    after.clock.advance_to(60)
+    ((key, window, held),) = values(after)
+    assert (key, window.start, held) == ("a", 33, [2])
+
+
 def test_a_random_stagger_depends_on_the_key_group_alone() -> None:
     offsets = [
         WindowStagger.RANDOM.get_stagger_offset(now, 1000, group) for now in (0, 7) for group in range(40)

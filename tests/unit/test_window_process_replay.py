@@ -185,6 +185,11 @@ def test_windows_of_all_rows_are_in_one_place(parallelism: int) -> None:
     assert rows(log(parallelism).window_all(TEN).process(OfAll(), schema)) == expected
     assert rows(log(parallelism).window_all(TEN).apply(Applied(), schema)) == expected
     late = log(parallelism).window_all(TEN).side_output_late_data(LATE).process(OfAll(), schema)
+    windows = log(parallelism).window_all(TEN).allowed_lateness(5)
+    counted = windows.aggregate(Count(), output_type=pa.schema({"n": pa.int64()}))
+    assert rows(counted) == [(2,), (3,), (1,), (1,)]
+    twice = windows.trigger(CountTrigger.of(2)).evictor(CountEvictor.of(1)).reduce(Sum())
+    assert [row[-1] for row in rows(twice)] == [2]
     assert late.get_side_output(LATE).to_arrow().column("v").to_pylist() == [4, 6, 7]
 
 
@@ -357,8 +362,10 @@ def test_windows_that_merge_need_a_trigger_that_does() -> None:
 def test_windows_of_all_rows_take_functions_of_their_own() -> None:
     with pytest.raises(ConfigurationError, match="is a ProcessAllWindowFunction or a AllWindowFunction"):
         log().window_all(TEN).process(Values(), WINDOW_OF_VALUES)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="need a key"):
-        log().window_all(TEN).aggregate(n=count())
+    with pytest.raises(
+        ConfigurationError, match="reduce by a ReduceFunction, or aggregate by an AggregateFunction"
+    ):
+        log().window_all(TEN).aggregate(5, output_type=WINDOW_OF_VALUES)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="window_all takes an assigner"):
         log().window_all(10)  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
 """The contexts that assigners, triggers, evictors and window functions are called with, one object for all calls."""
 
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.datastream.functions import (
     KeyedStateStore,
@@ -8,13 +8,14 @@ from flinkcore.datastream.functions import (
     ProcessWindowFunction,
     RuntimeContext,
 )
-from flinkcore.datastream.state import StateDescriptor
+from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimerService
 from flinkcore.runtime.windowing.window_state_store import MergingWindowStateStore
+
+STAGGER: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("window-stagger")
 
 
 class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
@@ -24,16 +25,16 @@ class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
     ----------
     timers : InternalTimerService
     runtime_context : RuntimeContext
-    key_context : KeyContext
+    backend : KeyedStateBackend
     """
 
     def __init__(
-        self, timers: InternalTimerService, runtime_context: RuntimeContext, key_context: KeyContext
+        self, timers: InternalTimerService, runtime_context: RuntimeContext, backend: KeyedStateBackend
     ) -> None:
         self._timers = timers
         self._runtime_context = runtime_context
-        self._key_context = key_context
-        self._stagger_offsets: dict[int, int] = {}
+        self._backend = backend
+        self._stagger_offsets: dict[int, int] | None = None
 
     def get_current_processing_time(self) -> int:
         """Return the processing time, in ms since the epoch."""
@@ -44,13 +45,20 @@ class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
         return self._runtime_context
 
     def get_stagger_offset(self, window_stagger: WindowStagger, size_ms: int) -> int:
-        """Return the offset of the key group at hand, which its first element decided."""
-        key_group = self._key_context.current_key_group
-        offset = self._stagger_offsets.get(key_group)
+        """Return the offset of the key group at hand, which its first element decided; that key's state holds it."""
+        state = self._backend.get_or_create_keyed_state(STAGGER)
+        key_context = self._backend.key_context
+        if self._stagger_offsets is None:
+            restored = state.table.entries()
+            self._stagger_offsets = {
+                key_context.key_group_of_id(key_id): offset for _, key_id, offset in restored
+            }
+        offset = self._stagger_offsets.get(key_context.current_key_group)
         if offset is None:
             now_ms = self._timers.current_processing_time()
-            offset = window_stagger.get_stagger_offset(now_ms, size_ms, key_group)
-            self._stagger_offsets[key_group] = offset
+            offset = window_stagger.get_stagger_offset(now_ms, size_ms, key_context.current_key_group)
+            self._stagger_offsets[key_context.current_key_group] = offset
+            state.update(offset)
         return offset
 
 

@@ -108,7 +108,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._state = backend.get_or_create_keyed_state(self._contents_descriptor())
         if self._merging is not None:
             self._merging_sets = backend.get_or_create_keyed_state(MapStateDescriptor(MERGING_WINDOW_SET))
-        self._assigner_context = OperatorAssignerContext(timers, runtime_context, backend.key_context)
+        self._assigner_context = OperatorAssignerContext(timers, runtime_context, backend)
         self._trigger_context = OperatorTriggerContext(timers, backend)
         self._window_context = OperatorWindowContext(timers, backend, self._merging is not None)
         aggregation = operation.pre_aggregation
