@@ -7,6 +7,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 
 MODULES = (
+    "accumulator_state",
     "aggregate_functions",
     "aggregate_results",
     "aggregate_specs",

@@ -11,7 +11,7 @@ from flinkcore._native.firings cimport (
     pending_flush,
 )
 from flinkcore._native.panes cimport ENTRY_BLOCK, pane_entry
-from flinkcore._native.window_kernel cimport core_emit
+from flinkcore._native.window_kernel cimport LiveWindow, core_emit, window_rows_add
 
 
 cdef int append_pane_keys(
@@ -24,6 +24,31 @@ cdef int append_pane_keys(
     else:
         firings_append_int64_keys(&core.firings, &pane.keys[first], n)
     return firings_append(&core.firings, pane.start, pane.end, late, core.cursor.watermark, n)
+
+
+cdef int append_live_keys(
+    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+) except -1 nogil:
+    if bytes_keys:
+        return firings_append_bytes_keys(&windows.firings, pane.data, &pane.offsets[first], n)
+    return firings_append_int64_keys(&windows.firings, &pane.keys[first], n)
+
+
+cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil:
+    cdef const Pane* pane
+    cdef LiveWindow window
+    cdef int64_t i, k
+    window.trigger_state = 0
+    for i in range(live.n):
+        pane = live.panes[i]
+        window.start = pane.start
+        window.end = pane.end
+        window.flags = pane.fired
+        if pane.n_keys:
+            append_live_keys(windows, bytes_keys, pane, 0, pane.n_keys)
+        for k in range(pane.n_keys):
+            window_rows_add(windows, &window, pane_entry(pane, k))
+    return 0
 
 
 cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint purges) except -1 nogil:

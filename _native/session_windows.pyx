@@ -47,8 +47,11 @@ from flinkcore._native.sessions cimport (
     session_twin,
 )
 from flinkcore._native.window_kernel cimport (
+    TWIN_ENTRY,
     InputRows,
+    LiveWindow,
     WindowKernel,
+    WindowRows,
     WindowVerbs,
     check_retracts,
     core_add_late,
@@ -57,6 +60,7 @@ from flinkcore._native.window_kernel cimport (
     core_emit_row,
     core_is_full,
     window_kernel,
+    window_rows_add,
 )
 from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
 
@@ -392,6 +396,77 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     return i
 
 
+# ---- checkpoints -------------------------------------------------------------------------------------------------
+
+
+cdef enum SessionFlag:
+    # Besides those of Progress.
+    FIRED = 16
+    FIRES_BEFORE = 32
+
+
+cdef int _append_live_key(const SessionWindows* state, WindowRows* rows, const SessionKey* key) except -1 nogil:
+    cdef int64_t[2] offsets
+    if not state.core.bytes_keys:
+        return firings_append_int64_keys(&rows.firings, &key.value, 1)
+    offsets[0] = 0
+    offsets[1] = key.length
+    return firings_append_bytes_keys(&rows.firings, key.data, offsets, 1)
+
+
+cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
+    cdef LiveWindow window
+    cdef const SessionWindows* state = <const SessionWindows*> windows
+    cdef const SessionKey* key
+    cdef const Session* session
+    cdef uint32_t number
+    cdef uint64_t at
+    for at in range(state.store.mask + 1):
+        if state.store.slots[at] == 0:
+            continue
+        key = &state.store.keys[state.store.slots[at] - 1]
+        number = key.first
+        while number != NOTHING:
+            session = &state.store.sessions[number]
+            window.start = session.start
+            window.end = session.end
+            window.trigger_state = session.trigger_state
+            window.flags = (
+                (SessionFlag.FIRED if session.fired else 0)
+                | (SessionFlag.FIRES_BEFORE if session.fires_before else 0)
+                | (session.progress & (Progress.FILLED | Progress.GIVEN))
+            )
+            _append_live_key(state, rows, key)
+            window_rows_add(rows, &window, session_entry(&state.store, number))
+            if session.progress & Progress.GIVEN:
+                window.flags = TWIN_ENTRY
+                _append_live_key(state, rows, key)
+                window_rows_add(rows, &window, session_twin(number))
+            number = session.next
+    return 0
+
+
+cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef Session* session
+    cdef SessionWindows* state = <SessionWindows*> windows
+    cdef uint32_t key = session_key_find(&state.store, keys, row), number
+    if key == NOTHING:
+        key = <uint32_t> session_key_add(&state.store, keys, row)
+    if window.flags & TWIN_ENTRY:
+        number = state.store.keys[key].first
+        while state.store.sessions[number].start != window.start:
+            number = state.store.sessions[number].next
+        return session_twin(number)
+    number = <uint32_t> _new_session(state, key, window.start, window.end)
+    session = &state.store.sessions[number]
+    session.fired = (window.flags & SessionFlag.FIRED) != 0
+    session.fires_before = (window.flags & SessionFlag.FIRES_BEFORE) != 0
+    session.progress = window.flags & (Progress.FILLED | Progress.GIVEN)
+    session.trigger_state = window.trigger_state
+    _arm(state, number)
+    return session_entry(&state.store, number)
+
+
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
@@ -460,6 +535,8 @@ VERBS.process = _process
 VERBS.advance = _advance
 VERBS.live_windows = _live_windows
 VERBS.check = _check
+VERBS.windows = _windows
+VERBS.restore = _restore
 VERBS.free = _free
 
 
@@ -497,6 +574,7 @@ def session_windows(
     made = window_trigger(trigger, every, purges)
     reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1
     kernel = window_kernel(
+        "session_windows",
         sizeof(SessionWindows), &VERBS, allowed_lateness, INT64_MIN + reach, INT64_MAX - gap - reach + 1
     )
     state = <SessionWindows*> kernel.state

@@ -25,7 +25,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore._native.aligned_windows cimport aligned_start, end_step, first_end, first_start, start_of_end
 from flinkcore._native.firings cimport RowKind, cursor_find, pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.pane_firings cimport append_pane_keys, emit_pane
+from flinkcore._native.pane_firings cimport append_live_panes, append_pane_keys, emit_pane
 from flinkcore._native.panes cimport (
     ENTRY_BLOCK,
     pane_close,
@@ -48,7 +48,9 @@ from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_are_shareable
 from flinkcore._native.window_kernel cimport (
     InputRows,
+    LiveWindow,
     WindowKernel,
+    WindowRows,
     WindowVerbs,
     check_aligned_windows,
     core_add_late,
@@ -358,6 +360,23 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     return i
 
 
+# ---- checkpoints -------------------------------------------------------------------------------------------------
+
+
+cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
+    # The slices, of which all else is made again.
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    return append_live_panes(rows, state.core.bytes_keys, &state.slices)
+
+
+cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef Pane* slice = pane_list_find(&state.slices, window.end)
+    if slice == NULL:
+        slice = _open(state, window.end)
+    return pane_entry(slice, pane_key(&state.store, slice, keys, row))
+
+
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
@@ -420,6 +439,8 @@ VERBS.process = _process
 VERBS.advance = _advance
 VERBS.live_windows = _live_windows
 VERBS.check = _check
+VERBS.windows = _windows
+VERBS.restore = _restore
 VERBS.free = _free
 
 
@@ -449,6 +470,7 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     if size % slide:
         raise ConfigurationError(f"windows of {size} ms are not made of whole slices of {slide} ms")
     kernel = window_kernel(
+        "sliced_windows",
         sizeof(SlicedWindows),
         &VERBS,
         allowed_lateness,

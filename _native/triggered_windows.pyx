@@ -23,6 +23,7 @@ from flinkcore._native.aligned_windows cimport (
 from flinkcore._native.firings cimport RowKind, pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.pane_firings cimport append_pane_keys
+from flinkcore._native.pane_firings cimport append_live_keys
 from flinkcore._native.pane_timers cimport (
     PaneTimer,
     TimerBucket,
@@ -45,8 +46,11 @@ from flinkcore._native.panes cimport (
 )
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.window_kernel cimport (
+    TWIN_ENTRY,
     InputRows,
+    LiveWindow,
     WindowKernel,
+    WindowRows,
     WindowVerbs,
     check_aligned_windows,
     check_retracts,
@@ -55,6 +59,7 @@ from flinkcore._native.window_kernel cimport (
     core_emit,
     core_is_full,
     window_kernel,
+    window_rows_add,
 )
 from flinkcore._native.window_triggers cimport (
     Progress,
@@ -348,6 +353,55 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     return i
 
 
+# ---- checkpoints -------------------------------------------------------------------------------------------------
+
+
+cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
+    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
+    cdef const Pane* pane
+    cdef LiveWindow window
+    cdef int64_t i, k
+    cdef uint32_t entry
+    for i in range(state.live.n):
+        pane = state.live.panes[i]
+        window.start = pane.start
+        window.end = pane.end
+        for k in range(pane.n_keys):
+            entry = pane_entry(pane, k)
+            window.flags = state.flags[entry]
+            window.trigger_state = state.trigger_states[entry]
+            append_live_keys(rows, state.core.bytes_keys, pane, k, 1)
+            window_rows_add(rows, &window, entry)
+            if state.flags[entry] & Progress.GIVEN:
+                window.flags = TWIN_ENTRY
+                append_live_keys(rows, state.core.bytes_keys, pane, k, 1)
+                window_rows_add(rows, &window, pane_twin(pane, k))
+    return 0
+
+
+cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef TriggeredWindows* state = <TriggeredWindows*> windows
+    cdef Pane* pane = pane_list_find(&state.live, window.end)
+    cdef uint32_t key, entry
+    if pane == NULL:
+        pane = pane_open(&state.store, window.start, window.end)
+        pane_list_insert(&state.live, pane)
+    key = <uint32_t> pane_key(&state.store, pane, keys, row)
+    if window.flags & TWIN_ENTRY:
+        return pane_twin(pane, key)
+    entry = pane_entry(pane, key)
+    _reserve_entries(state)
+    state.flags[entry] = window.flags & (Progress.FILLED | Progress.GIVEN)
+    state.trigger_states[entry] = window.trigger_state
+    if (
+        state.trigger.kind != TriggerKind.ON_COUNT
+        and window.trigger_state != INT64_MIN
+        and _max_timestamp(state, pane) > state.core.cursor.watermark
+    ):
+        pane_timer_add(&state.timers, window.trigger_state, pane, key)
+    return entry
+
+
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
@@ -411,6 +465,8 @@ VERBS.process = _process
 VERBS.advance = _advance
 VERBS.live_windows = _live_windows
 VERBS.check = _check
+VERBS.windows = _windows
+VERBS.restore = _restore
 VERBS.free = _free
 
 
@@ -457,6 +513,7 @@ def triggered_windows(
     made = window_trigger(trigger, every, purges)
     reach = max(size, slide, every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1)
     kernel = window_kernel(
+        "triggered_windows",
         sizeof(TriggeredWindows),
         &VERBS,
         allowed_lateness,
@@ -496,6 +553,6 @@ def global_windows(*, str trigger, int64_t every=1, bint purges=False):
     cdef WindowKernel kernel
     made = window_trigger(trigger, every, purges)
     reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1
-    kernel = window_kernel(sizeof(TriggeredWindows), &VERBS, 0, INT64_MIN + 2 * reach, INT64_MAX - 2 * reach)
+    kernel = window_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, 0, INT64_MIN + 2 * reach, INT64_MAX - 2 * reach)
     (<TriggeredWindows*> kernel.state).trigger = made
     return kernel

@@ -8,7 +8,25 @@ from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregate_results cimport aggregate_result_bytes
 from flinkcore._native.aggregates cimport accumulators_emit, accumulators_emit_range
-from flinkcore._native.firings cimport firings_free
+from flinkcore._native.arrow cimport buffer_free, buffer_reserve
+from flinkcore._native.firings cimport firings_append, firings_free
+
+
+cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil:
+    buffer_reserve(&windows.entries, sizeof(uint32_t))
+    buffer_reserve(&windows.flags, 1)
+    firings_append(&windows.firings, window.start, window.end, False, window.trigger_state, 1)
+    (<uint32_t*> (windows.entries.data + windows.entries.size))[0] = entry
+    windows.entries.size += sizeof(uint32_t)
+    windows.flags.data[windows.flags.size] = window.flags
+    windows.flags.size += 1
+    return 0
+
+
+cdef void window_rows_free(WindowRows* windows) noexcept nogil:
+    firings_free(&windows.firings)
+    buffer_free(&windows.flags)
+    buffer_free(&windows.entries)
 
 
 cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil:
@@ -78,6 +96,8 @@ cdef class WindowKernel:
 
     Attributes
     ----------
+    name : str
+        Of the kind: a checkpoint fits the kind that wrote it.
     lowest_timestamp, highest_timestamp : int
         The timestamps, ms since the epoch, whose windows have both ends within the int64 range.
     """
@@ -92,9 +112,10 @@ cdef class WindowKernel:
 
 
 cdef WindowKernel window_kernel(
-    size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
+    str name, size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
 ):
     cdef WindowKernel kernel = WindowKernel.__new__(WindowKernel)
+    kernel.name = name
     kernel.verbs = verbs
     kernel.lowest_timestamp = lowest_timestamp
     kernel.highest_timestamp = highest_timestamp

@@ -7,16 +7,24 @@ or amid the windows that one watermark fires, and goes on from there when they h
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t
-from libc.string cimport memcpy
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 from flinkcore._native.aggregates cimport Accumulators
-from flinkcore._native.arrow cimport RecordBatch
-from flinkcore._native.firings cimport firings_take
+from flinkcore._native.arrow cimport RecordBatch, native_array
+from flinkcore._native.firings cimport Firings, firings_take
 from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder, keys_are_alike
-from flinkcore._native.window_kernel cimport InputRows, WindowCore, WindowKernel, core_is_full
+from flinkcore._native.window_kernel cimport (
+    InputRows,
+    LiveWindow,
+    WindowCore,
+    WindowKernel,
+    WindowRows,
+    core_is_full,
+    window_rows_free,
+)
 
 cdef int64_t MOST_BYTES = 1 << 30  # half of what 32-bit offsets reach: a result of any size below the other half still fits
 
@@ -59,11 +67,13 @@ cdef class WindowOperator:
         Arrow format of window_start and window_end: "l" or "tsm:ZONE".
     retracting : bool
         Whether a window withdraws its result before it gives another one.
+    steps_done : int
+        Steps of the timeline that lie before the first row, where the operator goes on from a checkpoint.
 
     Raises
     ------
     ConfigurationError
-        If a limit is out of its range, or clocks and watermarks differ in number.
+        If a limit or the steps are out of their range, or clocks and watermarks differ in number.
     ValueError
         If the kernel or the accumulators have been used.
     """
@@ -82,6 +92,7 @@ cdef class WindowOperator:
         int64_t byte_limit,
         str time_format="l",
         bint retracting=False,
+        int64_t steps_done=0,
     ):
         cdef const int64_t[::1] clock_view, watermark_view
         if kernel.state == NULL or kernel.in_use:
@@ -116,6 +127,11 @@ cdef class WindowOperator:
             self.core.cursor.clocks = &clock_view[0]
             self.core.cursor.watermarks = &watermark_view[0]
         self.core.cursor.watermark = INT64_MIN
+        if not 0 <= steps_done <= self.core.cursor.steps:
+            raise ConfigurationError(f"{steps_done} of {self.core.cursor.steps} steps of the timeline cannot be done")
+        self.core.cursor.next = steps_done
+        if steps_done:
+            self.core.cursor.watermark = watermark_view[steps_done - 1]
         kernel.in_use = True
         accumulators.in_use = True
         kernel.verbs.start(kernel.state)
@@ -221,6 +237,88 @@ cdef class WindowOperator:
             False where results are full before that: take them, and call again.
         """
         return self._advance(INT64_MAX, True)
+
+    def windows(self):
+        """Give all live windows by key, when no results wait.
+
+        Returns
+        -------
+        (NativeArray, numpy.ndarray of uint32, shape (n,))
+            The columns: the keys, then the start and the end of the window (int64 ms), the state of its trigger (int64) and
+            flags (uint8), which mean what the kernel says; and the entries of the windows' accumulators.
+        """
+        cdef WindowRows windows
+        cdef Firings* firings = &windows.firings
+        cdef uint32_t[::1] entries
+        memset(&windows, 0, sizeof(WindowRows))
+        try:
+            with nogil:
+                self._kernel.verbs.windows(self._kernel.state, &windows)
+            n = firings.rows
+            columns = self._keys.decode(&firings.keys, &firings.key_offsets, n)
+            columns.append(native_array("l", n, NULL, &firings.start, NULL))
+            columns.append(native_array("l", n, NULL, &firings.end, NULL))
+            columns.append(native_array("l", n, NULL, &firings.watermark, NULL))
+            columns.append(native_array("C", n, NULL, &windows.flags, NULL))
+            entries = np.empty(n, np.uint32)
+            if n:
+                memcpy(&entries[0], windows.entries.data, n * sizeof(uint32_t))
+            names = [*self._key_names, "window_start", "window_end", "trigger_state", "flags"]
+            return native_array("+s", n, NULL, NULL, NULL, columns, names), entries.base
+        finally:
+            window_rows_free(&windows)
+
+    def restore(
+        self,
+        KeyEncoder keys not None,
+        const int64_t[::1] starts not None,
+        const int64_t[::1] ends not None,
+        const int64_t[::1] trigger_states not None,
+        const uint8_t[::1] flags not None,
+    ):
+        """Open windows that were live in an operator over the same timeline up to the steps done; before any row.
+
+        Parameters
+        ----------
+        keys : KeyEncoder
+            Has encoded the keys of the windows, which are of the types of the operator's own keys.
+        starts, ends, trigger_states : numpy.ndarray of int64, shape (n,)
+        flags : numpy.ndarray of uint8, shape (n,)
+            Of the windows, as `windows` gives them.
+
+        Returns
+        -------
+        numpy.ndarray of uint32, shape (n,)
+            The entries of the windows' accumulators, which are empty.
+
+        Raises
+        ------
+        SchemaError
+            If the keys are of other types than the operator's.
+        """
+        cdef int64_t i, n = starts.shape[0]
+        cdef LiveWindow window
+        cdef uint32_t[::1] entries = np.empty(n, np.uint32)
+        if not keys_are_alike(keys, self._keys):
+            raise SchemaError(
+                f"keys of Arrow formats {', '.join(keys._formats)} come from a checkpoint to an operator whose keys have "
+                f"{', '.join(self._keys._formats)}"
+            )
+        if not n == ends.shape[0] == trigger_states.shape[0] == flags.shape[0] or keys.batch.length != n:
+            raise ValueError("the columns of windows must have one value per window")
+        with nogil:
+            for i in range(n):
+                window.start = starts[i]
+                window.end = ends[i]
+                window.trigger_state = trigger_states[i]
+                window.flags = flags[i]
+                entries[i] = <uint32_t> self._kernel.verbs.restore(self._kernel.state, &keys.batch, i, &window)
+        return entries.base
+
+    @property
+    def kind(self):
+        """The kernel's name: windows are restored by the kind that gave them."""
+        return self._kernel.name
 
     @property
     def is_full(self):

@@ -24,7 +24,7 @@ from flinkcore._native.firings cimport (
     saturating_add,
 )
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.pane_firings cimport append_pane_keys, emit_pane
+from flinkcore._native.pane_firings cimport append_live_panes, append_pane_keys, emit_pane
 from flinkcore._native.panes cimport (
     ENTRY_BLOCK,
     Pane,
@@ -42,7 +42,9 @@ from flinkcore._native.panes cimport (
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.window_kernel cimport (
     InputRows,
+    LiveWindow,
     WindowKernel,
+    WindowRows,
     WindowVerbs,
     check_aligned_windows,
     check_retracts,
@@ -254,6 +256,22 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     return i
 
 
+# ---- checkpoints -------------------------------------------------------------------------------------------------
+
+
+cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    return append_live_panes(rows, state.core.bytes_keys, &state.live)
+
+
+cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef TimeWindows* state = <TimeWindows*> windows
+    cdef Pane* pane = pane_list_find(&state.live, window.end)
+    if pane == NULL:
+        pane = _open(state, window.start, window.end)
+    return pane_entry(pane, pane_key(&state.store, pane, keys, row))
+
+
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +325,8 @@ VERBS.process = _process
 VERBS.advance = _advance
 VERBS.live_windows = _live_windows
 VERBS.check = _check
+VERBS.windows = _windows
+VERBS.restore = _restore
 VERBS.free = _free
 
 
@@ -343,6 +363,7 @@ def time_windows(
     cdef TimeWindows* state
     check_aligned_windows(size, slide, offset, cumulative, allowed_lateness, LOOK_AHEAD)
     kernel = window_kernel(
+        "time_windows",
         sizeof(TimeWindows),
         &VERBS,
         allowed_lateness,

@@ -191,6 +191,16 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--late-output", metavar="DIR", help="directory for events too late for all their windows"
     )
+    replay.add_argument(
+        "--restore-from",
+        metavar="DIR",
+        help="checkpoint of this job over an earlier log, from which it goes on",
+    )
+    replay.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="directory for a checkpoint with which the job stops: the end of the log then fires nothing",
+    )
     _add_engine(replay)
 
     demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
@@ -269,7 +279,11 @@ def _replay(arguments: argparse.Namespace) -> None:
     if arguments.late_output:
         windowed = windowed.side_output_late_data(late)
     results = windowed.aggregate(**named_aggregates(arguments.aggregate))
-    result = results.execute(progress=None if arguments.quiet else _progress_line())
+    result = results.execute(
+        progress=None if arguments.quiet else _progress_line(),
+        restore_from=arguments.restore_from,
+        stop_with_checkpoint=arguments.checkpoint,
+    )
     if arguments.output:
         print(
             result.write_parquet(
@@ -282,6 +296,8 @@ def _replay(arguments: argparse.Namespace) -> None:
         print(result.report)
     if arguments.late_output:
         print(f"late events: {arguments.late_output}")
+    if arguments.checkpoint:
+        print(f"checkpoint: {arguments.checkpoint}")
 
 
 def _progress_line() -> Any:

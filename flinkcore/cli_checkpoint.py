@@ -72,6 +72,9 @@ def _overview(checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], 
         f"written {format_timestamp(manifest.written_ms)}, format version {VERSION}, "
         f"{manifest.max_parallelism} key groups"
     )
+    for setting, value in manifest.job.items():
+        if value:
+            yield f"{setting}: {', '.join(value) if isinstance(value, list) else value}"
     for uid, parts in operators.items():
         yield ""
         yield f"operator {uid!r}: {_count(len(parts), 'subtask')}, {_watermarks(parts)}"
@@ -88,6 +91,10 @@ def _overview(checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], 
                 )
         if any(part.tables_of(TableKind.SPLITS) for part in parts):
             yield from _split_lines(checkpoint, uid, limit)
+        if any(part.tables_of(TableKind.TIME_PLANE) for part in parts):
+            yield from _time_plane_lines(checkpoint, uid, limit)
+        if any(part.tables_of(TableKind.WINDOWS) for part in parts):
+            yield from _window_lines(parts)
 
 
 def _keyed_state_lines(name: str, tables: Sequence[tuple[OperatorPart, TableFile]]) -> Iterator[str]:
@@ -147,6 +154,41 @@ def _split_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[str]:
         yield f"    {split.split!r}: position {split.position!r}{state}"
     if len(splits) > limit:
         yield f"    … {len(splits) - limit:,} more"
+
+
+def _time_plane_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[str]:
+    table = checkpoint.time_plane(uid)
+    last_ms = table.attributes["last_arrival_ms"]
+    n_rows = table.batch.num_rows
+    yield f"  last arrival {'none' if last_ms is None else format_timestamp(last_ms)}, {_count(n_rows, 'split')}"
+    columns = [table.batch.column(name).to_pylist() for name in ("rows", "last_arrival_ms", "watermark_ms")]
+    idle = table.batch.column("operator_idle").to_pylist()
+    for split, rows, arrival_ms, watermark_ms, is_idle in islice(
+        zip(table.values("split"), *columns, idle, strict=True), limit
+    ):
+        arrived = "" if arrival_ms == MIN_TIMESTAMP else f", last arrival {format_timestamp(arrival_ms)}"
+        name = "the log" if split is None else repr(split)
+        yield (
+            f"    {name}: {_count(rows, 'row')}{arrived}, watermark {format_timestamp(watermark_ms)}"
+            f"{', idle' if is_idle else ''}"
+        )
+    if n_rows > limit:
+        yield f"    … {n_rows - limit:,} more"
+
+
+def _window_lines(parts: Sequence[OperatorPart]) -> Iterator[str]:
+    tables = [(part, table) for part in parts for table in part.tables_of(TableKind.WINDOWS)]
+    n_rows = sum(table.n_rows for _, table in tables)
+    if not n_rows:
+        yield "  windows: none"
+        return
+    earliest = min(table.attributes["earliest_end_ms"] for _, table in tables if table.n_rows)
+    latest = max(table.attributes["latest_end_ms"] for _, table in tables if table.n_rows)
+    span = f"from {_moment(earliest)} to {_moment(latest)}" if latest > earliest else f"at {_moment(latest)}"
+    yield f"  {_count(n_rows, 'live window')} of a key, ending {span}"
+    if len(tables) > 1:
+        for part, table in tables:
+            yield f"    {_key_groups(part)}: {table.n_rows:,}"
 
 
 def _entries(

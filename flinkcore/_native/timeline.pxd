@@ -45,6 +45,8 @@ cdef struct Span:
 cdef class SplitMerge:
     cdef int64_t interval
     cdef int64_t opened
+    cdef bint restored
+    cdef int64_t stopped       # last arrival of the log before, if restored
     cdef int64_t last_arrival
     cdef int64_t last_tick     # of the records
     cdef int32_t n_splits

@@ -1,7 +1,8 @@
 # What every kind of windows has and does: the face of a window operator is one, the kinds are kernels.
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from flinkcore._native.aggregates cimport AccumulatorTable
+from flinkcore._native.arrow cimport Buffer
 from flinkcore._native.firings cimport Firings, RowKind, PendingUpdates, TimelineCursor
 from flinkcore._native.keys cimport KeyBatch
 
@@ -19,6 +20,24 @@ cdef struct LateRows:
     uint32_t* rows
     int64_t n
     int64_t capacity
+
+
+cdef enum:
+    TWIN_ENTRY = 128  # flag of a further row of a window, after its own: that of its other entry
+
+
+cdef struct LiveWindow:
+    # What a window of one key is besides its accumulators; flags and trigger_state mean what the kernel says.
+    int64_t start
+    int64_t end
+    int64_t trigger_state
+    uint8_t flags
+
+
+cdef struct WindowRows:
+    Firings firings  # keys, start and end; the trigger's state instead of a watermark
+    Buffer flags     # uint8
+    Buffer entries   # of the accumulators, uint32
 
 
 cdef struct WindowCore:
@@ -49,6 +68,9 @@ cdef inline bint core_is_full(const WindowCore* core) noexcept nogil:
     return core.table.rows >= core.row_limit or core.result_bytes >= core.byte_limit
 
 
+# For a key that has been appended to the rows' firings.
+cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil
+cdef void window_rows_free(WindowRows* windows) noexcept nogil
 cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil
 # Appends the aggregates' results of as many of the entries (as of accumulators_emit and _emit_range) as there is room for;
 # how many. The first result always has room. key_offsets: (n + 1,) for keys that are bytes, else NULL.
@@ -69,6 +91,10 @@ cdef struct WindowVerbs:
     bint (*advance)(void* state, int64_t arrival, bint to_end) except -1 nogil
     int64_t (*live_windows)(const void* state) noexcept nogil
     int (*check)(const void* state) except -1
+    # Appends all live windows by key; no results wait.
+    int (*windows)(const void* state, WindowRows* windows) except -1 nogil
+    # Opens the window of a row's key, which was live elsewhere at the watermark now in force; its entry, which is empty.
+    int64_t (*restore)(void* state, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil
     # What the state owns, and the state.
     void (*free)(void* state) noexcept nogil
 
@@ -77,13 +103,14 @@ cdef class WindowKernel:
     cdef void* state
     cdef const WindowVerbs* verbs
     cdef bint in_use
+    cdef readonly str name  # of the kind
     cdef readonly int64_t lowest_timestamp
     cdef readonly int64_t highest_timestamp
 
 
 # A kernel with its zeroed state, of `size` bytes.
 cdef WindowKernel window_kernel(
-    size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
+    str name, size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
 )
 
 

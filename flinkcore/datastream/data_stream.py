@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.checkpoint_settings import CheckpointSettings
 from flinkcore.datastream.pipeline_executor import ProgressListener, ReplayResult
 from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
@@ -217,14 +218,55 @@ class DataStream:
             "with_columns"
         )
 
-    def execute(self, progress: ProgressListener | None = None) -> ReplayResult:
+    def uid(self, uid: str) -> "DataStream":
+        """Return this stream, of which the last step has a name by which it finds its state in a checkpoint.
+
+        Without one a process function is "process-1", windows are "window-1", and the watermarks of the log, with the
+        positions in its splits, "watermarks-1".
+
+        Parameters
+        ----------
+        uid : str
+            Of no other step of the job.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is empty, or no text.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.DataStream.uid``, which changes the stream itself.
+        """
+        if not isinstance(uid, str) or not uid:
+            raise ConfigurationError(f"a uid is a text that is not empty, not {uid!r}")
+        return DataStream(self._environment, replace(self._transformation, uid=uid))
+
+    def execute(
+        self,
+        progress: ProgressListener | None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
+    ) -> ReplayResult:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
+
+        A job over yesterday's log that stops with a checkpoint, and one over today's log that goes on from it, give the
+        rows that one job over both logs gives, at any parallelism of each. Today's events must not precede
+        yesterday's last one in the total order (arrival, split, position).
 
         Parameters
         ----------
         progress : callable, optional
             Called now and then with how far the job has come: embedded, in the thread that takes the rows; on
             Spark, in a thread of its own while that one waits. An error that it raises fails the job.
+        restore_from : str or os.PathLike, optional
+            Checkpoint from which the job goes on: of the same job over an earlier log. The settings that its state
+            depends on must be the same: watermarks, keys, windows, aggregates, number of key groups.
+        stop_with_checkpoint : str or os.PathLike, optional
+            Directory for a checkpoint, complete once the rows are: a new one, or one with an older checkpoint, which is
+            replaced then. The job stops, and the end of its log fires nothing: open windows and timers are in the
+            checkpoint.
 
         Returns
         -------
@@ -243,7 +285,10 @@ class DataStream:
             If a row or a file cannot be read.
         """
         graph = StreamGraph(self._transformation)
-        return self._environment.executor.execute(graph, self._environment.get_config(), progress)
+        checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
+        return self._environment.executor.execute(
+            graph, self._environment.get_config(), progress, checkpoints
+        )
 
     def to_arrow(self) -> Any:
         """Run the job and return its rows as a ``pyarrow.Table``."""
@@ -268,11 +313,16 @@ class DataStream:
         self,
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> Any:
         """Run the job and let the workers write its rows as Parquet files.
 
         The files of all directories appear at the end, or none do. Only a process that is killed just then can
-        leave some: a directory that holds a folder ``_temporary`` is unfinished.
+        leave some: a directory that holds a folder ``_temporary`` is unfinished. A checkpoint is completed when all
+        files are there, and before ``_temporary`` goes: until then it is the one before that counts, and the
+        directories are to be emptied for another run from that.
 
         Parameters
         ----------
@@ -280,6 +330,8 @@ class DataStream:
             Directory for the rows of this stream: a new one, or an empty one.
         side_outputs : mapping of OutputTag to path, optional
             Directories for side outputs of the job, new or empty too.
+        restore_from, stop_with_checkpoint
+            As for :meth:`execute`.
 
         Returns
         -------
@@ -294,7 +346,10 @@ class DataStream:
             If a directory cannot be made.
         """
         side_outputs = {} if side_outputs is None else side_outputs
-        return self._with_side_outputs(side_outputs).execute().write_parquet(path, side_outputs)
+        result = self._with_side_outputs(side_outputs).execute(
+            restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint
+        )
+        return result.write_parquet(path, side_outputs)
 
     def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:
         """Return a side output of the job that leads to this stream: late rows, rejected ones, or a function's own.

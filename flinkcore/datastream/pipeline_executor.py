@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError
 
@@ -62,7 +63,11 @@ class PipelineExecutor(Protocol):
         """True exactly if results have a ``to_dataframe`` that works."""
 
     def execute(
-        self, graph: StreamGraph, configuration: ExecutionConfig, progress: ProgressListener | None = None
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        progress: ProgressListener | None = None,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> ReplayResult:
         """Plan a job and return its result, which runs it at the latest when rows are asked for."""
 

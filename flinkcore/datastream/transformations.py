@@ -24,6 +24,8 @@ class Transformation:
     path : str
         How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows`` steps
         call a Python function for each row.
+    uid : str or None
+        By which the step finds what it held in a checkpoint; None: the executor names it.
 
     Notes
     -----
@@ -31,6 +33,8 @@ class Transformation:
     """
 
     path: ClassVar[str] = "columnar"
+
+    uid: str | None = field(default=None, kw_only=True)
 
     def inputs(self) -> "tuple[Transformation, ...]":
         """Return the transformations whose output this one reads; none for a source."""

@@ -28,6 +28,7 @@ from flinkcore.replay.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.copied_function import copied_function
+from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import KeyedProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
@@ -331,6 +332,8 @@ class BatchProcessStages:
         Of the whole log; None if it has no events.
     partitions
         Into how many ranges the key groups are divided.
+    restored
+        What the stages go on from.
     """
 
     def __init__(
@@ -340,12 +343,14 @@ class BatchProcessStages:
         timeline: Timeline,
         last_arrival_ms: int | None,
         partitions: int,
+        restored: RestoredOperator | None = None,
     ) -> None:
         self._plan = plan
         self._process = process
         self._timeline = timeline
         self._last_arrival_ms = last_arrival_ms
         self._partitions = partitions
+        self._restored = restored
 
     @property
     def schema(self) -> pa.Schema:
@@ -354,9 +359,20 @@ class BatchProcessStages:
 
     def stage(self, partition: int) -> BatchProcessStage:
         """A stage, with a copy of the function, which is opened."""
-        return BatchProcessStage(
+        stage = BatchProcessStage(
             self._plan, self._process, self._timeline, self._last_arrival_ms, partition, self._partitions
         )
+        restored = self._restored
+        if restored is not None and restored.last_arrival_ms is not None:
+            checkpoint = restored.checkpoint
+            count = self._plan.max_parallelism
+            groups = compute_key_group_range_for_operator_index(count, self._partitions, partition)
+            stage.restore(
+                checkpoint.restore(restored.uid, groups, count),
+                checkpoint.watermark_ms(restored.uid),
+                restored.last_arrival_ms,
+            )
+        return stage
 
     def prepare(self, events: Events) -> Events:
         """The batch as it is."""

@@ -151,13 +151,17 @@ class ChunkCounts:
         return cls(header["index"], dict(zip(values, rows, strict=True)))
 
 
-def position_bases(counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
+def position_bases(
+    counts: Iterable[ChunkCounts], rows_before: Mapping[Any, int] | None = None
+) -> dict[int, dict[Any, int]]:
     """Rows of each split in all chunks before a chunk.
 
     Parameters
     ----------
     counts : iterable of ChunkCounts
         Of all chunks, in any order.
+    rows_before : mapping of split value to int, optional
+        Rows of splits before the log, which goes on from a checkpoint.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def position_bases(counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
         The splits of each chunk.
     """
     bases: dict[int, dict[Any, int]] = {}
-    before: dict[Any, int] = {}
+    before = dict(rows_before or {})
     for chunk in sorted(counts, key=lambda chunk: chunk.index):
         bases[chunk.index] = {value: before.get(value, 0) for value in chunk.rows}
         for value, rows in chunk.rows.items():

@@ -16,6 +16,7 @@ from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
 from flinkcore.replay.paused_spans import PausedSpans, summary_interval_ms
 from flinkcore.replay.record_store import RecordStore
+from flinkcore.replay.time_cut import TimeCut
 from flinkcore.replay.timeline import ArrivalFloors, ChunkStarts, SplitTimes, Timeline, TimePlane
 
 Int64s = npt.NDArray[np.int64]
@@ -52,6 +53,8 @@ def combine(
     rate: ArrivalRate | None = None,
     alignment: WatermarkAlignmentParams | None = None,
     limits: MergeLimits = DEFAULT_LIMITS,
+    cut: TimeCut | None = None,
+    stops: bool = False,
 ) -> TimePlane:
     """The time plane of a log.
 
@@ -77,26 +80,33 @@ def combine(
     alignment : WatermarkAlignmentParams or None
         How closely the splits are aligned with each other; see `flinkcore.replay.paused_spans`.
     limits : MergeLimits
+    cut : TimeCut or None
+        Where the log goes on from; splits of before are splits of this log.
+    stops : bool
+        True: leave what the end of the log would emit to a log that goes on from the time plane's own cut.
 
     Raises
     ------
     DataError
-        If a chunk comes twice, or was not given the position bases that its arrivals by rate need.
+        If a chunk comes twice, or was not given the position bases that its arrivals by rate need, or an event lies
+        before the cut.
     SchemaError
         If the values of the splits cannot be ordered.
     SourceError
         If the temporary file cannot be written.
     """
+    before = TimeCut.before_all() if cut is None else cut
     with RecordStore(limits.record_bytes) as store:
-        numbers: dict[Any, int] = {}
+        numbers: dict[Any, int] = {value: number for number, value in enumerate(before.split_values)}
         ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
         values = _in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
-        log = _LogTimes(len(values))
+        log = _LogTimes(values, before)
         starts = [log.add(chunk, places[chunk.splits], check_bases=rate is not None) for chunk in ordered]
+        before.check_goes_on(values, log.first_arrival_ms, log.events)
         merge = None
-        if log.events.any():
+        if log.events.any() or before.last_arrival_ms is not None:
             merge = _merge(
                 ordered,
                 [splits for splits, _, _ in starts],
@@ -107,8 +117,13 @@ def combine(
                 alignment,
                 limits,
             )
+            if before.last_arrival_ms is not None:
+                merge.restore(before.operators(values), before.last_arrival_ms)
+            merge.run(stops=stops)
+    none = np.empty(0, np.int64)
+    steps = merge.steps() if merge is not None else (none, none)
     return TimePlane(
-        timeline=_timeline(merge),
+        timeline=Timeline.going_on(*steps, cut, stops=stops),
         splits=_split_times(values, log, merge),
         starts=ChunkStarts(
             chunks=np.array([chunk.index for chunk in ordered], np.int64),
@@ -121,6 +136,8 @@ def combine(
         floors=_floors(ordered),
         paused=_paused_spans(log, merge),
         rate=rate,
+        restored_arrival_ms=before.last_arrival_ms,
+        cut=log.cut(merge) if stops else None,
     )
 
 
@@ -172,10 +189,16 @@ def _in_split_order(values: Iterable[Any]) -> list[Any]:
 
 
 class _LogTimes:
-    """The columns of SplitTimes, as they are after the chunks so far."""
+    """The columns of SplitTimes, as they are after the chunks so far; and what the log goes on from."""
 
-    def __init__(self, splits: int) -> None:
-        self.rows, self.events, self.regressions, self.recorded_arrival_ms = np.zeros((4, splits), np.int64)
+    def __init__(self, values: list[Any], before: TimeCut) -> None:
+        splits = len(values)
+        self._values = values
+        self._before = before
+        self._rows_before = before.column("rows", values)
+        self._arrival_before_ms = before.column("last_arrival_ms", values)
+        self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
+        self.rows, self.events, self.regressions = np.zeros((3, splits), np.int64)
         self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
         self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
         self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
@@ -183,7 +206,8 @@ class _LogTimes:
 
     def add(self, chunk: _Summary, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
         """Add a chunk with these splits; they, and their rows and last arrivals before it."""
-        bases, arrivals_before = self.rows[splits], self.last_arrival_ms[splits]
+        bases = self._rows_before[splits] + self.rows[splits]
+        arrivals_before = np.maximum(self._arrival_before_ms[splits], self.last_arrival_ms[splits])
         if check_bases and not np.array_equal(bases, chunk.bases):
             raise DataError(
                 f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
@@ -194,7 +218,8 @@ class _LogTimes:
         of_chunk = {name: column[live] for name, column in chunk.times.items()}
         at = splits[live]
         again = self.events[at] > 0
-        went_back = again & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
+        had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
+        went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
         self.regressions[at] += of_chunk["regressions"] + went_back
         self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
         self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
@@ -205,9 +230,25 @@ class _LogTimes:
         return splits, bases, arrivals_before
 
     def ends(self) -> tuple[int, int]:
-        """The first and the last arrival; there is an event."""
-        live = self.events > 0
-        return int(self.first_arrival_ms[live].min()), int(self.last_arrival_ms[live].max())
+        """The first and the last arrival; there is an event, here or before."""
+        live, stopped = self.events > 0, self._before.last_arrival_ms
+        firsts, lasts = self.first_arrival_ms[live].tolist(), self.last_arrival_ms[live].tolist()
+        before = [] if stopped is None else [stopped]
+        return min(firsts + before), max(lasts + before)
+
+    def cut(self, merge: SplitMerge | None) -> TimeCut:
+        """Where another log can go on from; without a merge there was never an event."""
+        before, values = self._before, self._values
+        columns = {
+            "rows": self._rows_before + self.rows,
+            "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
+            "recorded_arrival_ms": self.recorded_arrival_ms,
+        }
+        if merge is None:
+            return TimeCut(None, None, MIN_TIMESTAMP, values, before.columns_of(values) | columns)
+        state = merge.state()
+        opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
+        return TimeCut(self.ends()[1], opened_ms, watermark_ms, values, state | columns)
 
 
 # ---- merging splits ----------------------------------------------------------------------------------------
@@ -223,7 +264,7 @@ def _merge(
     alignment: WatermarkAlignmentParams | None,
     limits: MergeLimits,
 ) -> SplitMerge:
-    # There is at least one event.
+    # There is at least one event, here or before.
     records = SplitRecords(
         splits=len(log.events),
         interval_ms=summary_interval_ms(interval_ms, alignment),
@@ -241,7 +282,7 @@ def _merge(
             store.place(chunk.records),
         )
     first_arrival_ms, last_arrival_ms = log.ends()
-    merge = SplitMerge(
+    return SplitMerge(
         records,
         interval_ms=interval_ms,
         out_of_orderness_ms=generator.out_of_orderness_ms,
@@ -252,13 +293,6 @@ def _merge(
         update_interval_ms=alignment.update_interval_ms if alignment else None,
         window_emissions=limits.window_emissions,
     )
-    merge.run()
-    return merge
-
-
-def _timeline(merge: SplitMerge | None) -> Timeline:
-    none = np.empty(0, np.int64)
-    return Timeline.to_end_of_time(*(merge.steps() if merge is not None else (none, none)))
 
 
 def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:

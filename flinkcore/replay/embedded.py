@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
+from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.element_rows import event_key_groups
+from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.keyed_operator import UserProcess
 from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.map_stage import MapStage
@@ -80,14 +82,24 @@ class EmbeddedReplay:
         Number of threads, each with its range of key groups.
     progress
         Told how far the replay has come.
+    checkpoints
+        From which checkpoint it goes on, and with which it stops.
     """
 
-    def __init__(self, plan: ReplayPlan, parallelism: int, progress: ProgressListener | None) -> None:
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        parallelism: int,
+        progress: ProgressListener | None,
+        checkpoints: JobCheckpoints,
+    ) -> None:
         self._plan = plan
+        self._checkpoints = checkpoints
         self._parallelism = min(parallelism, plan.max_parallelism)
         self._progress = progress
         self._chunks = plan.log.chunks(self._parallelism)
         self.report = ReplayReport()
+        self.stopping = checkpoints.begin()
 
     def run(self) -> Iterator[Output]:
         """Run the replay; results and side outputs as they come, `report` is complete at the end.
@@ -95,10 +107,20 @@ class EmbeddedReplay:
         The order of the rows depends on the parallelism alone.
         """
         plan = self._plan
-        time_plane = time_plane_of(plan, self._chunks, self._parallelism)
+        checkpoints = self._checkpoints
+        time_plane = time_plane_of(
+            plan, self._chunks, self._parallelism, cut=checkpoints.cut, stops=checkpoints.stops
+        )
         self.report = ReplayReport()
         self.report.add_time_plane(plan, time_plane)
-        makes_stages = keyed_stages(plan, time_plane.timeline, time_plane.last_arrival_ms, self._parallelism)
+        self.stopping.write_cut(time_plane.cut)
+        makes_stages = keyed_stages(
+            plan,
+            time_plane.timeline,
+            time_plane.last_arrival_ms,
+            self._parallelism,
+            checkpoints.operator,
+        )
         with ExitStack() as open_stages:
             stages = [
                 open_stages.enter_context(opened_stage(makes_stages, partition))
@@ -117,8 +139,12 @@ class EmbeddedReplay:
             yield from self._outputs(step, processed)
             for ready in step.ready:
                 makes_stages.release(ready.events)
-        for stage in stages:
-            yield from stage.finish()
+        for partition, stage in enumerate(stages):
+            if self._checkpoints.stops:
+                yield from stage.stop()
+                self.stopping.write(partition, stage.snapshot())
+            else:
+                yield from stage.finish()
             self.report.add_counts(stage.counts())
 
     def _read(self, time_plane: TimePlane) -> Iterator[ReadStep]:
@@ -199,7 +225,11 @@ class EmbeddedExecutor:
     makes_dataframes = False
 
     def execute(
-        self, graph: StreamGraph, configuration: ExecutionConfig, progress: ProgressListener | None = None
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        progress: ProgressListener | None = None,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> EmbeddedResult:
         """Plan a job; it runs when its result is asked for.
 
@@ -212,9 +242,12 @@ class EmbeddedExecutor:
             thread at a time), number of key groups, auto-watermark interval.
         progress
             Told how far the replay has come.
+        checkpoints
+            From which checkpoint the job goes on, and with which it stops.
         """
         plan = make_plan(graph, configuration)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = 1 if isinstance(plan.operator, UserProcess) else os.cpu_count() or 1
-        return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress))
+        job = JobCheckpoints.of(plan, checkpoints)
+        return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job))

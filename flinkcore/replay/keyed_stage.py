@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_process_stage import BatchProcessStages
+from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation, WindowProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.process_stage import ProcessStages
@@ -18,6 +19,7 @@ from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
 from flinkcore.replay.window_process_stage import WindowProcessStages
 from flinkcore.replay.window_stage import WindowStages
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 
 FATES: Final = ("windowed", "late", "in_no_window", "processed")
 """Counts of a stage that together are all its events."""
@@ -39,6 +41,12 @@ class KeyedStage(Protocol):
 
     def finish(self) -> Iterator[Output]:
         """Let the end of the log fire everything, and give the last results batch by batch."""
+
+    def stop(self) -> Iterator[Output]:
+        """Let happen what comes before the cut with which the log ends, and give the results, instead of `finish`."""
+
+    def snapshot(self) -> OperatorSnapshot:
+        """What the operator holds once it has stopped."""
 
     def close(self) -> None:
         """Let go of what the operator holds; called once, also after a failure."""
@@ -69,7 +77,11 @@ class KeyedStages(Protocol):
 
 
 def keyed_stages(
-    plan: ReplayPlan, timeline: Timeline, last_arrival_ms: int | None, partitions: int
+    plan: ReplayPlan,
+    timeline: Timeline,
+    last_arrival_ms: int | None,
+    partitions: int,
+    restored: RestoredOperator | None = None,
 ) -> KeyedStages:
     """Return what makes the stages of a plan.
 
@@ -83,16 +95,18 @@ def keyed_stages(
         Of the whole log; None if it has no events.
     partitions
         Into how many ranges the key groups are divided.
+    restored
+        What the stages go on from.
     """
     operator = plan.operator
     if isinstance(operator, WindowProcess):
-        return WindowProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
+        return WindowProcessStages(plan, operator, timeline, last_arrival_ms, partitions, restored)
     if isinstance(operator, KeyedProcess):
         if isinstance(operator.function, KeyedBatchProcessFunction):
-            return BatchProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
-        return ProcessStages(plan, operator, timeline, last_arrival_ms, partitions)
+            return BatchProcessStages(plan, operator, timeline, last_arrival_ms, partitions, restored)
+        return ProcessStages(plan, operator, timeline, last_arrival_ms, partitions, restored)
     assert isinstance(operator, WindowAggregation)
-    return WindowStages(plan, operator, timeline)
+    return WindowStages(plan, operator, timeline, partitions, restored)
 
 
 @contextmanager

@@ -69,7 +69,12 @@ class ParquetOutputs:
             directories[tag.tag_id] = ParquetOutput.at(directory, plan.keys)
         return cls(directories)
 
-    def write(self, run: Callable[[], PartNames]) -> None:
+    @property
+    def paths(self) -> list[str]:
+        """All directories."""
+        return [output.path for output in self.directories.values()]
+
+    def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
         """Run what writes parts, then publish them all; whatever fails, nothing is left in any directory.
 
         A process that is killed while it publishes leaves what it has moved so far. The folder `_temporary` then is
@@ -79,6 +84,8 @@ class ParquetOutputs:
         ----------
         run
             Writes parts and gives the names of those that count.
+        commit
+            Completes what else the run leaves, once all files are there and before `_temporary` goes.
 
         Raises
         ------
@@ -94,6 +101,7 @@ class ParquetOutputs:
             names = run()
             for tag_id, output in self.directories.items():
                 output.publish(names[tag_id])
+            commit()
         except BaseException:
             for tag_id, output in prepared.items():
                 with _warning(f"{output.path} has parts of a failed replay: empty it"):

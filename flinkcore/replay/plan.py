@@ -81,6 +81,8 @@ class ReplayPlan:
         Number of key groups.
     auto_watermark_interval_ms : int
         0: no periodic watermarks.
+    operator_uid, watermarks_uid : str
+        By which a checkpoint names the operator, and the time plane.
     """
 
     log: EventLog
@@ -91,6 +93,8 @@ class ReplayPlan:
     operator: KeyedOperator
     max_parallelism: int = 128
     auto_watermark_interval_ms: int = 200
+    operator_uid: str = "process-1"
+    watermarks_uid: str = "watermarks-1"
 
     def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
         """Return the reader of the log: both passes reject the same rows.
@@ -184,7 +188,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
     SourceError
         If the log has no files, or their schema cannot be read.
     """
-    source, before_key, keys, operator = _shape(graph)
+    source, before_key, keys, last = _shape(graph)
+    operator = _keyed_operator(last)
     before, strategy, after = _around_strategy(before_key, operator)
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
@@ -216,7 +221,11 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         operator=operator,
         max_parallelism=configuration.get_max_parallelism(),
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
+        operator_uid=last.uid or _operator_uid(operator),
+        watermarks_uid=_watermarks_uid(source, before_key),
     )
+    if plan.operator_uid == plan.watermarks_uid:
+        raise ConfigurationError(f"two steps have the uid {plan.operator_uid!r}: give each one of its own")
     if isinstance(operator, WindowProcess):
         plan = replace(plan, operator=operator.of_rows(plan.data_schema()))
     _check_columns(plan)
@@ -225,8 +234,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
 
 def _shape(
     graph: StreamGraph,
-) -> tuple[EventLogSource, tuple[Transformation, ...], tuple[str, ...], KeyedOperator]:
-    """Take apart a job of the shape that there is: source, steps, key, operator."""
+) -> tuple[EventLogSource, tuple[Transformation, ...], tuple[str, ...], Transformation]:
+    """Take apart a job of the shape that there is: source, steps, key, last step."""
     source, *steps = graph.transformations()
     if not isinstance(source, EventLogSource):
         raise ConfigurationError(f"a replay starts from an event log, not from: {source}")
@@ -245,7 +254,16 @@ def _shape(
             "rows that the job gives, as to_arrow(), to_batches() or to_dataframe()"
         )
     assert isinstance(partition, PartitionTransformation)
-    return source, tuple(before_key), partition.key_columns, _keyed_operator(last)
+    return source, tuple(before_key), partition.key_columns, last
+
+
+def _operator_uid(operator: KeyedOperator) -> str:
+    return "window-1" if isinstance(operator, WindowAggregation | WindowProcess) else "process-1"
+
+
+def _watermarks_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> str:
+    assigned = [step for step in before_key if isinstance(step, TimestampsAndWatermarksTransformation)]
+    return next((step.uid for step in (*assigned, source) if step.uid is not None), "watermarks-1")
 
 
 def _keyed_operator(step: Transformation) -> KeyedOperator:

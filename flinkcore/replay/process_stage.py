@@ -31,6 +31,7 @@ from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.copied_function import copied_function
 from flinkcore.replay.element_rows import element_keys, element_rows, event_key_groups
+from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import UserProcess
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.process_output import NO_ROW, ProcessOutput
@@ -39,6 +40,7 @@ from flinkcore.replay.result import Output
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
@@ -87,6 +89,8 @@ class ProcessStage:
         Of the whole log; None if it has no events. What is due by then happens in every partition.
     partition, partitions
         Number of the partition, and of all; its key groups are those that Flink gives to a subtask.
+    restored
+        What the function goes on from.
 
     Raises
     ------
@@ -109,6 +113,7 @@ class ProcessStage:
         last_arrival_ms: int | None,
         partition: int,
         partitions: int,
+        restored: RestoredOperator | None = None,
     ) -> None:
         self._keys = list(plan.keys)
         self._max_parallelism = plan.max_parallelism
@@ -126,6 +131,12 @@ class ProcessStage:
         self._name = process.function_name
         self._operator = self._make_operator(copied_function(process.function), backend)
         self._timers = self._operator.time_service_manager
+        self._backends = OperatorBackends(backend, self._timers)
+        if restored is not None and restored.last_arrival_ms is not None:
+            # A timer whose time has passed is due at once, and that is after all events with this arrival.
+            self._clock.now_ms = restored.last_arrival_ms
+            self._steps_done = timeline.steps_done(restored.last_arrival_ms)
+            self._backends.restore(restored.checkpoint, restored.uid, partition, partitions)
         task = TaskInfo(self._name, partitions, plan.max_parallelism, partition)
         context = StreamingRuntimeContext(task, DefaultKeyedStateStore(backend))
         try:
@@ -213,6 +224,16 @@ class ProcessStage:
             self._clock.now_ms = end_ms
         self._process_step(last_step)
         yield from self._output.take()
+
+    def stop(self) -> Iterator[Output]:
+        """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
+        if self._last_arrival_ms is not None:
+            self._advance(self._last_arrival_ms, len(self._timeline.clock_ms))
+        yield from self._output.take()
+
+    def snapshot(self) -> OperatorSnapshot:
+        """Timers and state of the function."""
+        return self._backends.snapshot(self.current_watermark)
 
     def close(self) -> None:
         """Close the function.
@@ -308,6 +329,8 @@ class ProcessStages:
         Of the whole log; None if it has no events.
     partitions
         Into how many ranges the key groups are divided.
+    restored
+        What the stages go on from.
     """
 
     stage_class: ClassVar[type[ProcessStage]] = ProcessStage
@@ -319,12 +342,14 @@ class ProcessStages:
         timeline: Timeline,
         last_arrival_ms: int | None,
         partitions: int,
+        restored: RestoredOperator | None = None,
     ) -> None:
         self._plan = plan
         self._process = process
         self._timeline = timeline
         self._last_arrival_ms = last_arrival_ms
         self._partitions = partitions
+        self._restored = restored
 
     @property
     def schema(self) -> pa.Schema:
@@ -334,7 +359,13 @@ class ProcessStages:
     def stage(self, partition: int) -> ProcessStage:
         """A stage, with a copy of the function, which is opened."""
         return self.stage_class(
-            self._plan, self._process, self._timeline, self._last_arrival_ms, partition, self._partitions
+            self._plan,
+            self._process,
+            self._timeline,
+            self._last_arrival_ms,
+            partition,
+            self._partitions,
+            self._restored,
         )
 
     def prepare(self, events: Events) -> Events:

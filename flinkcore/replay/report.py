@@ -71,7 +71,8 @@ class ReplayReport:
     timeline_steps
         Steps of the merged watermark.
     watermark_ms
-        The merged watermark before the last, 2**63 - 1, with which the log ends; -2**63 if there was none.
+        The merged watermark before the last, 2**63 - 1, with which the log ends; -2**63 if there was none. Where the
+        job stops with a checkpoint, the last.
     split_watermarks
         The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
         it had none.
@@ -118,7 +119,8 @@ class ReplayReport:
         self.splits = len(splits.values)
         self.arrival_regressions = int(splits.regressions.sum())
         self.timeline_steps = len(time_plane.timeline.clock_ms)
-        self.watermark_ms = int(time_plane.timeline.watermark_after(np.array([self.timeline_steps - 1]))[0])
+        before_end = self.timeline_steps - int(time_plane.cut is None)
+        self.watermark_ms = int(time_plane.timeline.watermark_after(np.array([before_end]))[0])
         self.split_watermarks = dict(zip(splits.values, splits.final_watermark_ms.tolist(), strict=True))
         paused_ms = time_plane.paused.total_ms(self.splits).tolist()
         self.paused_ms = {

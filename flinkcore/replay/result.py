@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NoReturn, Protocol
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.job_checkpoint import StoppingJob
 from flinkcore.replay.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.report import ReplayReport
@@ -33,6 +35,7 @@ class Replay(Protocol):
     """One run of a plan."""
 
     report: ReplayReport
+    stopping: StoppingJob
 
     def run(self) -> Iterator[Output]:
         """Run; the report is complete when the outputs are."""
@@ -42,7 +45,7 @@ class EmbeddedResult:
     """What a job gives: results and side outputs, in whichever form is asked for.
 
     Nothing runs before a form is asked for. `to_arrow` runs the replay once and keeps all outputs; `to_batches` and
-    `write_parquet` stream, and keep nothing.
+    `write_parquet` stream, and keep nothing. Where the job stops with a checkpoint, that is complete when the rows are.
     """
 
     def __init__(self, plan: ReplayPlan, start: Callable[[], Replay]) -> None:
@@ -60,8 +63,15 @@ class EmbeddedResult:
         return self._report
 
     def _run(self) -> Iterator[Output]:
+        with self._started() as replay:
+            yield from replay.run()
+            replay.stopping.commit()
+
+    @contextmanager
+    def _started(self) -> Iterator[Replay]:
         replay = self._start()
-        yield from replay.run()
+        with replay.stopping:
+            yield replay
         self._report = replay.report
 
     def _collect(self) -> dict[str | None, pa.Table]:
@@ -123,16 +133,20 @@ class EmbeddedResult:
             If a directory is not empty or within that of another output, or a tag is unknown.
         """
         outputs = ParquetOutputs.of(self._plan, path, side_outputs)
-        outputs.write(lambda: self._write_parts(outputs))
+        with self._started() as replay:
+            outputs.write(
+                lambda: self._write_parts(outputs, replay),
+                lambda: replay.stopping.commit(outputs.paths),
+            )
         assert self._report is not None
         return self._report
 
-    def _write_parts(self, outputs: ParquetOutputs) -> PartNames:
+    def _write_parts(self, outputs: ParquetOutputs, replay: Replay) -> PartNames:
         with outputs.open_parts(0) as parts:
             parts.open_all(
                 {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
             )
-            for output in self._run():
+            for output in replay.run():
                 parts.write(output.tag_id, output.batches)
         return {tag_id: [name] for tag_id, name in parts.names.items()}
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
 from flinkcore.replay.chunks import Chunk
@@ -17,6 +17,7 @@ from flinkcore.replay.paused_spans import summary_interval_ms
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.tick_calls import warn_of_tick_calls
 from flinkcore.replay.tick_clock import TickClock
+from flinkcore.replay.time_cut import TimeCut
 from flinkcore.replay.time_units import time_unit_warnings
 from flinkcore.replay.timeline import TimePlane
 
@@ -31,9 +32,15 @@ class TimePass:
     ----------
     plan
         The job.
+    cut
+        Where the log goes on from a checkpoint; None: from the start.
+    stops
+        Whether the job stops with a checkpoint.
     """
 
     plan: ReplayPlan
+    cut: TimeCut | None = None
+    stops: bool = False
 
     @property
     def generator(self) -> GeneratorSpec:
@@ -80,6 +87,13 @@ class TimePass:
             bases=bases[chunk.index] if bases is not None else None,
         )
 
+    def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
+        """Rows of each chunk's splits before it; see `flinkcore.replay.chunk_times.position_bases`."""
+        before = {}
+        if self.cut is not None:
+            before = dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
+        return position_bases(counts, before)
+
     def combine(self, times: Iterable[ChunkTimes]) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`.
 
@@ -92,6 +106,8 @@ class TimePass:
             interval_ms,
             rate=self.rate,
             alignment=self.plan.strategy.alignment_parameters,
+            cut=self.cut,
+            stops=self.stops,
         )
         if self.is_by_element and time_plane.events:
             clock = TickClock(interval_ms, *time_plane.splits.arrival_range)
@@ -101,7 +117,14 @@ class TimePass:
         return time_plane
 
 
-def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> TimePlane:
+def time_plane_of(
+    plan: ReplayPlan,
+    chunks: Sequence[Chunk],
+    threads: int,
+    *,
+    cut: TimeCut | None = None,
+    stops: bool = False,
+) -> TimePlane:
     """Run the first pass in this process.
 
     Parameters
@@ -112,8 +135,12 @@ def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> Ti
         All chunks of the log.
     threads
         How many chunks are read at once.
+    cut
+        Where the log goes on from a checkpoint; None: from the start.
+    stops
+        Whether the job stops with a checkpoint.
     """
-    time_pass = TimePass(plan)
+    time_pass = TimePass(plan, cut, stops)
 
     def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
@@ -124,6 +151,10 @@ def time_plane_of(plan: ReplayPlan, chunks: Sequence[Chunk], threads: int) -> Ti
 
     bases = None
     if time_pass.rate is not None:
-        bases = position_bases(on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk)))
+        bases = time_pass.position_bases(
+            on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk))
+        )
     time_plane = time_pass.combine(on_all(lambda chunk: time_pass.summarise(chunk, bases)))
-    return run_element_pass(plan, time_plane, chunks) if time_pass.is_by_element else time_plane
+    if not time_pass.is_by_element:
+        return time_plane
+    return run_element_pass(plan, time_plane, chunks)

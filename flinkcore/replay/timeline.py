@@ -19,6 +19,7 @@ from flinkcore.replay.chunk_times import ArrivalRate
 from flinkcore.replay.column_ipc import read_columns, write_columns
 from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS, steps_before
+from flinkcore.replay.time_cut import TimeCut
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -33,7 +34,8 @@ class Timeline:
     clock_ms : numpy.ndarray of int64, shape (n_steps,)
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        Increasing; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before.
+        Increasing; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before, and unless the
+        job stops with a checkpoint. From a checkpoint on, the first is the watermark of that, just before its cut.
     split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
         The event that made the step, which comes right after it, before later events with the same arrival;
         split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. Empty if no step was
@@ -71,6 +73,31 @@ class Timeline:
             np.append(split, np.full_like(end, AFTER_ALL_SPLITS)),
             np.append(position, np.zeros_like(end)),
         )
+
+    @classmethod
+    def going_on(
+        cls, clock_ms: Int64s, watermark_ms: Int64s, cut: "TimeCut | None", *, stops: bool
+    ) -> "Timeline":
+        """The timeline of what generators have emitted at ticks, after a cut and up to another one.
+
+        Parameters
+        ----------
+        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+        cut : TimeCut or None
+            Where the log goes on from; None: from the start.
+        stops : bool
+            False: the end of time follows.
+        """
+        if cut is not None and cut.last_arrival_ms is not None and cut.watermark_ms > MIN_TIMESTAMP:
+            clock_ms = np.insert(clock_ms, 0, cut.last_arrival_ms - 1)
+            watermark_ms = np.insert(watermark_ms, 0, cut.watermark_ms)
+        return cls(clock_ms, watermark_ms) if stops else cls.to_end_of_time(clock_ms, watermark_ms)
+
+    def steps_done(self, restored_arrival_ms: int | None) -> int:
+        """How many steps were done before the log, which goes on from a checkpoint after this arrival."""
+        if restored_arrival_ms is None:
+            return 0
+        return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
 
     @property
     def is_punctuated(self) -> bool:
@@ -225,6 +252,10 @@ class TimePlane:
         Without watermark alignment there are none.
     rate : ArrivalRate or None
         Where the log records no arrivals.
+    restored_arrival_ms : int or None
+        The last arrival before the log, where it goes on from a checkpoint.
+    cut : TimeCut or None
+        Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
     """
 
     timeline: Timeline
@@ -233,6 +264,8 @@ class TimePlane:
     floors: ArrivalFloors
     paused: PausedSpans
     rate: ArrivalRate | None
+    restored_arrival_ms: int | None = None
+    cut: TimeCut | None = None
 
     @property
     def split_values(self) -> list[Any]:
@@ -250,8 +283,11 @@ class TimePlane:
 
     @property
     def last_arrival_ms(self) -> int | None:
-        """The last arrival of an event; None if there is no event."""
-        return self.splits.arrival_range[1] if self.events else None
+        """The last arrival of an event, be it before the checkpoint from which the log goes on; None without events."""
+        if not self.events:
+            return self.restored_arrival_ms
+        last = self.splits.arrival_range[1]
+        return last if self.restored_arrival_ms is None else max(last, self.restored_arrival_ms)
 
     @property
     def rows_read(self) -> int:
@@ -309,7 +345,8 @@ class TimePlane:
             for part, kind in _PARTS.items()
             for member in fields(kind)
         }
-        return write_columns("TimePlane", {"rate": self.rate and asdict(self.rate)}, columns)
+        header = {"rate": self.rate and asdict(self.rate), "restored_arrival_ms": self.restored_arrival_ms}
+        return write_columns("TimePlane", header, columns)
 
     @classmethod
     def from_ipc(cls, data: bytes) -> "TimePlane":
@@ -326,7 +363,11 @@ class TimePlane:
             )
             for part, kind in _PARTS.items()
         }
-        return cls(**parts, rate=ArrivalRate(**header["rate"]) if header["rate"] else None)
+        return cls(
+            **parts,
+            rate=ArrivalRate(**header["rate"]) if header["rate"] else None,
+            restored_arrival_ms=header["restored_arrival_ms"],
+        )
 
 
 _PARTS: dict[str, type[Any]] = {

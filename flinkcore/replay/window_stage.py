@@ -9,13 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
+from flinkcore.errors import SchemaError, SourceError
+from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
+from flinkcore.replay.window_state import restore_windows, windows_to_table
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28
@@ -80,6 +85,10 @@ class WindowStage:
         Arrow type of the event time: a timestamp type makes the windows' bounds timestamps (ms), another int64.
     timeline
         The watermarks of the whole log.
+    key_group_range
+        First and last key group of the partition, inclusive.
+    restored
+        What the operator goes on from.
     """
 
     def __init__(
@@ -89,12 +98,17 @@ class WindowStage:
         schema: pa.Schema,
         time_type: pa.DataType,
         timeline: Timeline,
+        key_group_range: tuple[int, int],
+        restored: RestoredOperator | None,
     ) -> None:
-        kernel, accumulators = aggregation.native(schema)
+        self._keys = list(plan.keys)
+        self._max_parallelism = plan.max_parallelism
+        self._key_group_range = key_group_range
+        kernel, self._accumulators = aggregation.native(schema)
         self._operator = WindowOperator(
             kernel,
             keys=KeyEncoder(schema, list(plan.keys)),
-            accumulators=accumulators,
+            accumulators=self._accumulators,
             key_names=list(plan.keys),
             aggregate_names=[name for name, _ in aggregation.aggregates],
             clocks=_operator_clocks(timeline),
@@ -102,10 +116,24 @@ class WindowStage:
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
+            steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
         )
         self._timeline = timeline
         self._schema: pa.Schema | None = None
         self._late_tag = aggregation.late_tag
+        if restored is not None:
+            self._restore(restored)
+
+    def _restore(self, restored: RestoredOperator) -> None:
+        checkpoint = restored.checkpoint
+        for snapshot in checkpoint.restore(restored.uid, self._key_group_range, self._max_parallelism):
+            for table in snapshot.windows:
+                try:
+                    restore_windows(self._operator, self._accumulators, self._keys, table)
+                except SchemaError as failure:
+                    raise SourceError(
+                        f"{checkpoint.storage.path}, operator {restored.uid!r}: {failure}"
+                    ) from failure
 
     @property
     def schema(self) -> pa.Schema:
@@ -157,6 +185,15 @@ class WindowStage:
             if self._operator.rows_ready:
                 yield self._results()
 
+    def stop(self) -> Iterator[Output]:
+        """Let everything fire that comes before the cut: the timeline ends there."""
+        yield from self.finish()
+
+    def snapshot(self) -> OperatorSnapshot:
+        """The windows that are open, or kept for late events."""
+        table = windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)
+        return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[table])
+
     def _results(self) -> Output:
         return Output(None, [pa.record_batch(self._operator.take())])
 
@@ -185,9 +222,22 @@ class WindowStages:
         Its operator.
     timeline
         The watermarks of the whole log.
+    partitions
+        Into how many ranges the key groups are divided.
+    restored
+        What the stages go on from.
     """
 
-    def __init__(self, plan: ReplayPlan, aggregation: WindowAggregation, timeline: Timeline) -> None:
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        aggregation: WindowAggregation,
+        timeline: Timeline,
+        partitions: int,
+        restored: RestoredOperator | None,
+    ) -> None:
+        self._partitions = partitions
+        self._restored = restored
         self._plan = plan
         self._aggregation = aggregation
         self._timeline = timeline
@@ -199,16 +249,24 @@ class WindowStages:
     @property
     def schema(self) -> pa.Schema:
         """Columns of the results."""
-        return self._stage().schema
+        return self._stage(0, None).schema
 
-    def _stage(self) -> WindowStage:
+    def _stage(self, partition: int, restored: RestoredOperator | None) -> WindowStage:
         return WindowStage(
-            self._plan, self._aggregation, self._events_schema, self._plan.time_type(), self._timeline
+            self._plan,
+            self._aggregation,
+            self._events_schema,
+            self._plan.time_type(),
+            self._timeline,
+            compute_key_group_range_for_operator_index(
+                self._plan.max_parallelism, self._partitions, partition
+            ),
+            restored,
         )
 
     def stage(self, partition: int) -> WindowStage:
         """A stage for a range of key groups."""
-        return self._stage()
+        return self._stage(partition, self._restored)
 
     def prepare(self, events: Events) -> EncodedEvents:
         """Encode the keys of a batch; may be called from several threads at once."""

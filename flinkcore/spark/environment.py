@@ -11,8 +11,10 @@ import pyarrow as pa
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log_sources import TableSource
 from flinkcore.replay.plan import make_plan
 from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
@@ -129,6 +131,7 @@ class SparkExecutor:
         graph: StreamGraph,
         configuration: ExecutionConfig,
         progress: Callable[[Any], None] | None = None,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> SparkResult:
         """Plan a job; it runs when its result is asked for.
 
@@ -140,8 +143,11 @@ class SparkExecutor:
             Parallelism, number of key groups, auto-watermark interval.
         progress
             Told how far the replay has come.
+        checkpoints
+            From which checkpoint the job goes on, and with which it stops: paths that driver and executors share.
         """
         plan = make_plan(graph, configuration)
+        job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()
@@ -151,7 +157,9 @@ class SparkExecutor:
         if isinstance(source.data, DataFrameLog):
             log = DataFrameInput(plan.log.schema, ())
             return SparkResult(
-                SparkReplay(self._spark, plan, log, source.data.dataframe, partitions, progress)
+                SparkReplay(
+                    self._spark, plan, log, source.data.dataframe, partitions, progress, checkpoints=job
+                )
             )
         files = FileInput.of(plan.log, self._default_parallelism())
         if isinstance(plan.log.source, TableSource):
@@ -159,7 +167,15 @@ class SparkExecutor:
             columns = TableSource(plan.log.source.table.schema.empty_table())
             plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkResult(
-            SparkReplay(self._spark, plan, files, files.dataframe(self._spark), partitions, progress)
+            SparkReplay(
+                self._spark,
+                plan,
+                files,
+                files.dataframe(self._spark),
+                partitions,
+                progress,
+                checkpoints=job,
+            )
         )
 
     def _default_parallelism(self) -> int:

@@ -23,6 +23,8 @@ class PackedTimeline:
         Of these steps; None if there are none.
     split, position
         Of these steps; None if none of them was made by an event.
+    ends
+        Whether the end of time follows: not where the job stops with a checkpoint.
     """
 
     steps: int
@@ -30,17 +32,20 @@ class PackedTimeline:
     watermark_ms: NarrowIntegers | None
     split: NarrowIntegers | None = None
     position: NarrowIntegers | None = None
+    ends: bool = True
 
     @classmethod
     def of(cls, timeline: Timeline) -> PackedTimeline:
         """Pack a timeline."""
-        steps = len(timeline.clock_ms) - int(timeline.clock_ms[-1] == MAX_TIMESTAMP)
+        ends = MAX_TIMESTAMP in timeline.watermark_ms[-1:]
+        steps = len(timeline.clock_ms) - int(ends and timeline.clock_ms[-1] == MAX_TIMESTAMP)
         if steps == 0:
-            return cls(0, None, None)
+            return cls(0, None, None, ends=ends)
         packed = cls(
             steps,
             NarrowIntegers.of(timeline.clock_ms[:steps]),
             NarrowIntegers.of(timeline.watermark_ms[:steps]),
+            ends=ends,
         )
         if not timeline.is_punctuated:
             return packed
@@ -52,12 +57,13 @@ class PackedTimeline:
 
     def unpacked(self) -> Timeline:
         """The timeline again."""
-        if self.clock_ms is None or self.watermark_ms is None:
-            none = np.empty(0, np.int64)
-            return Timeline.to_end_of_time(none, none)
-        return Timeline.to_end_of_time(
-            self.clock_ms.values(self.steps),
-            self.watermark_ms.values(self.steps),
-            None if self.split is None else self.split.values(self.steps),
-            None if self.position is None else self.position.values(self.steps),
-        )
+        none = np.empty(0, np.int64)
+        clock_ms = none if self.clock_ms is None else self.clock_ms.values(self.steps)
+        watermark_ms = none if self.watermark_ms is None else self.watermark_ms.values(self.steps)
+        split = None if self.split is None else self.split.values(self.steps)
+        position = None if self.position is None else self.position.values(self.steps)
+        if self.ends:
+            return Timeline.to_end_of_time(clock_ms, watermark_ms, split, position)
+        if split is None or position is None:
+            return Timeline(clock_ms, watermark_ms)
+        return Timeline(clock_ms, watermark_ms, split, position)

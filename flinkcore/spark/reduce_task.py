@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.job_checkpoint import RestoredOperator, write_partition
 from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken, keyed_stages, opened_stage
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
 from flinkcore.spark.log_input import partitions_gone
 from flinkcore.spark.packed_timeline import PackedTimeline
@@ -50,6 +52,13 @@ class PartitionReplay:
         The partition's blocks in order.
     progress
         Whom to tell how far the replay has come.
+    pending
+        The checkpoint with which the job stops.
+
+    Attributes
+    ----------
+    part
+        What of the checkpoint the partition has written, once it has run.
     """
 
     def __init__(
@@ -61,8 +70,11 @@ class PartitionReplay:
         partition: int,
         blocks: Iterator[Block],
         progress: ProgressAddress | None,
+        pending: PendingCheckpoint | None,
     ) -> None:
         self.partition = partition
+        self.part: OperatorPart | None = None
+        self._pending = pending
         self._plan = plan
         self._schema = plan.data_schema()
         self._chunks = chunks
@@ -111,7 +123,11 @@ class PartitionReplay:
                 rows_added += added.batch.num_rows
         for events, rows in merge.release(None):
             yield from self._process(stage, events, rows)
-        yield from stage.finish()
+        if self._pending is None:
+            yield from stage.finish()
+        else:
+            yield from stage.stop()
+            self.part = write_partition(self._plan, self._pending, self.partition, stage.snapshot())
         self._progress.advance(0, at_end=True)
         self._counts = stage.counts()
 
@@ -165,6 +181,10 @@ class ReduceTask:
         What becomes of the results.
     progress
         Whom to tell how far the task has come.
+    restored
+        What the stages go on from.
+    pending
+        The checkpoint with which the job stops.
     """
 
     plan: ReplayPlan
@@ -175,12 +195,23 @@ class ReduceTask:
     recomputable: bool
     output: TaskOutput
     progress: ProgressAddress | None = None
+    restored: RestoredOperator | None = None
+    pending: PendingCheckpoint | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
-        stages = keyed_stages(self.plan, self.timeline.unpacked(), self.last_arrival_ms, self.partitions)
+        stages = keyed_stages(
+            self.plan, self.timeline.unpacked(), self.last_arrival_ms, self.partitions, self.restored
+        )
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
             replay = PartitionReplay(
-                self.plan, stages, self.chunks, self.recomputable, partition, blocks, self.progress
+                self.plan,
+                stages,
+                self.chunks,
+                self.recomputable,
+                partition,
+                blocks,
+                self.progress,
+                self.pending,
             )
             yield from self.output.batches(replay)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import FlinkcoreError, SourceError
+from flinkcore.replay.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.keyed_stage import keyed_stages
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
+from flinkcore.runtime.checkpoint import PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
 from flinkcore.spark.log_input import DataFrameInput, FileInput, partitions_gone
@@ -51,6 +54,8 @@ class SparkReplay:
         Told how far the replay has come, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
+    checkpoints
+        From which checkpoint it goes on, and with which it stops.
     """
 
     def __init__(
@@ -62,8 +67,10 @@ class SparkReplay:
         partitions: int,
         progress: ProgressListener | None = None,
         block_rows: int = BLOCK_ROWS,
+        checkpoints: JobCheckpoints | None = None,
     ) -> None:
         self.plan = plan
+        self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
         self.partitions = partitions
         self._spark = spark
         self._log = log
@@ -73,7 +80,7 @@ class SparkReplay:
 
     @cached_property
     def _first_pass(self) -> tuple[TimePlane, FileInput | DataFrameInput]:
-        time_pass = TimePass(self.plan)
+        time_pass = TimePass(self.plan, self.checkpoints.cut, self.checkpoints.stops)
         log, dataframe = self._log, self._read_dataframe
         if isinstance(log, DataFrameInput):
             log = replace(log, checked=tuple(self.plan.deciding_columns()))
@@ -106,9 +113,29 @@ class SparkReplay:
             self.plan, time_plane.timeline, time_plane.last_arrival_ms, self.partitions
         ).schema
 
-    def dataframe(self, output: TaskOutput, schema: Any, progress: ProgressAddress | None = None) -> Any:
+    def begin(self) -> StoppingJob:
+        """Begin the checkpoint of a run; see `JobCheckpoints.begin`."""
+        stopping = self.checkpoints.begin()
+        with ExitStack() as failing:
+            failing.push(stopping)
+            stopping.write_cut(self.time_plane.cut)
+            failing.pop_all()
+        return stopping
+
+    def dataframe(
+        self,
+        output: TaskOutput,
+        schema: Any,
+        progress: ProgressAddress | None = None,
+        pending: PendingCheckpoint | None = None,
+    ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
         time_plane, log = self._first_pass
+        if not self._chunks and (self.checkpoints.operator is not None or pending is not None):
+            raise SourceError(
+                "the DataFrame has no partitions, so that no task can read or write the checkpoint: give it one, as "
+                "with repartition(1)"
+            )
         dataframe = self._read_dataframe
         map_task = MapTask(
             plan=self.plan,
@@ -131,14 +158,17 @@ class SparkReplay:
             self._recomputable,
             output,
             progress,
+            self.checkpoints.operator,
+            pending,
         )
         return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
 
-    def collect(self, output: TaskOutput) -> list[Any]:
+    def collect(self, output: TaskOutput, stopping: StoppingJob) -> list[Any]:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
         rows = self.time_plane.rows_read
         with told_plainly(), progress_of(self._spark, rows, self.partitions, self._progress) as progress:
-            collected: list[Any] = self.dataframe(output, TASK_ROW_SCHEMA, progress).collect()
+            rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
+            collected: list[Any] = rows_of_tasks.collect()
         return collected
 
     @property
@@ -196,6 +226,7 @@ def _without_timeline(time_plane: TimePlane) -> TimePlane:
         timeline=Timeline(none, none),
         splits=replace(time_plane.splits, idle_split=none, idle_from_ms=none, idle_to_ms=none),
         floors=ArrivalFloors(none, none, none),
+        cut=None,
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.job_checkpoint import StoppingJob
 from flinkcore.replay.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.report import ReplayReport
 from flinkcore.spark.replay import SparkReplay
@@ -16,6 +18,7 @@ from flinkcore.spark.spark_types import SparkSchema
 from flinkcore.spark.task_errors import told_plainly
 from flinkcore.spark.task_outputs import (
     BATCH,
+    CHECKPOINT,
     COUNTS,
     PART,
     TASK_ROW_SCHEMA,
@@ -24,6 +27,7 @@ from flinkcore.spark.task_outputs import (
     FilesOutput,
     RowsOutput,
     read_batch,
+    read_part,
 )
 
 
@@ -50,12 +54,15 @@ class SparkResult:
         sent to it have come.
         """
         if self._report is None:
-            self._complete(self._replay.collect(CountsOutput()))
+            with self._replay.begin() as stopping:
+                self._complete(self._replay.collect(CountsOutput(), stopping), stopping)
+                stopping.commit()
         assert self._report is not None
         return self._report
 
-    def _complete(self, rows: list[Any]) -> None:
+    def _complete(self, rows: list[Any], stopping: StoppingJob) -> None:
         self._report = self._replay.report(bytes(row.payload) for row in rows if row.kind == COUNTS)
+        stopping.add(read_part(row.payload) for row in rows if row.kind == CHECKPOINT)
 
     def _schema(self, tag_id: str | None) -> pa.Schema:
         if tag_id is None:
@@ -64,13 +71,15 @@ class SparkResult:
 
     def _collect(self) -> dict[str | None, pa.Table]:
         if self._collected is None:
-            rows = self._replay.collect(BlocksOutput())
+            with self._replay.begin() as stopping:
+                rows = self._replay.collect(BlocksOutput(), stopping)
+                self._complete(rows, stopping)
+                stopping.commit()
             tags = [tag.tag_id for tag in self._replay.plan.side_outputs()]
             batches: dict[str | None, list[pa.RecordBatch]] = {tag_id: [] for tag_id in (None, *tags)}
             for row in rows:
                 if row.kind == BATCH:
                     batches[row.output] += read_batch(row.payload)
-            self._complete(rows)
             self._collected = {
                 tag_id: pa.Table.from_batches(found, self._schema(tag_id))
                 for tag_id, found in batches.items()
@@ -93,21 +102,28 @@ class SparkResult:
         if self._collected is not None:
             yield from self._collected[tag_id].to_batches()
             return
-        rows = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA)
-        counts = []
-        with told_plainly():
+        last_rows = []
+        with told_plainly(), self._replay.begin() as stopping:
+            rows = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, pending=stopping.pending)
             for row in rows.toLocalIterator(prefetchPartitions=True):
                 if row.kind == BATCH and row.output == tag_id:
                     yield from read_batch(row.payload)
-                elif row.kind == COUNTS:
-                    counts.append(row)
-        self._complete(counts)
+                elif row.kind in (CHECKPOINT, COUNTS):
+                    last_rows.append(row)
+            self._complete(last_rows, stopping)
+            stopping.commit()
 
     def to_dataframe(self) -> Any:
         """The results as a Spark DataFrame; each evaluation replays the log, unless it is persisted."""
         return self._dataframe(None)
 
     def _dataframe(self, tag_id: str | None) -> Any:
+        if self._replay.checkpoints.stops:
+            raise ConfigurationError(
+                "to_dataframe() cannot stop with a checkpoint: Spark runs a DataFrame when, and how often, it likes. "
+                "Take write_parquet(path) or to_arrow() of execute(stop_with_checkpoint=...), and read the files with "
+                "spark.read.parquet(path)"
+            )
         schema = self._schema(tag_id)
         return self._replay.dataframe(RowsOutput(tag_id, schema), SparkSchema(schema).struct_type)
 
@@ -141,13 +157,16 @@ class SparkResult:
             If a directory is not empty or within that of another output, or a tag is unknown.
         """
         outputs = ParquetOutputs.of(self._replay.plan, path, side_outputs)
-        outputs.write(lambda: self._write_parts(outputs))
+        with self._replay.begin() as stopping:
+            outputs.write(
+                lambda: self._write_parts(outputs, stopping), lambda: stopping.commit(outputs.paths)
+            )
         assert self._report is not None
         return self._report
 
-    def _write_parts(self, outputs: ParquetOutputs) -> PartNames:
-        rows = self._replay.collect(FilesOutput(outputs))
-        self._complete(rows)
+    def _write_parts(self, outputs: ParquetOutputs, stopping: StoppingJob) -> PartNames:
+        rows = self._replay.collect(FilesOutput(outputs), stopping)
+        self._complete(rows, stopping)
         names: dict[str | None, list[str]] = {tag_id: [] for tag_id in outputs.directories}
         for row in rows:
             if row.kind == PART:

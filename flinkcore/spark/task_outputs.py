@@ -2,7 +2,7 @@
 counts only.
 
 All but the first give rows of one form: which output, what kind, and a payload. The last row of a partition
-is its counts.
+is its counts, before it comes what it has written of a checkpoint.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from flinkcore.replay.parquet_outputs import ParquetOutputs
+from flinkcore.runtime.checkpoint import OperatorPart
 from flinkcore.spark.reduce_task import PartitionReplay
 from flinkcore.spark.spark_types import SparkSchema
 
 TASK_ROW_SCHEMA: Final = "kind string, output string, payload binary"
-BATCH, PART, COUNTS = "batch", "part", "counts"
+BATCH, PART, CHECKPOINT, COUNTS = "batch", "part", "checkpoint", "counts"
 
 _ARROW_SCHEMA: Final = pa.schema([("kind", pa.string()), ("output", pa.string()), ("payload", pa.binary())])
 
@@ -37,8 +38,10 @@ def _task_row(kind: str, output: str | None, payload: bytes | pa.Buffer) -> pa.R
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
 
 
-def _counts_row(replay: PartitionReplay) -> pa.RecordBatch:
-    return _task_row(COUNTS, None, json.dumps(replay.counts()).encode())
+def _last_rows(replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    if replay.part is not None:
+        yield _task_row(CHECKPOINT, None, json.dumps(replay.part.to_content()).encode())
+    yield _task_row(COUNTS, None, json.dumps(replay.counts()).encode())
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class BlocksOutput:
                 with ipc.new_stream(sink, batch.schema) as stream:
                     stream.write_batch(batch)
                 yield _task_row(BATCH, output.tag_id, sink.getvalue())
-        yield _counts_row(replay)
+        yield from _last_rows(replay)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class CountsOutput:
         """The counts."""
         for _ in replay.run():
             pass
-        yield _counts_row(replay)
+        yield from _last_rows(replay)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,12 @@ class FilesOutput:
                 parts.write(output.tag_id, output.batches)
         for tag_id, name in parts.names.items():
             yield _task_row(PART, tag_id, name.encode())
-        yield _counts_row(replay)
+        yield from _last_rows(replay)
+
+
+def read_part(payload: Any) -> OperatorPart:
+    """The part of a checkpoint in the payload of a `CHECKPOINT` row."""
+    return OperatorPart.of_content(json.loads(bytes(payload)))
 
 
 def read_batch(payload: Any) -> list[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes, position_bases
+from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
@@ -98,7 +98,7 @@ def run_time_pass(
             with told_plainly():
                 counted = run(CountTask(time_pass, log)).collect()
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
-        bases = position_bases(counts)
+        bases = time_pass.position_bases(counts)
     fingerprints: dict[int, Fingerprint] = {}
 
     def summaries(rows: Iterator[Any]) -> Iterator[ChunkTimes]:

@@ -1,7 +1,7 @@
 """A log of events cut into chunks and batches, as the time plane reads them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
 from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits, combine
 from flinkcore.replay.paused_spans import summary_interval_ms
+from flinkcore.replay.time_cut import TimeCut
 from flinkcore.replay.timeline import TimePlane
 
 
@@ -70,11 +71,14 @@ class Log:
         rate: ArrivalRate | None = None,
         limits: MergeLimits = DEFAULT_LIMITS,
         alignment: WatermarkAlignmentParams | None = None,
+        cut: TimeCut | None = None,
+        stops: bool = False,
     ) -> TimePlane:
-        """Through all parts of the time plane, each sent as bytes."""
+        """Through all parts of the time plane, each sent as bytes; its own cut as a table."""
         chunks = self.chunks()
         counts = [ChunkCounts.build(batches, index=index).to_ipc() for index, batches in enumerate(chunks)]
-        bases = position_bases(ChunkCounts.from_ipc(data) for data in counts) if rate else {}
+        before = dict(zip(cut.split_values, cut.columns["rows"].tolist(), strict=True)) if cut else {}
+        bases = position_bases((ChunkCounts.from_ipc(data) for data in counts), before) if rate else {}
         times = [
             ChunkTimes.build(
                 batches,
@@ -87,8 +91,18 @@ class Log:
             for index, batches in enumerate(chunks)
         ]
         summaries = (ChunkTimes.from_ipc(data) for data in reversed(times))
-        plane = combine(summaries, generator, interval_ms, rate=rate, alignment=alignment, limits=limits)
-        return TimePlane.from_ipc(plane.to_ipc())
+        plane = combine(
+            summaries,
+            generator,
+            interval_ms,
+            rate=rate,
+            alignment=alignment,
+            limits=limits,
+            cut=cut,
+            stops=stops,
+        )
+        own_cut = None if plane.cut is None else TimeCut.of_table(plane.cut.to_table())
+        return replace(TimePlane.from_ipc(plane.to_ipc()), cut=own_cut)
 
 
 def steps(plane: TimePlane) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from models.windows import Firing, WindowModel
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.sliced_windows import sliced_windows
@@ -20,6 +21,7 @@ from flinkcore._native.triggered_windows import global_windows, triggered_window
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
+from flinkcore.replay.window_state import restore_windows, windows_to_table
 
 EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key
 STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark step
@@ -83,6 +85,7 @@ SHAREABLE = (
     ("greatest", ("max", "value", None)),
 )
 """The values are powers of two, so that their sum tells them."""
+KEY_GROUPS = 16
 NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
 
 
@@ -94,16 +97,21 @@ def operator_of(
     aggregates: Sequence[tuple[str, tuple[str, str | None, str | None]]] = COLLECTED,
     limits: dict[str, int] = NO_LIMIT,
     retracting: bool = False,
+    accumulators: Accumulators | None = None,
+    steps_done: int = 0,
 ) -> WindowOperator:
+    if accumulators is None:
+        accumulators = Accumulators(schema, [spec for _, spec in aggregates])
     return WindowOperator(
         kernel_of(job),
         keys=KeyEncoder(schema, ["key"]),
-        accumulators=Accumulators(schema, [spec for _, spec in aggregates]),
+        accumulators=accumulators,
         key_names=["key"],
         aggregate_names=[name for name, _ in aggregates],
         clocks=np.array(clocks, dtype=np.int64),
         watermarks=np.array(watermarks, dtype=np.int64),
         retracting=retracting,
+        steps_done=steps_done,
         **limits,
     )
 
@@ -364,3 +372,88 @@ def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:
         if [row[name] for name in ("key", "window_start", "window_end")] == window:
             last = row["row_kind"]
     return last == "-U"
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    kind=st.sampled_from(["int64", "string"]),
+    jobs_and_modes=st.one_of(
+        st.tuples(jobs(), st.just(False)), st.tuples(jobs(purging=False), st.just(True))
+    ),
+    events=st.lists(EVENT, min_size=1, max_size=60),
+    steps=st.lists(STEP, max_size=12),
+    cut=st.integers(0, 60),
+    partitions=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+)
+def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_stopped(
+    kind: str,
+    jobs_and_modes: tuple[dict[str, Any], bool],
+    events: list[tuple[int, int, int]],
+    steps: list[tuple[int, int]],
+    cut: int,
+    partitions: tuple[int, int],
+) -> None:
+    job, retracting = jobs_and_modes
+    clocks, watermarks = timeline_of(steps)
+    batch = pa.record_batch(
+        {
+            "key": key_column(kind, [key for _, _, key in events]),
+            "value": pa.array(range(len(events)), pa.int64()),
+            "name": pa.array([[None, "", "x", "y" * 30][t % 4] for _, t, _ in events], pa.string()),
+        }
+    )
+    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    groups = key_groups(batch.select(["key"]), KEY_GROUPS)
+    results: list[str] = []
+
+    def run(
+        operator: WindowOperator, start: int, stop: int, own: tuple[int, int] = (0, KEY_GROUPS - 1)
+    ) -> list[str]:
+        native, encoder = RecordBatch(batch), KeyEncoder(batch.schema, ["key"])
+        encoder.encode_batch(native)
+        numbers = np.arange(len(events))
+        rows = np.flatnonzero(
+            (numbers >= start) & (numbers < stop) & (groups >= own[0]) & (groups <= own[1])
+        ).astype(np.uint32)
+        assert operator.process(native, encoder, rows, timestamps, arrivals) == len(rows)
+        late = [repr(batch.slice(int(row), 1).to_pylist()) for row in operator.take_late()]
+        assert operator.finish()
+        operator._check()
+        return [*late, *map(repr, pa.record_batch(operator.take()).to_pylist())]
+
+    def ranges(count: int) -> list[tuple[int, int]]:
+        return [compute_key_group_range_for_operator_index(KEY_GROUPS, count, i) for i in range(count)]
+
+    aggregates = SHAREABLE if job["shares"] else OF_ANY_SIZE
+    specs = [spec for _, spec in aggregates]
+
+    def operator_at(accumulators: Accumulators, steps: int | None = None, done: int = 0) -> WindowOperator:
+        return operator_of(
+            job,
+            batch.schema,
+            clocks[:steps],
+            watermarks[:steps],
+            aggregates,
+            retracting=retracting,
+            accumulators=accumulators,
+            steps_done=done,
+        )
+
+    whole = run(operator_at(Accumulators(batch.schema, specs)), 0, len(events))
+    cut = 1 + cut % len(events)
+    done = int(np.searchsorted(clocks, arrivals[cut - 1], side="left"))
+    tables = []
+    for own in ranges(partitions[0]):
+        accumulators = Accumulators(batch.schema, specs)
+        operator = operator_at(accumulators, done)
+        results += run(operator, 0, cut, own)
+        tables.append(windows_to_table(operator, accumulators, ["key"], KEY_GROUPS))
+    for own in ranges(partitions[1]):
+        accumulators = Accumulators(batch.schema, specs)
+        operator = operator_at(accumulators, None, done)
+        for table in tables:
+            restore_windows(operator, accumulators, ["key"], table.of_key_groups(*own))
+            operator._check()
+        results += run(operator, cut, len(events), own)
+    assert sorted(results) == sorted(whole)

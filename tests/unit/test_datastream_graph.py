@@ -44,7 +44,7 @@ class RecordingExecutor:
         self.graphs: list[StreamGraph] = []
         self.calls: list[object] = []
 
-    def execute(self, graph, configuration, progress=None):
+    def execute(self, graph, configuration, progress=None, checkpoints=None):
         self.graphs.append(graph)
         self.calls.append((configuration.get_parallelism(), progress))
         return RecordedResult(self)

@@ -208,6 +208,24 @@ class Checkpoint:
             for split in self._read(table, splits_of_table)
         ]
 
+    def time_plane(self, uid: str) -> CheckpointTable:
+        """Return where the splits of a replay's log stood, and their watermark generators.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such operator, or it is none that makes watermarks.
+        SourceError
+            If a file is missing, damaged or not what the manifest says.
+        """
+        tables = [table for part in self._parts(uid) for table in part.tables_of(TableKind.TIME_PLANE)]
+        if len(tables) != 1:
+            raise ConfigurationError(
+                f"the operator {uid!r} of the checkpoint {self.storage.path} makes no watermarks: give operators the "
+                "uids they had"
+            )
+        return self._read(tables[0], lambda table: table)
+
     def watermark_ms(self, uid: str) -> int:
         """Return an operator's watermark, the least of its subtasks'; a ConfigurationError where there is none."""
         return min(part.watermark_ms for part in self._parts(uid))
@@ -233,6 +251,9 @@ class Checkpoint:
                 table.name: self._read(table, keyed_state_of, own)
                 for table in part.tables_of(TableKind.KEYED_STATE)
             },
+            windows=[
+                self._read(table, lambda found: found, own) for table in part.tables_of(TableKind.WINDOWS)
+            ],
         )
 
     def _read(

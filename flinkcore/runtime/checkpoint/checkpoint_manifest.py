@@ -5,7 +5,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from flinkcore.errors import DataError, SourceError
@@ -44,6 +44,25 @@ class OperatorPart:
         """Return the tables of a kind."""
         return [table for table in self.tables if table.kind is kind]
 
+    def to_content(self) -> dict[str, Any]:
+        """Return the part as a JSON object, as a task sends it to the driver."""
+        content = asdict(self)
+        for table in content["tables"]:
+            table["kind"] = table["kind"].value
+        return content
+
+    @classmethod
+    def of_content(cls, content: Any) -> "OperatorPart":
+        """Return the part of a JSON object; what is no part raises a KeyError, TypeError or ValueError."""
+        key_groups = content["key_group_range"]
+        return cls(
+            content["uid"],
+            content["subtask"],
+            None if key_groups is None else (key_groups[0], key_groups[1]),
+            content["watermark_ms"],
+            tuple(_table(table) for table in content["tables"]),
+        )
+
 
 @dataclass(frozen=True)
 class CheckpointManifest:
@@ -57,11 +76,14 @@ class CheckpointManifest:
         When it was completed, in ms since the epoch.
     parts : tuple of OperatorPart
         By operator and subtask.
+    job : dict of str to object
+        What the job says of itself, and a job that goes on from here must say too; a JSON object.
     """
 
     max_parallelism: int
     written_ms: int
     parts: tuple[OperatorPart, ...]
+    job: dict[str, Any] = field(default_factory=dict)
 
     def parts_by_operator(self) -> dict[str, list[OperatorPart]]:
         """Return the parts by the uid of their operator, in order of subtasks."""
@@ -94,10 +116,12 @@ class CheckpointManifest:
 
     def to_json(self) -> bytes:
         """Return the manifest as the content of its file."""
-        content = asdict(self)
-        for part in content["parts"]:
-            for table in part["tables"]:
-                table["kind"] = table["kind"].value
+        content = {
+            "max_parallelism": self.max_parallelism,
+            "written_ms": self.written_ms,
+            "parts": [part.to_content() for part in self.parts],
+            "job": self.job,
+        }
         text = _canonical(content)
         head = {"format": FORMAT, "version": VERSION, "sha256": hashlib.sha256(text.encode()).hexdigest()}
         return json.dumps({**head, "checkpoint": content}, indent=1).encode()
@@ -136,7 +160,8 @@ class CheckpointManifest:
             manifest = cls(
                 content["max_parallelism"],
                 content["written_ms"],
-                tuple(_part(part) for part in content["parts"]),
+                tuple(map(OperatorPart.of_content, content["parts"])),
+                dict(content["job"]),
             )
             manifest.refuse_gaps()
         except (KeyError, TypeError, ValueError) as failure:
@@ -146,17 +171,6 @@ class CheckpointManifest:
 
 def _canonical(content: Any) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
-
-
-def _part(content: Any) -> OperatorPart:
-    key_groups = content["key_group_range"]
-    return OperatorPart(
-        content["uid"],
-        content["subtask"],
-        None if key_groups is None else (key_groups[0], key_groups[1]),
-        content["watermark_ms"],
-        tuple(_table(table) for table in content["tables"]),
-    )
 
 
 def _table(content: Any) -> TableFile:

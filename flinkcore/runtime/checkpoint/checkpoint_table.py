@@ -22,6 +22,8 @@ class TableKind(Enum):
     KEYED_STATE = "keyed_state"
     OPERATOR_STATE = "operator_state"
     SPLITS = "splits"
+    TIME_PLANE = "time_plane"
+    WINDOWS = "windows"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy.typing as npt
+import pyarrow as pa
 
 from flinkcore.errors import DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import OperatorPart
@@ -90,6 +91,12 @@ class CheckpointWriter:
             yield TableKind.OPERATOR_STATE, name, operator_state_to_table(name, operator_state)
         if snapshot.splits:
             yield TableKind.SPLITS, "", splits_to_table(snapshot.splits)
+        if snapshot.time_plane is not None:
+            yield TableKind.TIME_PLANE, "", snapshot.time_plane
+        for windows in snapshot.windows:
+            groups = windows.numbers("key_group", pa.int32())
+            self._refuse_others(uid, "windows", groups, snapshot.key_group_range)
+            yield TableKind.WINDOWS, "", windows
 
     def _refuse_others(
         self, uid: str, what: str, groups: npt.NDArray[Any], own: tuple[int, int] | None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
 
@@ -50,6 +51,10 @@ class OperatorSnapshot:
         By name of the state; broadcast state, too.
     splits : sequence of SplitPosition
         Of a source.
+    time_plane : CheckpointTable, optional
+        The splits of a replay's log and their watermark generators, as columns.
+    windows : sequence of CheckpointTable
+        The live windows of a native operator, as columns, with one of their key groups.
     """
 
     key_group_range: tuple[int, int] | None = None
@@ -58,3 +63,5 @@ class OperatorSnapshot:
     keyed_state: Mapping[str, KeyedStateSnapshot] = field(default_factory=dict)
     operator_state: Mapping[str, OperatorStateSnapshot] = field(default_factory=dict)
     splits: Sequence[SplitPosition] = ()
+    time_plane: CheckpointTable | None = None
+    windows: Sequence[CheckpointTable] = ()

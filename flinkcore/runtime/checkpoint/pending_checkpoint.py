@@ -4,9 +4,10 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
@@ -101,13 +102,15 @@ class PendingCheckpoint:
         """Return what writes the parts of a task."""
         return CheckpointWriter(self.storage, self.folder, self.max_parallelism)
 
-    def commit(self, parts: Iterable[OperatorPart]) -> None:
+    def commit(self, parts: Iterable[OperatorPart], job: Mapping[str, Any] | None = None) -> None:
         """Complete the checkpoint, and remove the one before.
 
         Parameters
         ----------
         parts : iterable of OperatorPart
             One for each subtask of each operator.
+        job : mapping of str to object, optional
+            What the job says of itself; a JSON object.
 
         Raises
         ------
@@ -117,7 +120,8 @@ class PendingCheckpoint:
         ConfigurationError
             If another job has completed a checkpoint in the directory meanwhile. That one stays.
         """
-        manifest = CheckpointManifest(self.max_parallelism, time.time_ns() // 1_000_000, tuple(parts))
+        written_ms = time.time_ns() // 1_000_000
+        manifest = CheckpointManifest(self.max_parallelism, written_ms, tuple(parts), dict(job or {}))
         if not manifest.parts:
             raise DataError("a checkpoint without a part of any operator cannot be completed")
         manifest.refuse_gaps()

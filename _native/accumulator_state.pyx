@@ -1,0 +1,436 @@
+"""What accumulators hold for some entries, as columns, and back.
+
+Every aggregate gives its parts, each a column over the entries::
+
+    words, counts, keys, states         numbers
+    strings, key_strings                ends, bytes
+    word_set                            ends, words
+    byte_set                            ends, ends of the elements, bytes
+    list, of words                      ends, words, nulls
+    list, of bytes                      ends, ends of the elements, bytes, nulls
+
+Ends begin with 0, and are one more than there are entries or elements. The words are those that the aggregate computes
+with: bits of doubles, ordered or reflected words.
+"""
+
+import numpy as np
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from flinkcore.errors import SchemaError
+
+from flinkcore._native.aggregate_functions cimport Aggregate, Part, aggregate_add_states, has_lazy_states
+from flinkcore._native.aggregates cimport Accumulators, AccumulatorTable
+from flinkcore._native.arrow cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
+from flinkcore._native.byte_values cimport ByteView, OwnedBytes, owned_bytes_set
+from flinkcore._native.column_blocks cimport ValueState, is_word
+from flinkcore._native.distinct_sets cimport ByteSet, WordSet, byte_sets_add, word_sets_add
+from flinkcore._native.value_lists cimport ValueList, byte_lists_add, word_lists_add
+
+
+# ---- out ---------------------------------------------------------------------------------------------------------
+
+
+cdef struct Parts:
+    # Of entries that own values: where those of each end, where the bytes of each value end, and the values.
+    Buffer ends
+    Buffer value_ends
+    Buffer values
+    Buffer nulls
+
+
+cdef int _start(Parts* parts, bint of_bytes) except -1:
+    memset(parts, 0, sizeof(Parts))
+    buffer_append_int64(&parts.ends, 0)
+    if of_bytes:
+        buffer_append_int64(&parts.value_ends, 0)
+    return 0
+
+
+cdef void _free(Parts* parts) noexcept:
+    buffer_free(&parts.ends)
+    buffer_free(&parts.value_ends)
+    buffer_free(&parts.values)
+    buffer_free(&parts.nulls)
+
+
+cdef int _append_bytes(Buffer* buffer, const uint8_t* data, int64_t length) except -1 nogil:
+    if length:
+        buffer_reserve(buffer, length)
+        memcpy(buffer.data + buffer.size, data, length)
+        buffer.size += length
+    return 0
+
+
+cdef int _add_strings(Parts* parts, const OwnedBytes* strings, const uint32_t* entries, int64_t n) except -1 nogil:
+    cdef int64_t i
+    for i in range(n):
+        _append_bytes(&parts.values, strings[entries[i]].data, strings[entries[i]].length)
+        buffer_append_int64(&parts.ends, parts.values.size)
+    return 0
+
+
+cdef int _add_word_sets(Parts* parts, const WordSet* sets, const uint32_t* entries, int64_t n) except -1 nogil:
+    cdef const WordSet* words
+    cdef int64_t i
+    cdef uint64_t at
+    for i in range(n):
+        words = &sets[entries[i]]
+        if words.slots == NULL:
+            if words.count:
+                buffer_append_int64(&parts.values, <int64_t> words.only)
+        else:
+            for at in range(<uint64_t> words.mask + 1):
+                if words.slots[at]:
+                    buffer_append_int64(&parts.values, <int64_t> words.slots[at])
+            if words.slots[<uint64_t> words.mask + 1]:
+                buffer_append_int64(&parts.values, 0)
+        buffer_append_int64(&parts.ends, parts.values.size >> 3)
+    return 0
+
+
+cdef int _add_byte_sets(Parts* parts, const ByteSet* sets, const uint32_t* entries, int64_t n) except -1 nogil:
+    cdef const ByteSet* strings
+    cdef const uint8_t* place
+    cdef int64_t i, length
+    cdef uint64_t at
+    for i in range(n):
+        strings = &sets[entries[i]]
+        if strings.slots != NULL:
+            for at in range(<uint64_t> strings.mask + 1):
+                if strings.slots[at].place:
+                    place = strings.data.data + (strings.slots[at].place - 1)
+                    memcpy(&length, place, sizeof(int64_t))
+                    _append_bytes(&parts.values, place + sizeof(int64_t), length)
+                    buffer_append_int64(&parts.value_ends, parts.values.size)
+        buffer_append_int64(&parts.ends, (parts.value_ends.size >> 3) - 1)
+    return 0
+
+
+cdef int _add_lists(
+    Parts* parts, const ValueList* lists, const uint32_t* entries, int64_t n, bint of_words
+) except -1 nogil:
+    cdef const ValueList* values
+    cdef int64_t i, j, base, total = 0
+    for i in range(n):
+        values = &lists[entries[i]]
+        base = parts.values.size
+        _append_bytes(&parts.values, values.values.data, values.values.size)
+        if not of_words:
+            for j in range(values.length):
+                buffer_append_int64(&parts.value_ends, base + (<const int64_t*> values.ends.data)[j])
+        buffer_reserve(&parts.nulls, values.length)
+        if values.length:
+            memset(parts.nulls.data + total, 0, values.length)
+        for j in range(values.nulls.size >> 3):
+            parts.nulls.data[total + (<const int64_t*> values.nulls.data)[j]] = 1
+        total += values.length
+        parts.nulls.size = total
+        buffer_append_int64(&parts.ends, total)
+    return 0
+
+
+cdef object _array(const Buffer* buffer, object dtype):
+    cdef uint8_t[::1] out = np.empty(buffer.size, np.uint8)
+    if buffer.size:
+        memcpy(&out[0], buffer.data, buffer.size)
+    return out.base.view(dtype)
+
+
+cdef dict _owned_parts(Aggregate* aggregate, const uint32_t* entries, int64_t n):
+    cdef Parts parts
+    cdef bint of_words = is_word(aggregate.type)
+    cdef dict found = {}
+    if aggregate.parts & Part.BYTES_PART:
+        _start(&parts, False)
+        try:
+            _add_strings(&parts, aggregate.strings, entries, n)
+            found["strings"] = _array(&parts.ends, np.int64), _array(&parts.values, np.uint8)
+        finally:
+            _free(&parts)
+    if aggregate.parts & Part.KEY_BYTES_PART:
+        _start(&parts, False)
+        try:
+            _add_strings(&parts, aggregate.key_strings, entries, n)
+            found["key_strings"] = _array(&parts.ends, np.int64), _array(&parts.values, np.uint8)
+        finally:
+            _free(&parts)
+    if aggregate.parts & Part.WORD_SET_PART:
+        _start(&parts, False)
+        try:
+            _add_word_sets(&parts, aggregate.word_sets, entries, n)
+            found["word_set"] = _array(&parts.ends, np.int64), _array(&parts.values, np.uint64)
+        finally:
+            _free(&parts)
+    if aggregate.parts & Part.BYTE_SET_PART:
+        _start(&parts, True)
+        try:
+            _add_byte_sets(&parts, aggregate.byte_sets, entries, n)
+            found["byte_set"] = (
+                _array(&parts.ends, np.int64), _array(&parts.value_ends, np.int64), _array(&parts.values, np.uint8)
+            )
+        finally:
+            _free(&parts)
+    if aggregate.parts & Part.LIST_PART:
+        _start(&parts, not of_words)
+        try:
+            _add_lists(&parts, aggregate.lists, entries, n, of_words)
+            values = (_array(&parts.values, np.uint64),) if of_words else (
+                _array(&parts.value_ends, np.int64), _array(&parts.values, np.uint8)
+            )
+            found["list"] = (_array(&parts.ends, np.int64), *values, _array(&parts.nulls, np.uint8))
+        finally:
+            _free(&parts)
+    return found
+
+
+cdef int _check_entries(const AccumulatorTable* table, const uint32_t[::1] entries) except -1:
+    cdef int64_t i
+    for i in range(entries.shape[0]):
+        if entries[i] >= table.n_entries:
+            raise IndexError(f"entry {entries[i]} does not exist; {table.n_entries} are reserved")
+    return 0
+
+
+def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] entries not None):
+    """What the aggregates hold for entries.
+
+    Parameters
+    ----------
+    accumulators : Accumulators
+    entries : numpy.ndarray of uint32, shape (n,)
+
+    Returns
+    -------
+    list of dict of str to numpy.ndarray, or tuple of these
+        The parts of each aggregate, as above.
+
+    Raises
+    ------
+    IndexError
+        If an entry does not exist.
+    """
+    cdef AccumulatorTable* table = accumulators.table
+    cdef Aggregate* aggregate
+    cdef int64_t i, j, n = entries.shape[0]
+    cdef uint32_t[::1] places = np.array(entries, np.uint32)
+    cdef const uint32_t* at = &places[0] if n else NULL
+    cdef const uint8_t* known
+    cdef uint64_t[::1] words
+    cdef int64_t[::1] counts
+    cdef uint8_t[::1] states
+    cdef list found = []
+    _check_entries(table, entries)
+    for i in range(table.n_aggregates):
+        aggregate = &table.aggregates[i]
+        parts = {}
+        if aggregate.parts & Part.WORD_PART:
+            words = parts["words"] = np.empty(n, np.uint64)
+            for j in range(n):
+                words[j] = aggregate.words[at[j]]
+        if aggregate.parts & Part.COUNT_PART:
+            counts = parts["counts"] = np.empty(n, np.int64)
+            for j in range(n):
+                counts[j] = aggregate.counts[at[j]]
+        if aggregate.parts & Part.KEY_PART:
+            words = parts["keys"] = np.empty(n, np.uint64)
+            for j in range(n):
+                words[j] = aggregate.keys[at[j]]
+        known = table.touched if has_lazy_states(aggregate) else aggregate.states
+        if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
+            states = parts["states"] = np.empty(n, np.uint8)
+            for j in range(n):
+                states[j] = known[at[j]]
+        parts.update(_owned_parts(aggregate, at, n))
+        found.append(parts)
+    return found
+
+
+# ---- in ----------------------------------------------------------------------------------------------------------
+
+
+cdef object _repeated(const uint32_t[::1] entries, object ends):
+    # The entry of each value.
+    return np.repeat(np.asarray(entries), np.diff(ends))
+
+
+cdef int _check_ends(object ends, int64_t n, int64_t n_values) except -1:
+    if len(ends) != n + 1 or ends[0] != 0 or ends[n] != n_values or (np.diff(ends) < 0).any():
+        raise SchemaError("the values of an aggregate in a checkpoint do not fit its rows")
+    return 0
+
+
+cdef int _set_strings(OwnedBytes* strings, const uint32_t[::1] entries, tuple part) except -1:
+    cdef const int64_t[::1] ends = part[0]
+    cdef const uint8_t[::1] data = part[1]
+    cdef ByteView view
+    cdef int64_t i
+    _check_ends(part[0], entries.shape[0], len(part[1]))
+    for i in range(entries.shape[0]):
+        view.length = ends[i + 1] - ends[i]
+        view.data = &data[ends[i]] if view.length else NULL
+        owned_bytes_set(&strings[entries[i]], view)
+    return 0
+
+
+cdef ByteView* _views(object value_ends, object values) except NULL:
+    cdef const int64_t[::1] ends = value_ends
+    cdef const uint8_t[::1] data = values
+    cdef int64_t i, n = ends.shape[0] - 1
+    cdef ByteView* views
+    _check_ends(value_ends, n, len(values))
+    views = <ByteView*> malloc((n + 1) * sizeof(ByteView))
+    if views == NULL:
+        raise MemoryError(f"{n} values of a checkpoint")
+    for i in range(n):
+        views[i].length = ends[i + 1] - ends[i]
+        views[i].data = &data[ends[i]] if views[i].length else NULL
+    return views
+
+
+cdef int _add_word_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
+    cdef const uint64_t[::1] words = part[1]
+    cdef const uint32_t[::1] places
+    _check_ends(part[0], entries.shape[0], len(part[1]))
+    places = _repeated(entries, part[0])
+    if places.shape[0]:
+        word_sets_add(aggregate.word_sets, &places[0], &words[0], places.shape[0])
+    return 0
+
+
+cdef int _add_byte_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
+    cdef const uint32_t[::1] places
+    cdef ByteView* views
+    _check_ends(part[0], entries.shape[0], len(part[1]) - 1)
+    views = _views(part[1], part[2])
+    places = _repeated(entries, part[0])
+    try:
+        if places.shape[0]:
+            byte_sets_add(aggregate.byte_sets, &places[0], views, places.shape[0])
+    finally:
+        free(views)
+    return 0
+
+
+cdef int _add_lists_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
+    cdef const uint32_t[::1] places = _repeated(entries, part[0])
+    cdef const uint64_t[::1] words
+    cdef uint8_t[::1] states
+    cdef ByteView* views = NULL
+    cdef int64_t n_values = len(part[len(part) - 1])
+    _check_ends(part[0], entries.shape[0], n_values)
+    states = np.where(np.asarray(part[len(part) - 1]) != 0, ValueState.NULL_VALUE, ValueState.SOME_VALUE).astype(np.uint8)
+    if is_word(aggregate.type):
+        words = part[1]
+        if words.shape[0] != n_values:
+            raise SchemaError("the values of a list in a checkpoint do not fit its nulls")
+        if n_values:
+            word_lists_add(aggregate.lists, &places[0], &words[0], &states[0], n_values)
+        return 0
+    if len(part[1]) != n_values + 1:
+        raise SchemaError("the values of a list in a checkpoint do not fit its nulls")
+    views = _views(part[1], part[2])
+    try:
+        if n_values:
+            byte_lists_add(aggregate.lists, &places[0], views, &states[0], n_values)
+    finally:
+        free(views)
+    return 0
+
+
+cdef int _restore_states(
+    AccumulatorTable* table, Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states
+) except -1:
+    # A sum or least word has states only once a null has come: then its rows with no value differ from those without rows.
+    cdef int64_t j
+    cdef bint plain = True
+    if has_lazy_states(aggregate):
+        for j in range(entries.shape[0]):
+            plain = plain and states[j] == table.touched[entries[j]]
+        if plain:
+            return 0
+        aggregate_add_states(aggregate, table.touched, table.n_entries, table.capacity)
+    for j in range(entries.shape[0]):
+        aggregate.states[entries[j]] = states[j]
+    return 0
+
+
+def restore_accumulator_parts(
+    Accumulators accumulators not None,
+    const uint32_t[::1] entries not None,
+    const uint8_t[::1] touched not None,
+    list parts not None,
+):
+    """Let empty entries hold what `accumulator_parts` gave.
+
+    Parameters
+    ----------
+    accumulators : Accumulators
+        Of the same aggregates over the same types.
+    entries : numpy.ndarray of uint32, shape (n,)
+        Each once.
+    touched : numpy.ndarray of uint8, shape (n,)
+        As of `touched_entries`.
+    parts : list of dict of str to numpy.ndarray, or tuple of these
+
+    Raises
+    ------
+    SchemaError
+        If the parts are not those of the aggregates.
+    IndexError
+        If an entry does not exist.
+    """
+    cdef AccumulatorTable* table = accumulators.table
+    cdef Aggregate* aggregate
+    cdef int64_t i, j, n = entries.shape[0]
+    cdef const uint64_t[::1] words
+    cdef const int64_t[::1] counts
+    _check_entries(table, entries)
+    if len(parts) != table.n_aggregates:
+        raise SchemaError(f"{len(parts)} aggregates of a checkpoint for {table.n_aggregates}")
+    if table.touched != NULL:
+        for j in range(n):
+            table.touched[entries[j]] = touched[j]
+    for i in range(table.n_aggregates):
+        aggregate = &table.aggregates[i]
+        part = parts[i]
+        try:
+            if aggregate.parts & Part.WORD_PART:
+                words = part["words"]
+                for j in range(n):
+                    aggregate.words[entries[j]] = words[j]
+            if aggregate.parts & Part.COUNT_PART:
+                counts = part["counts"]
+                for j in range(n):
+                    aggregate.counts[entries[j]] = counts[j]
+            if aggregate.parts & Part.KEY_PART:
+                words = part["keys"]
+                for j in range(n):
+                    aggregate.keys[entries[j]] = words[j]
+            if aggregate.parts & Part.BYTES_PART:
+                _set_strings(aggregate.strings, entries, part["strings"])
+            if aggregate.parts & Part.KEY_BYTES_PART:
+                _set_strings(aggregate.key_strings, entries, part["key_strings"])
+            if aggregate.parts & Part.WORD_SET_PART:
+                _add_word_sets_back(aggregate, entries, part["word_set"])
+            if aggregate.parts & Part.BYTE_SET_PART:
+                _add_byte_sets_back(aggregate, entries, part["byte_set"])
+            if aggregate.parts & Part.LIST_PART:
+                _add_lists_back(aggregate, entries, part["list"])
+            if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
+                _restore_states(table, aggregate, entries, part["states"])
+        except KeyError as missing:
+            raise SchemaError(f"aggregate {i} of a checkpoint lacks its {missing}") from missing
+
+
+def touched_entries(Accumulators accumulators not None, const uint32_t[::1] entries not None):
+    """Which entries have taken in a row (numpy.ndarray of uint8); 0 for all where no aggregate needs to know."""
+    cdef uint8_t[::1] touched = np.zeros(entries.shape[0], np.uint8)
+    cdef int64_t j
+    _check_entries(accumulators.table, entries)
+    if accumulators.table.touched != NULL:
+        for j in range(entries.shape[0]):
+            touched[j] = accumulators.table.touched[entries[j]]
+    return touched.base

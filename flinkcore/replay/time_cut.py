@@ -1,0 +1,168 @@
+"""Where the time plane of a log stands at its end, for the time plane of another log to go on from.
+
+The cut lies after the last event of the log, in the total order of the replay::
+
+    arrival ──▶        L = last arrival
+    events     e  e  e  e │ e  e        right of the cut: the next log, from L on
+    ticks      │  │       │ │  │        that at L comes after all events that arrive at L: the next log's
+
+Notes
+-----
+Flink restarts watermark generators empty after a restore, and tells no watermark before they emit again. Here both
+go on, so that two logs give the rows of both at once. A split that only the later log has is one that is discovered
+at the cut, as Flink's sources discover them: it holds the watermark back where it is, from then on, until it has
+caught up or is idle. With both logs at once it would have held it back from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
+
+Int64s = npt.NDArray[np.int64]
+
+_NEW_SPLIT: Final = {
+    "rows": 0,
+    "last_arrival_ms": MIN_TIMESTAMP,
+    "recorded_arrival_ms": 0,
+    "generator_ms": MIN_TIMESTAMP,
+    "unseen": 0,
+    "inactive_since_ms": 0,
+    "generator_idle": 0,
+    "watermark_ms": MIN_TIMESTAMP,
+    "operator_idle": 0,
+    "idle_since_ms": 0,
+    "channel_ms": MIN_TIMESTAMP,
+    "channel_idle": 0,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TimeCut:
+    """The state of all splits of a log, and of the valve, at its end.
+
+    Parameters
+    ----------
+    last_arrival_ms : int or None
+        The last arrival of this log and those before it; None if there was no event.
+    opened_ms : int or None
+        When the operators of the splits were opened; None if there was no event.
+    watermark_ms : int
+        What the valve has put out last; -2**63 before the first.
+    split_values : list
+        The values of the split column, in split order.
+    columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
+        `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
+        `recorded_arrival_ms`, that of the last event; and the columns of `SplitMerge.state`.
+    """
+
+    last_arrival_ms: int | None
+    opened_ms: int | None
+    watermark_ms: int
+    split_values: list[Any]
+    columns: dict[str, Int64s]
+
+    @classmethod
+    def before_all(cls) -> TimeCut:
+        """Before the first log."""
+        return cls(None, None, MIN_TIMESTAMP, [], {name: np.empty(0, np.int64) for name in _NEW_SPLIT})
+
+    def column(self, name: str, split_values: Sequence[Any]) -> Int64s:
+        """A column for these splits, of which some may be new."""
+        numbers = {value: number for number, value in enumerate(self.split_values)}
+        # A new channel stands where the valve stands, and so holds it back.
+        new = self.watermark_ms if name == "channel_ms" else _NEW_SPLIT[name]
+        values = self.columns[name].tolist()
+        return np.array(
+            [values[numbers[value]] if value in numbers else new for value in split_values], np.int64
+        )
+
+    def columns_of(self, split_values: Sequence[Any]) -> dict[str, Int64s]:
+        """All columns, for these splits."""
+        return {name: self.column(name, split_values) for name in _NEW_SPLIT}
+
+    def operators(self, split_values: Sequence[Any]) -> dict[str, Any]:
+        """What `SplitMerge.restore` takes, for these splits; there was an event."""
+        return self.columns_of(split_values) | {"opened_ms": self.opened_ms, "output_ms": self.watermark_ms}
+
+    def check_goes_on(self, split_values: Sequence[Any], first_arrival_ms: Int64s, events: Int64s) -> None:
+        """Check that no event of the next log lies before the cut.
+
+        Parameters
+        ----------
+        split_values : sequence of object
+            In split order.
+        first_arrival_ms, events : numpy.ndarray of int64, shape (n_splits,)
+            Of the next log, as recorded.
+
+        Raises
+        ------
+        DataError
+            If one does; names split and arrivals.
+        """
+        if self.last_arrival_ms is None:
+            return
+        ends = self.column("last_arrival_ms", split_values)
+        last_split = int(np.flatnonzero(ends == self.last_arrival_ms)[-1])
+        for split in np.flatnonzero(events > 0).tolist():
+            arrival = int(first_arrival_ms[split])
+            if (arrival, split) >= (self.last_arrival_ms, last_split):
+                continue
+            value = split_values[split]
+            of_split = "the log" if value is None else f"split {value!r}"
+            of_last = "" if value is None else f" of split {split_values[last_split]!r}"
+            raise DataError(
+                f"{of_split} goes on at the arrival {arrival} ms, but the checkpoint was taken after the arrival "
+                f"{self.last_arrival_ms} ms{of_last}: what comes before that is done, and is not done again. Start "
+                "from an earlier checkpoint, or cut all splits at one arrival (by rate: at one position); events that "
+                "arrive together are in order of their splits"
+            )
+
+    def to_table(self) -> CheckpointTable:
+        """The cut as a table of a checkpoint.
+
+        Raises
+        ------
+        SchemaError
+            If the values of the split column are of a type that has no column.
+        """
+        table = TableColumns("the splits")
+        table.add_values("split", self.split_values)
+        for name in _NEW_SPLIT:
+            table.add_numbers(name, self.columns[name], pa.int64())
+        return table.table(
+            {
+                "last_arrival_ms": self.last_arrival_ms,
+                "opened_ms": self.opened_ms,
+                "watermark_ms": self.watermark_ms,
+            }
+        )
+
+    @classmethod
+    def of_table(cls, table: CheckpointTable) -> TimeCut:
+        """The cut of a table.
+
+        Raises
+        ------
+        SchemaError
+            If it is no such table.
+        """
+        try:
+            return cls(
+                table.attributes["last_arrival_ms"],
+                table.attributes["opened_ms"],
+                table.attributes["watermark_ms"],
+                table.values("split"),
+                {name: table.numbers(name, pa.int64()) for name in _NEW_SPLIT},
+            )
+        except KeyError as failure:
+            raise SchemaError(f"the time plane of a checkpoint lacks {failure}") from failure

@@ -1,0 +1,170 @@
+"""The live windows of a native operator as a table of a checkpoint: a row for each key and window.
+
+Columns: `key_group`, the keys as `key.NAME`, `window_start` and `window_end` (ms), `trigger_state` and `flags` as of
+`WindowOperator.windows`, `touched`, and what each aggregate holds, as NUMBER.PART: see
+`flinkcore._native.accumulator_state`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._native.accumulator_state import (
+    accumulator_parts,
+    restore_accumulator_parts,
+    touched_entries,
+)
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.key_groups import key_groups
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore.errors import SchemaError
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
+
+_WINDOW: Final = {
+    "window_start": pa.int64(),
+    "window_end": pa.int64(),
+    "trigger_state": pa.int64(),
+    "flags": pa.uint8(),
+}
+_NUMBERS: Final = {"words": pa.uint64(), "counts": pa.int64(), "keys": pa.uint64(), "states": pa.uint8()}
+
+
+def windows_to_table(
+    operator: WindowOperator, accumulators: Accumulators, keys: list[str], max_parallelism: int
+) -> CheckpointTable:
+    """Return the live windows of an operator, of which no results wait.
+
+    Parameters
+    ----------
+    operator : WindowOperator
+    accumulators : Accumulators
+        Its own.
+    keys : list of str
+        Names of the key columns.
+    max_parallelism : int
+        Number of key groups.
+    """
+    windows, entries = operator.windows()
+    rows = pa.record_batch(windows)
+    key_columns = rows.select(range(len(keys)))
+    columns: dict[str, pa.Array] = {
+        "key_group": pa.array(key_groups(key_columns, max_parallelism), pa.int32()),
+        **{f"key.{name}": column for name, column in zip(keys, key_columns.columns, strict=True)},
+        **{name: rows.column(len(keys) + place) for place, name in enumerate(_WINDOW)},
+        "touched": pa.array(touched_entries(accumulators, entries)),
+    }
+    for number, parts in enumerate(accumulator_parts(accumulators, entries)):
+        columns |= {f"{number}.{part}": _to_arrow(part, values) for part, values in parts.items()}
+    ends = columns["window_end"]
+    attributes = {
+        "kind": operator.kind,
+        "earliest_end_ms": pc.min(ends).as_py(),
+        "latest_end_ms": pc.max(ends).as_py(),
+    }
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+    return CheckpointTable(batch, {}, attributes)
+
+
+def restore_windows(
+    operator: WindowOperator, accumulators: Accumulators, keys: list[str], table: CheckpointTable
+) -> None:
+    """Open the windows of a table in an operator, before its first row.
+
+    Parameters
+    ----------
+    operator : WindowOperator
+    accumulators : Accumulators
+        Its own.
+    keys : list of str
+        Names of the key columns.
+    table : CheckpointTable
+
+    Raises
+    ------
+    SchemaError
+        If the table is not that of such an operator.
+    """
+    batch, kind = table.batch, table.attributes.get("kind")
+    if kind != operator.kind:
+        raise SchemaError(f"the windows are those of {kind}, and those of this job are {operator.kind}")
+    try:
+        key_columns = pa.RecordBatch.from_arrays([batch.column(f"key.{name}") for name in keys], keys)
+    except KeyError as failure:
+        raise SchemaError(f"the windows of a checkpoint lack a key: {failure}") from failure
+    encoder = KeyEncoder(key_columns.schema, keys)
+    encoder.encode_batch(key_columns)
+    windows = [table.numbers(name, type) for name, type in _WINDOW.items()]
+    entries = operator.restore(encoder, *windows)
+    parts: dict[int, dict[str, Any]] = {}
+    for name in batch.schema.names:
+        number, _, part = name.partition(".")
+        if number.isdecimal():
+            parts.setdefault(int(number), {})[part] = _of_arrow(part, batch.column(name))
+    of_all = [parts[number] for number in sorted(parts)]
+    restore_accumulator_parts(accumulators, entries, table.numbers("touched", pa.uint8()), of_all)
+
+
+def _to_arrow(part: str, values: Any) -> pa.Array:
+    if part in _NUMBERS:
+        return pa.array(values, _NUMBERS[part])
+    if part in ("strings", "key_strings"):
+        return _binary(*values)
+    if part == "word_set":
+        ends, words = values
+        return _lists(ends, pa.array(words, pa.uint64()))
+    if part == "byte_set":
+        ends, *strings = values
+        return _lists(ends, _binary(*strings))
+    ends, *elements, nulls = values
+    is_null = pa.array(nulls.astype(np.bool_))
+    if len(elements) == 1:
+        return _lists(ends, pa.array(elements[0], pa.uint64(), mask=nulls.astype(np.bool_)))
+    return _lists(ends, pc.if_else(is_null, pa.scalar(None, pa.large_binary()), _binary(*elements)))
+
+
+def _lists(ends: npt.NDArray[np.int64], elements: pa.Array) -> pa.Array:
+    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), elements)
+
+
+def _binary(ends: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.Array:
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    )
+
+
+def _of_arrow(part: str, column: pa.Array) -> Any:
+    if part in _NUMBERS:
+        if column.type != _NUMBERS[part]:
+            raise SchemaError(f"the {part} of an aggregate in a checkpoint are {column.type}")
+        return column.to_numpy(zero_copy_only=False)
+    if part in ("strings", "key_strings"):
+        return _values(column)
+    if not pa.types.is_large_list(column.type):
+        raise SchemaError(f"the {part} of an aggregate in a checkpoint is {column.type}, no list")
+    ends = column.offsets.to_numpy(zero_copy_only=False)
+    elements = column.flatten()
+    own = _values(elements)
+    nulls = elements.is_null().to_numpy(zero_copy_only=False).astype(np.uint8)
+    found = (ends - ends[0] if len(ends) else ends, *own)
+    return (*found, nulls) if part == "list" else found
+
+
+def _values(values: pa.Array) -> tuple[Any, ...]:
+    """Words, or where byte strings end, and the bytes; nulls are 0 or empty."""
+    if pa.types.is_uint64(values.type):
+        return (values.fill_null(0).to_numpy(zero_copy_only=False),)
+    if not pa.types.is_large_binary(values.type):
+        raise SchemaError(f"the values of an aggregate in a checkpoint are {values.type}")
+    filled = values.fill_null(b"")
+    _, offsets, data = filled.buffers()
+    if len(filled) == 0 or offsets is None:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int64)[filled.offset : filled.offset + len(filled) + 1]
+    held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return ends - ends[0], held[ends[0] : ends[-1]]

@@ -1,0 +1,215 @@
+"""Jobs on Spark over two parts of a log, with a checkpoint between them: the rows of the whole, though tasks die."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    KeyedProcessFunction,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+)
+from flinkcore.datastream.aggregates import collect, count, count_distinct, max_
+from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.runtime.checkpoint import Checkpoint
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+LATE = OutputTag("late")
+SEEN = pa.schema(
+    {
+        "user": pa.string(),
+        "number": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+        "held": pa.list_(pa.int64()),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    # A task may fail three times.
+    with spark_session("local[2,4]") as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def log() -> pa.Table:
+    random = np.random.default_rng(11)
+    n = 3000
+    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
+    table = pa.table(
+        {
+            "ts": arrival + random.integers(-30, 8, n),
+            "at": arrival,
+            "part": random.choice([7, 7, 7, 1, 2, 3], n),
+            "user": [f"u{i}" for i in random.integers(0, 40, n)],
+            "row": range(n),
+        }
+    )
+    return table.sort_by([("at", "ascending"), ("part", "ascending")])
+
+
+@pytest.fixture(scope="module")
+def days(log: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    path = tmp_path_factory.mktemp("days")
+    for day, (start, stop) in enumerate(((0, 1700), (1700, 3000))):
+        (path / str(day)).mkdir()
+        rows = log.slice(start, stop - start)
+        for part in range(2):
+            half = -(-len(rows) // 2)
+            pq.write_table(
+                rows.slice(part * half, half), path / str(day) / f"{part}.parquet", row_group_size=300
+            )
+    return [path / "0", path / "1"]
+
+
+def function(marker: str | None = None) -> KeyedProcessFunction:
+    """Timers of both kinds and state; its class travels by value, as that of a notebook does."""
+
+    class Sessions(KeyedProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.held = runtime_context.get_list_state(ListStateDescriptor("held"))
+            self.last = runtime_context.get_state(ValueStateDescriptor("last"))
+
+        def process_element(self, value: Any, ctx: Any) -> None:
+            if marker is not None and value.row % 700 == 0:
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                    os._exit(9)
+                except FileExistsError:
+                    pass
+            timers = ctx.timer_service()
+            if (last := self.last.value()) is not None:
+                timers.delete_event_time_timer(last + 300)
+            self.last.update(value.ts)
+            timers.register_event_time_timer(value.ts + 300)
+            self.held.add(value.row)
+            if value.row % 5 == 0:
+                timers.register_processing_time_timer(timers.current_processing_time() + 250)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            timers = ctx.timer_service()
+            times = timers.current_watermark(), timers.current_processing_time()
+            yield ctx.get_current_key(), timestamp, *times, list(self.held)
+            self.held.clear()
+
+    return Sessions()
+
+
+def keyed(env: StreamExecutionEnvironment, log: Any) -> Any:
+    return (
+        env.from_event_log(log, timestamp="ts", arrival="at", split="part")
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20)).with_idleness(
+                Duration.of_millis(40)
+            )
+        )
+        .key_by("user")
+    )
+
+
+def processed(env: StreamExecutionEnvironment, log: Any, marker: str | None = None) -> DataStream:
+    env.get_config().set_auto_watermark_interval(7)
+    return keyed(env, log).process(function(marker), SEEN)
+
+
+def windowed(env: StreamExecutionEnvironment, log: Any, window: Any = None) -> DataStream:
+    env.get_config().set_auto_watermark_interval(7)
+    return (
+        keyed(env, log)
+        .window(window or EventTimeSessionWindows.with_gap(Time.milliseconds(60)))
+        .allowed_lateness(15)
+        .side_output_late_data(LATE)
+        .aggregate(n=count(), rows=collect("row"), parts=count_distinct("part"), least=max_("user"))
+    )
+
+
+def rows(*tables: pa.Table) -> list[str]:
+    return sorted(repr(row) for table in tables for row in table.to_pylist())
+
+
+def test_functions_on_spark_go_on_from_a_checkpoint_though_workers_die(
+    spark: Any, log: pa.Table, days: list[Path], tmp_path: Path
+) -> None:
+    env = SparkExecutionEnvironment(spark)
+    whole = processed(StreamExecutionEnvironment().set_parallelism(1), log).to_arrow()
+    env.set_parallelism(3)
+    first = processed(env, str(days[0]), str(tmp_path / "killed"))
+    first.write_parquet(tmp_path / "first", stop_with_checkpoint=tmp_path / "checkpoint")
+    assert (tmp_path / "killed").exists()
+    manifest = Checkpoint.open(tmp_path / "checkpoint").manifest
+    assert manifest.job["results"] == [str(tmp_path / "first")]
+    written = {name for _, _, names in os.walk(tmp_path / "checkpoint") for name in names}
+    tables = {table.file.partition("/")[2] for part in manifest.parts for table in part.tables}
+    assert tables < written
+    assert len(written) == len(tables) + 1  # nothing of the task that died is left
+    env.set_parallelism(2)
+    second = processed(env, str(days[1]), str(tmp_path / "killed again"))
+    result = second.execute(restore_from=tmp_path / "checkpoint")
+    assert rows(ds.dataset(tmp_path / "first").to_table(), result.to_arrow()) == rows(whole)
+    assert (tmp_path / "killed again").exists()
+
+
+@pytest.mark.parametrize(
+    "window",
+    [None, SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(30))],
+    ids=["sessions", "sliding"],
+)
+def test_windows_on_spark_and_embedded_go_on_from_checkpoints_of_each_other(
+    spark: Any, log: pa.Table, days: list[Path], tmp_path: Path, window: Any
+) -> None:
+    embedded = StreamExecutionEnvironment().set_parallelism(2)
+    env = SparkExecutionEnvironment(spark).set_parallelism(3)
+    whole = windowed(embedded, log, window).execute()
+    first = windowed(env, str(days[0]), window).execute(stop_with_checkpoint=tmp_path / "spark")
+    late = first.get_side_output(LATE).to_arrow()
+    second = windowed(embedded, str(days[1]), window).execute(restore_from=tmp_path / "spark")
+    assert rows(first.to_arrow(), second.to_arrow()) == rows(whole.to_arrow())
+    assert rows(late, second.get_side_output(LATE).to_arrow()) == rows(whole.get_side_output(LATE).to_arrow())
+
+    windowed(embedded, str(days[0]), window).execute(stop_with_checkpoint=tmp_path / "embedded").to_arrow()
+    dataframe = windowed(env, str(days[1]), window).execute(restore_from=tmp_path / "embedded").to_dataframe()
+    assert dataframe.count() == second.to_arrow().num_rows
+
+
+def test_a_dataframe_cannot_stop_with_a_checkpoint(spark: Any, days: list[Path], tmp_path: Path) -> None:
+    result = windowed(SparkExecutionEnvironment(spark), str(days[0])).execute(
+        stop_with_checkpoint=tmp_path / "checkpoint"
+    )
+    with pytest.raises(ConfigurationError, match=r"to_dataframe\(\) cannot stop with a checkpoint"):
+        result.to_dataframe()
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_damaged_part_fails_the_job_and_leaves_no_results(
+    spark: Any, days: list[Path], tmp_path: Path
+) -> None:
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    list(windowed(env, str(days[0])).execute(stop_with_checkpoint=tmp_path / "checkpoint").to_batches())
+    part = next((tmp_path / "checkpoint").glob("data-*/00001-*.arrow"))
+    part.write_bytes(part.read_bytes()[:-9] + b"123456789")
+    again = windowed(env, str(days[1])).execute(
+        restore_from=tmp_path / "checkpoint", stop_with_checkpoint=tmp_path / "next"
+    )
+    with pytest.raises(SourceError, match="is damaged: its checksum"):
+        again.write_parquet(tmp_path / "results")
+    assert not list((tmp_path / "results").glob("*"))
+    assert not list((tmp_path / "next").glob("*"))

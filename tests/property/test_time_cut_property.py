@@ -1,0 +1,128 @@
+"""The time plane of a log in two parts is that of the whole log: as if the first part's end had not been one."""
+
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from models.timed_log import Log, steps
+from models.watermarks import Event
+
+from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.replay.timeline import TimePlane
+
+STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, 90, 250, 700])
+DELAYS = st.sampled_from([0, 0, 1, 5, 30, 200, -50])
+GENERATORS = st.builds(
+    GeneratorSpec,
+    st.sampled_from([None, 0, 0, 5, 100, 2**63 - 1]),
+    st.sampled_from([None, 1, 3, 50, 250, 2**70]),
+)
+LIMITS = st.sampled_from([DEFAULT_LIMITS, MergeLimits(0, 0, 1), MergeLimits(0, 300, 20)])
+INTERVALS = st.sampled_from([0, 1, 7, 50, 200, 10_000])
+CUTS = st.sets(st.integers(1, 59), max_size=4)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Event]:
+    splits = draw(st.sampled_from([[None], [0, 1], [-3, 5, 10], ["b", "a", "ä"]]))
+    clocks = dict.fromkeys(splits, draw(st.integers(-700, 700)))
+    rows = []
+    for split in draw(st.lists(st.sampled_from(splits), min_size=1, max_size=60)):
+        clocks[split] += draw(STRIDES)
+        rows.append(Event(split, clocks[split], clocks[split] - draw(DELAYS), draw(st.integers(0, 9)) > 0))
+    return rows
+
+
+def places(rows: list[Event], rate: ArrivalRate | None) -> list[tuple[int, int, int]]:
+    """Of all rows in the total order, filtered ones where the events before them in their split are."""
+    numbers = {split: number for number, split in enumerate(sorted({row.split for row in rows}, key=order))}
+    ends: dict[Any, int] = {}
+    counts: dict[Any, int] = {}
+    found = []
+    for row in rows:
+        position = counts.get(row.split, 0)
+        counts[row.split] = position + 1
+        arrival = row.arrival_ms if rate is None else rate.start_ms + int(position * 1000 / rate.rate)
+        assert arrival is not None
+        if row.kept:
+            ends[row.split] = max(ends.get(row.split, arrival), arrival)
+        found.append((ends.get(row.split, -(2**60)), numbers[row.split], position))
+    return found
+
+
+def order(split: Any) -> Any:
+    return split is not None, split
+
+
+def idle_spans(plane: TimePlane, *, without_open: bool = False) -> list[tuple[Any, int, int]]:
+    found = []
+    for number, split in enumerate(plane.split_values):
+        spans = plane.splits.idle_spans(number)
+        if without_open and plane.cut is not None and plane.cut.columns["operator_idle"][number]:
+            spans = spans[:-1]
+        found += [(split, *span) for span in spans]
+    return found
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    rows=logs(),
+    generator=GENERATORS,
+    interval_ms=INTERVALS,
+    rate=st.sampled_from([None, None, ArrivalRate(100.0, -30)]),
+    cut=st.integers(0, 59),
+    chunk_cuts=CUTS,
+    batch_cuts=CUTS,
+    limits=LIMITS,
+)
+def test_two_time_planes_are_those_of_the_whole_log(
+    rows: list[Event],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    rate: ArrivalRate | None,
+    cut: int,
+    chunk_cuts: set[int],
+    batch_cuts: set[int],
+    limits: MergeLimits,
+) -> None:
+    if rate is not None:
+        rows = [Event(row.split, None, row.timestamp_ms, row.kept) for row in rows]
+    place = places(rows, rate)
+    last = sorted(place)[cut % len(rows)]
+    parts = [
+        [row for row, at in zip(rows, place, strict=True) if (at <= last) is is_first]
+        for is_first in (True, False)
+    ]
+    # A split that only the second part has is another matter; so are arrivals that go back over the cut.
+    assume({row.split for row in parts[1]} <= {row.split for row in parts[0]})
+    if rate is None:
+        starts = {row.split: row.arrival_ms for row in reversed(parts[1]) if row.kept}
+        assume(all(arrival is not None and arrival >= last[0] for arrival in starts.values()))
+
+    def time_plane(part: list[Event], **cuts: Any) -> TimePlane:
+        return Log(part, chunk_cuts, batch_cuts).time_plane(generator, interval_ms, rate, limits, **cuts)
+
+    whole = time_plane(rows)
+    first = time_plane(parts[0], stops=True)
+    again = time_plane([], cut=first.cut, stops=True)
+    second = time_plane(parts[1], cut=again.cut)
+    restored = second.timeline.steps_done(second.restored_arrival_ms)
+    assert steps(first) + steps(second)[restored:] == steps(whole)
+    assert (restored == 1) is bool(steps(first))
+    assert second.splits.final_watermark_ms.tolist() == whole.splits.final_watermark_ms.tolist()
+    assert second.last_arrival_ms == whole.last_arrival_ms
+    assert sorted(map(repr, idle_spans(first, without_open=True) + idle_spans(second))) == sorted(
+        map(repr, idle_spans(whole))
+    )
+    assert first.splits.regressions.sum() + second.splits.regressions.sum() == whole.splits.regressions.sum()
+
+    def placed(plane: TimePlane, part: list[Event]) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for index, batches in enumerate(Log(part, chunk_cuts, batch_cuts).chunks()):
+            clock = plane.enter(index)
+            for batch in batches:
+                found += zip(*(column.tolist() for column in clock.order(batch)), strict=True)
+        return found
+
+    assert sorted(placed(first, parts[0]) + placed(second, parts[1])) == sorted(placed(whole, rows))

@@ -1,0 +1,351 @@
+"""Jobs that stop with a checkpoint and go on from one: what they refuse, and what they leave when they fail."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Duration, Time, WatermarkGenerator, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    KeyedProcessFunction,
+    KeyedStream,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.errors import ConfigurationError, DataError, SourceError, UserCodeError
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
+
+SECOND = Time.seconds(1)
+BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+
+
+def log(*events: tuple[int, str, str]) -> pa.Table:
+    """Of arrivals, which are the timestamps, too, splits and users."""
+    at, part, user = (list(column) for column in zip(*events, strict=True)) if events else ([], [], [])
+    return pa.table(
+        {
+            "at": pa.array(at, pa.int64()),
+            "part": pa.array(part, pa.string()),
+            "user": pa.array(user, pa.string()),
+        }
+    )
+
+
+YESTERDAY = log((100, "a", "x"), (1100, "b", "y"), (2100, "a", "x"), (2150, "b", "x"))
+TODAY = log((2150, "b", "y"), (2900, "a", "x"), (3200, "b", "x"), (4500, "a", "y"))
+BOTH = pa.concat_tables([YESTERDAY, TODAY])
+
+
+def keyed(
+    table: pa.Table,
+    *,
+    strategy: WatermarkStrategy = BOUNDED,
+    interval: int = 100,
+    keys: tuple[str, ...] = ("user",),
+    key_groups: int = 128,
+    **source: Any,
+) -> KeyedStream:
+    env = StreamExecutionEnvironment().set_parallelism(1).set_max_parallelism(key_groups)
+    env.get_config().set_auto_watermark_interval(interval)
+    settings = {"timestamp": "at", "arrival": "at", "split": "part"} | source
+    return env.from_event_log(table, **settings).assign_timestamps_and_watermarks(strategy).key_by(*keys)
+
+
+def windows(
+    table: pa.Table, window: Any = None, lateness: int = 0, aggregates: Any = None, **settings: Any
+) -> DataStream:
+    return (
+        keyed(table, **settings)
+        .window(window or TumblingEventTimeWindows.of(SECOND))
+        .allowed_lateness(lateness)
+        .aggregate(**(aggregates or {"n": count(), "total": sum_("at")}))
+    )
+
+
+class Counter(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.n = runtime_context.get_state(ValueStateDescriptor("n"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.n.update((self.n.value() or 0) + 1)
+        yield value.user, self.n.value()
+
+
+def counted(table: pa.Table, function: KeyedProcessFunction | None = None, **settings: Any) -> DataStream:
+    return keyed(table, **settings).process(
+        function or Counter(), pa.schema({"user": pa.string(), "n": pa.int64()})
+    )
+
+
+def rows(*tables: pa.Table) -> list[str]:
+    return sorted(repr(row) for table in tables for row in table.to_pylist())
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Of windows over yesterday's log."""
+    windows(YESTERDAY).execute(stop_with_checkpoint=tmp_path / "yesterday").to_arrow()
+    return tmp_path / "yesterday"
+
+
+# ---- the same job ------------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_log_with_a_checkpoint_fires_nothing(tmp_path: Path) -> None:
+    stopped = windows(YESTERDAY).execute(stop_with_checkpoint=tmp_path / "c")
+    assert [row["window_start"] for row in stopped.to_arrow().to_pylist()] == [0]
+    assert stopped.report.watermark_ms == 1099
+    going_on = windows(TODAY).execute(restore_from=tmp_path / "c")
+    assert rows(stopped.to_arrow(), going_on.to_arrow()) == rows(windows(BOTH).to_arrow())
+    assert going_on.report.windowed == len(TODAY)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"strategy": BOUNDED.with_idleness(Duration.of_millis(5))},
+            "watermark strategy: .* idle after 5 ms now",
+        ),
+        ({"interval": 50}, "auto-watermark interval: 100 ms then, 50 ms now"),
+        ({"keys": ("user", "part")}, "keys: user: string then, user: string, part: string now"),
+        (
+            {"window": EventTimeSessionWindows.with_gap(SECOND)},
+            "window: Tumbling.* then, EventTimeSession.* now",
+        ),
+        ({"lateness": 7}, "allowed lateness ms: 0 then, 7 now"),
+        ({"aggregates": {"n": count()}}, "aggregates: n = count.* then, n = count.* now"),
+        ({"arrival": None}, "arrivals: recorded then, 1000 records/s from 0 ms now"),
+        ({"key_groups": 64}, "has 128 key groups, but the job has max_parallelism 64"),
+    ],
+)
+def test_a_job_with_another_setting_is_refused(change: dict[str, Any], told: str, checkpoint: Path) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        windows(TODAY, **change).execute(restore_from=checkpoint)
+
+
+def test_a_job_with_another_operator_is_refused(checkpoint: Path) -> None:
+    with pytest.raises(ConfigurationError, match="operator: windows then, process function now"):
+        counted(TODAY).execute(restore_from=checkpoint)
+
+
+def test_the_uids_of_both_jobs_must_be_the_same(tmp_path: Path) -> None:
+    counted(YESTERDAY).uid("count").execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    assert Checkpoint.open(tmp_path / "c").uids == ["count", "watermarks-1"]
+    with pytest.raises(
+        ConfigurationError, match=r"no operator 'process-1'; it has \['count', 'watermarks-1'\]"
+    ):
+        counted(TODAY).execute(restore_from=tmp_path / "c")
+    going_on = counted(TODAY).uid("count").execute(restore_from=tmp_path / "c").to_arrow()
+    assert sorted(zip(*going_on.to_pydict().values(), strict=True)) == [
+        ("x", 4),
+        ("x", 5),
+        ("y", 2),
+        ("y", 3),
+    ]
+
+
+def test_two_steps_cannot_have_one_uid() -> None:
+    env = StreamExecutionEnvironment()
+    stream = env.from_event_log(YESTERDAY, timestamp="at", arrival="at").assign_timestamps_and_watermarks(
+        BOUNDED
+    )
+    twice = (
+        stream.uid("x")
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(SECOND))
+        .aggregate(n=count())
+        .uid("x")
+    )
+    with pytest.raises(ConfigurationError, match="two steps have the uid 'x'"):
+        twice.to_arrow()
+    with pytest.raises(ConfigurationError, match="a uid is a text that is not empty, not ''"):
+        stream.uid("")
+
+
+class Silent(WatermarkGenerator[Any]):
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None: ...
+
+    def on_periodic_emit(self, output: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        (BOUNDED.with_watermark_alignment("g", Duration.of_millis(5)), "Leave with_watermark_alignment out"),
+        (WatermarkStrategy.for_generator(Silent), "generator is called event by event .*Silent"),
+    ],
+)
+def test_what_a_checkpoint_does_not_carry_is_refused(strategy: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        windows(YESTERDAY, strategy=strategy).execute(stop_with_checkpoint=tmp_path / "c")
+
+
+# ---- the cut -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (
+            (2149, "a", "x"),
+            "split 'a' goes on at the arrival 2149 ms, but .* after the arrival 2150 ms of split 'b'",
+        ),
+        ((2150, "a", "x"), "split 'a' goes on at the arrival 2150 ms, .* in order of their splits"),
+        ((100, "b", "x"), "split 'b' goes on at the arrival 100 ms"),
+        ((2149, "c", "x"), "split 'c' goes on at the arrival 2149 ms"),
+    ],
+)
+def test_events_before_the_cut_are_refused(first: tuple[int, str, str], told: str, checkpoint: Path) -> None:
+    with pytest.raises(DataError, match=told):
+        windows(pa.concat_tables([log(first), TODAY])).execute(restore_from=checkpoint).to_arrow()
+
+
+def test_positions_count_on_in_logs_by_rate(tmp_path: Path) -> None:
+    def by_rate(table: pa.Table) -> DataStream:
+        return windows(table, arrival=None, rate=10.0)
+
+    first = by_rate(YESTERDAY).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    second = by_rate(TODAY).execute(restore_from=tmp_path / "c").to_arrow()
+    assert rows(first, second) == rows(by_rate(BOTH).to_arrow())
+
+    uneven = log((1, "a", "x"), (2, "b", "x"), (3, "b", "x"))
+    by_rate(uneven).execute(stop_with_checkpoint=tmp_path / "uneven").to_arrow()
+    with pytest.raises(DataError, match=r"split 'a' goes on at the arrival 100 ms, .* 100 ms of split 'b'"):
+        by_rate(TODAY).execute(restore_from=tmp_path / "uneven").to_arrow()
+
+
+def test_a_log_without_events_passes_the_state_on(checkpoint: Path, tmp_path: Path) -> None:
+    between = windows(log()).execute(restore_from=checkpoint, stop_with_checkpoint=tmp_path / "between")
+    assert between.to_arrow().num_rows == 0
+    last = windows(TODAY).execute(restore_from=tmp_path / "between").to_arrow()
+    assert rows(last) == rows(windows(TODAY).execute(restore_from=checkpoint).to_arrow())
+    ended = windows(log()).execute(restore_from=checkpoint).to_arrow()
+    assert sorted(ended["total"].to_pylist()) == [1100, 4250]
+
+
+def test_a_log_can_begin_without_events(tmp_path: Path) -> None:
+    windows(log()).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    going_on = windows(BOTH).execute(restore_from=tmp_path / "c").to_arrow()
+    assert rows(going_on) == rows(windows(BOTH).to_arrow())
+
+
+@pytest.mark.parametrize("idleness", [None, 300])
+def test_a_new_split_holds_the_watermark_back_from_the_cut_on_unless_it_is_idle(
+    idleness: int | None, tmp_path: Path
+) -> None:
+    strategy = BOUNDED if idleness is None else BOUNDED.with_idleness(Duration.of_millis(idleness))
+    events = [
+        (at + shift, split, "x") for at in range(2200, 4600, 200) for shift, split in ((0, "a"), (50, "b"))
+    ]
+    today = log(*events, (4950, "c", "x"))
+
+    def watermarks(table: pa.Table, **checkpoints: Any) -> dict[int, int]:
+        """With which watermark the windows fire, by their starts."""
+        found = windows(table, strategy=strategy).execute(**checkpoints).to_arrow().to_pylist()
+        return {row["window_start"]: row["watermark"] for row in found}
+
+    watermarks(YESTERDAY, stop_with_checkpoint=tmp_path / "c")
+    # Else it stays where yesterday's log has left it until the end, at which all splits emit what they have.
+    assert watermarks(today, restore_from=tmp_path / "c")[2000] == (4399 if idleness is None else 2999)
+    if idleness is None:
+        # With both logs at once the split holds the watermark back from the beginning.
+        assert watermarks(pa.concat_tables([YESTERDAY, today]))[0] == 4399
+        assert watermarks(YESTERDAY, stop_with_checkpoint=tmp_path / "c")[0] == 1099
+
+
+# ---- failures ----------------------------------------------------------------------------------------------------
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"notes\.txt"):
+        windows(YESTERDAY).execute(stop_with_checkpoint=tmp_path).to_arrow()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_is_no_checkpoint_of_a_replay_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="is no checkpoint"):
+        windows(TODAY).execute(restore_from=tmp_path)
+    with PendingCheckpoint.begin(tmp_path / "c", 128) as pending:
+        pending.commit([pending.writer().write("window-1", 0, OperatorSnapshot((0, 127)))])
+    with pytest.raises(ConfigurationError, match="was not written by a replay"):
+        windows(TODAY).execute(restore_from=tmp_path / "c")
+
+
+def test_damaged_files_are_refused(checkpoint: Path) -> None:
+    for file in checkpoint.glob("data-*/*.arrow"):
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(SourceError, match="is damaged"):
+            windows(TODAY).execute(restore_from=checkpoint).to_arrow()
+        file.write_bytes(content)
+
+
+def test_a_failed_or_abandoned_run_leaves_the_checkpoint_that_was_there(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    manifest = Checkpoint.open(checkpoint).manifest
+
+    class Failing(Counter):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            raise ValueError("unlucky")
+
+    batches = windows(TODAY).execute(restore_from=checkpoint, stop_with_checkpoint=checkpoint).to_batches()
+    next(batches)
+    batches.close()
+    assert Checkpoint.open(checkpoint).manifest == manifest
+    with pytest.raises(UserCodeError, match="unlucky"):
+        counted(YESTERDAY, Failing()).write_parquet(tmp_path / "results", stop_with_checkpoint=tmp_path / "c")
+    assert not list((tmp_path / "c").iterdir())
+    assert not list((tmp_path / "results").glob("*"))
+
+
+def test_one_directory_can_be_gone_on_from_and_stopped_at(checkpoint: Path) -> None:
+    at_once = windows(TODAY).execute(restore_from=checkpoint).to_arrow()
+    first = windows(TODAY).execute(restore_from=checkpoint, stop_with_checkpoint=checkpoint).to_arrow()
+    last = windows(log()).execute(restore_from=checkpoint).to_arrow()
+    assert rows(first, last) == rows(at_once)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_results_count_when_the_checkpoint_does(
+    is_committed: bool, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies while it completes the checkpoint: `_temporary` tells that the results are not complete."""
+
+    class Killed(BaseException): ...
+
+    commit = PendingCheckpoint.commit
+
+    def killed(self: PendingCheckpoint, *parts: Any) -> None:
+        assert list((tmp_path / "results").glob("*.parquet"))
+        assert (tmp_path / "results" / "_temporary").exists()
+        if is_committed:
+            commit(self, *parts)
+        raise Killed
+
+    def run(results: Path) -> Any:
+        return windows(TODAY).write_parquet(results, restore_from=checkpoint, stop_with_checkpoint=checkpoint)
+
+    before = Checkpoint.open(checkpoint).manifest
+    with monkeypatch.context() as patched:
+        patched.setattr(PendingCheckpoint, "commit", killed)
+        patched.setattr(PendingCheckpoint, "__exit__", lambda *_: None)
+        patched.setattr("flinkcore.replay.parquet_output.ParquetOutput.withdraw", lambda *_: None)
+        with pytest.raises(Killed):
+            run(tmp_path / "results")
+    after = Checkpoint.open(checkpoint).manifest
+    assert (after == before) is not is_committed
+    if is_committed:
+        assert after.job["results"] == [str(tmp_path / "results")]
+        with pytest.raises(DataError, match="is done, and is not done again"):
+            run(tmp_path / "others")
+    else:
+        run(tmp_path / "others")
