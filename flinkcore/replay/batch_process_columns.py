@@ -42,10 +42,10 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
     ) -> None:
         self._batch = batch
         self._rows = rows
-        self._key_ids = key_ids
-        self._timestamps = timestamps
-        self._watermarks = watermarks
-        self._processing_times = processing_times
+        self._key_ids = _read_only(key_ids)
+        self._timestamps = _read_only(timestamps)
+        self._watermarks = _read_only(watermarks)
+        self._processing_times = _read_only(processing_times)
         self._scratch = scratch
 
     @property
@@ -128,10 +128,10 @@ class FiredTimers(KeyedBatchProcessFunction.TimerBatch):
         keys: Callable[[Any], pa.RecordBatch],
     ) -> None:
         self._time_domain = time_domain
-        self._key_ids = key_ids
-        self._timestamps = timestamps
-        self._watermarks = watermarks
-        self._processing_times = processing_times
+        self._key_ids = _read_only(key_ids)
+        self._timestamps = _read_only(timestamps)
+        self._watermarks = _read_only(watermarks)
+        self._processing_times = _read_only(processing_times)
         self._keys_of = keys
 
     @property
@@ -167,3 +167,10 @@ class FiredTimers(KeyedBatchProcessFunction.TimerBatch):
     @cached_property
     def _key_columns(self) -> pa.RecordBatch:
         return self._keys_of(self._key_ids)
+
+
+def _read_only(column: Int64s) -> Int64s:
+    """The column as the function gets it: what it would write there, others would read."""
+    view = column.view()
+    view.flags.writeable = False
+    return view

@@ -138,7 +138,7 @@ def _array(column: Any, field: pa.Field, tag: OutputTag | None) -> pa.Array:
         if isinstance(column, pa.Array):
             array = column
         elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
-            array = pa.array(column)
+            array = pa.array(column.copy())  # Arrow would go on reading what the function may change
         elif pa.types.is_integer(field.type):
             array = pa.array(column)  # with a type, Arrow would cut off fractions
         else:

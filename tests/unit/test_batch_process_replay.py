@@ -189,6 +189,17 @@ def test_one_batch_may_be_returned_as_it_is(returned: Any) -> None:
     assert given(lambda elements, ctx: returned, min_event_time_delay_ms=999).to_pylist() == [{"n": 5}]
 
 
+def test_results_stay_as_they_were_given() -> None:
+    buffer = np.array([1, 2])
+
+    def give(elements: Any, ctx: Any) -> Any:
+        for number in (1, 5):
+            buffer[:] = number
+            yield {"n": buffer}
+
+    assert given(give, min_event_time_delay_ms=999)["n"].to_pylist() == [1, 1, 5, 5]
+
+
 class CountKeys(KeyedBatchProcessFunction):
     one_element_per_key = True
 

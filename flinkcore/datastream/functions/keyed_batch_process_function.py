@@ -72,7 +72,8 @@ class KeyedBatchProcessFunction(Function):
 
     Timers are registered and deleted for keys that have a part in the batch at hand only. A timer earlier than declared
     is an error, as is one of another key; a bound that does not hold for timers that the batch has left out is not
-    found out. What is kept for a key that has ever come, about 120 bytes and its row of each state, stays to the end.
+    found out. What is kept for a key that has ever come, about 150 bytes and its row of each state, stays to the end.
+    Columns of elements and timers are read-only.
 
     Notes
     -----
