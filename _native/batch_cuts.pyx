@@ -9,6 +9,10 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
 
 from flinkcore._native.key_timers cimport KeyTimers
+from flinkcore._native.prefetch cimport prefetch
+
+cdef enum:
+    LOOK_AHEAD = 16
 
 
 cdef struct KeyProgress:
@@ -134,6 +138,14 @@ cdef class BatchCuts:
             return INT64_MAX
         return max(self.processing_time.first_ms[key], self.keys[key].clock_ms)
 
+    cdef inline void _bring_near(self, const int64_t[::1] keys, int64_t row) noexcept nogil:
+        cdef int64_t key
+        if row < keys.shape[0]:
+            key = keys[row]
+            prefetch(&self.keys[key])
+            prefetch(&self.event_time.first_ms[key])
+            prefetch(&self.event_time.counts[key])
+
     def rows_with_due_timers(
         self,
         const int64_t[::1] keys not None,
@@ -157,6 +169,7 @@ cdef class BatchCuts:
         self.batch += 1
         with nogil:
             for row in range(n):
+                self._bring_near(keys, row + LOOK_AHEAD)
                 key = keys[row]
                 if self.keys[key].waits == self.batch:
                     continue
@@ -226,6 +239,7 @@ cdef class BatchCuts:
         self.batch += 1
         with nogil:
             for row in range(n):
+                self._bring_near(keys, row + LOOK_AHEAD)
                 key = keys[row]
                 if self.keys[key].waits != self.batch:
                     if self._admit(key, timestamps_ms[row], watermarks_ms[row], arrivals_ms[row]):
