@@ -66,7 +66,8 @@ class KeyedBatchProcessFunction(Function):
       t + `min_event_time_delay_ms` or later only; it may be negative. As long as the watermark is below that, the
       key's elements share a batch. **It is a bound for the logic element by element**: a timer that one element of a
       key registers and the next one deletes counts, though the batch need never register it. None, which is the
-      default: for any time. Then elements of one key share a batch as long as the watermark stays the same.
+      default: for any time. Then elements of one key share a batch as long as the watermark stays the same. Where
+      elements register no event-time timers, set it as high as you like.
     * `min_processing_time_delay_ms`, likewise for processing-time timers, from the element's processing time. None:
       elements register none. Timers may register any, whatever is declared.
 
