@@ -50,7 +50,8 @@ class KeyedBatchProcessFunction(Function):
     * Event-time timers fire at the step of the watermark that reaches them, processing-time timers when the replay
       clock does, before the key's next element.
     * `on_timers` gets at most one timer of a key at once: the first that is due. What it registers for a time that has
-      been reached already fires next, in the same advance, and what it deletes does not fire.
+      been reached already fires next, in the same advance, and what it deletes does not fire. So where a key has
+      thousands of timers that are due together, that takes as many calls, which other keys share.
     * Within a batch, elements are in the total order of the replay, and timers in the order in which they are due. From
       one batch to the next that holds for each key, not across keys: where a key must wait for a timer in the midst of
       a batch, its later elements come in one of the next batches, and other keys do not wait. So carry nothing from key
