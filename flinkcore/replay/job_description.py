@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation
+from flinkcore.replay.keyed_operator import WindowAggregation, WindowProcess
 from flinkcore.replay.plan import ReplayPlan
 
 _ADVICE: Final = "run the job with the setting that it had, or start without the checkpoint"
@@ -40,16 +41,14 @@ def describe_job(plan: ReplayPlan) -> dict[str, str]:
 
 def _describe_operator(plan: ReplayPlan) -> dict[str, str]:
     operator, schema = plan.operator, plan.data_schema()
-    if isinstance(operator, KeyedProcess):
-        return {"operator": "process function"}
+    if isinstance(operator, WindowProcess):
+        windows = operator.function
+        settings = ("assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation")
+        return {"operator": "functions over windows"} | _shown_settings(windows, settings)
     if not isinstance(operator, WindowAggregation):
-        return {"operator": type(operator).__name__}
-    described = {"operator": "windows"}
-    for setting in fields(operator):
-        if setting.name not in ("late_tag", "aggregates"):
-            value = getattr(operator, setting.name)
-            described[setting.name.replace("_", " ")] = repr(value) if is_dataclass(value) else str(value)
-    described["aggregates"] = ", ".join(
+        return {"operator": "process function"}
+    own = tuple(each.name for each in fields(operator) if each.name not in ("late_tag", "aggregates"))
+    aggregates = ", ".join(
         f"{name} = {aggregate}"
         + "".join(
             f", {column}: {schema.field(column).type}"
@@ -58,7 +57,22 @@ def _describe_operator(plan: ReplayPlan) -> dict[str, str]:
         )
         for name, aggregate in operator.aggregates
     )
-    return described
+    return {
+        "operator": "aggregates over windows",
+        **_shown_settings(operator, own),
+        "aggregates": aggregates,
+    }
+
+
+def _shown_settings(of: object, names: tuple[str, ...]) -> dict[str, str]:
+    return {name.replace("_", " "): _shown(getattr(of, name)) for name in names}
+
+
+def _shown(value: object) -> str:
+    # What a user has defined is known by its class: its own text may not be the same in another process.
+    if value is None or isinstance(value, int | str | Enum):
+        return str(value)
+    return repr(value) if is_dataclass(value) else f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str) -> None:

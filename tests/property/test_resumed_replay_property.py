@@ -1,7 +1,7 @@
 """Replays of a log in parts, each from the checkpoint of the part before, against the replay of the whole log."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +34,7 @@ from flinkcore.datastream.aggregates import (
     min_by,
     sum_,
 )
+from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -221,6 +222,17 @@ AGGREGATES = {
 }
 
 
+ELEMENTS = pa.schema(
+    {"key": pa.string(), "end": pa.int64(), "elements": pa.list_(pa.int64()), "watermark": pa.int64()}
+)
+
+
+class OfElements(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
+        numbers = sorted(element.number for element in elements)
+        yield repr(key), context.window().max_timestamp(), numbers, context.current_watermark()
+
+
 def with_values(table: pa.Table) -> pa.Table:
     numbers = table["number"].to_pylist()
     return (
@@ -243,7 +255,7 @@ def with_values(table: pa.Table) -> pa.Table:
     lateness=st.sampled_from([0, 30]),
     keys=st.sampled_from([("user",), ("split",), ("user", "split")]),
     trigger=TRIGGERS,
-    aggregates=st.sampled_from([AGGREGATES, FEW_AGGREGATES]),
+    aggregates=st.sampled_from([AGGREGATES, FEW_AGGREGATES, None]),
 )
 def test_windows_go_on_as_if_the_log_had_not_been_cut(
     rows: list[tuple[Any, ...]],
@@ -255,7 +267,7 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
     lateness: int,
     keys: tuple[str, ...],
     trigger: Trigger[Any, Any] | None,
-    aggregates: dict[str, Any],
+    aggregates: dict[str, Any] | None,
 ) -> None:
     if isinstance(window, GlobalWindows):
         lateness = 0
@@ -266,12 +278,13 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
     def run(log: pa.Table, tasks: int, **checkpoints: Any) -> list[pa.Table]:
         env = StreamExecutionEnvironment().set_parallelism(tasks)
         env.get_config().set_auto_watermark_interval(interval)
-        stream = env.from_event_log(log, timestamp="ts", arrival="at", split="split")
-        windowed = stream.assign_timestamps_and_watermarks(strategy).key_by(*keys).window(window)
+        events = env.from_event_log(log, timestamp="ts", arrival="at", split="split")
+        windowed = events.assign_timestamps_and_watermarks(strategy).key_by(*keys).window(window)
         if trigger is not None:
             windowed = windowed.trigger(trigger)
         windowed = windowed.allowed_lateness(lateness).side_output_late_data(late)
-        result = windowed.aggregate(**aggregates).execute(**checkpoints)
+        of_functions = windowed.process(OfElements(), ELEMENTS)
+        result = (windowed.aggregate(**aggregates) if aggregates else of_functions).execute(**checkpoints)
         return [result.to_arrow(), result.get_side_output(late).to_arrow()]
 
     whole = run(table, 1)

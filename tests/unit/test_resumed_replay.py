@@ -131,7 +131,9 @@ def test_a_job_with_another_setting_is_refused(change: dict[str, Any], told: str
 
 
 def test_a_job_with_another_operator_is_refused(checkpoint: Path) -> None:
-    with pytest.raises(ConfigurationError, match="operator: windows then, process function now"):
+    with pytest.raises(
+        ConfigurationError, match="operator: aggregates over windows then, process function now"
+    ):
         counted(TODAY).execute(restore_from=checkpoint)
 
 
