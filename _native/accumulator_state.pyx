@@ -315,12 +315,13 @@ cdef int _add_byte_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, 
 
 
 cdef int _add_lists_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
-    cdef const uint32_t[::1] places = _repeated(entries, part[0])
+    cdef const uint32_t[::1] places
     cdef const uint64_t[::1] words
     cdef uint8_t[::1] states
     cdef ByteView* views = NULL
     cdef int64_t n_values = len(part[len(part) - 1])
     _check_ends(part[0], entries.shape[0], n_values)
+    places = _repeated(entries, part[0])
     states = np.where(np.asarray(part[len(part) - 1]) != 0, ValueState.NULL_VALUE, ValueState.SOME_VALUE).astype(np.uint8)
     if is_word(aggregate.type):
         words = part[1]

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 KERNEL_TESTS = (
+    "accumulator_state",
     "aggregates",
     "batch_process",
     "current_key",
@@ -21,6 +22,7 @@ KERNEL_TESTS = (
     "keys",
     "narrow_integers",
     "record_store",
+    "time_cut",
     "timeline",
     "timer",
     "valve",

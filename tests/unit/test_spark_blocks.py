@@ -81,6 +81,14 @@ def test_timeline_comes_back(clock_ms: list[int], watermark_ms: list[int]) -> No
     assert back.clock_ms.dtype == back.watermark_ms.dtype == np.int64
 
 
+@pytest.mark.parametrize("clock_ms", [[], [200], [199, 400]])
+def test_timeline_of_a_job_that_stops_comes_back_without_an_end(clock_ms: list[int]) -> None:
+    timeline = Timeline(np.array(clock_ms, np.int64), np.array(clock_ms, np.int64) - 7)
+    back = PackedTimeline.of(timeline).unpacked()
+    assert back.clock_ms.tolist() == clock_ms
+    assert back.watermark_ms.tolist() == timeline.watermark_ms.tolist()
+
+
 def test_long_timeline_takes_few_bytes() -> None:
     clock_ms = np.append(np.arange(100_000) * 200, 2**63 - 1)
     packed = PackedTimeline.of(Timeline(clock_ms, clock_ms - (clock_ms < 2**62)))

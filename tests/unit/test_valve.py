@@ -142,3 +142,22 @@ def test_columns_of_different_lengths_are_refused() -> None:
     channels, kinds, timestamps = batch((0, WATERMARK_KIND, 1), (0, WATERMARK_KIND, 2))
     with pytest.raises(DataError, match="2 channels, 1 kinds and 2 timestamps"):
         StatusWatermarkValve(1).input_batch(channels, kinds[:1], timestamps)
+
+
+def test_a_valve_goes_on_where_another_stood() -> None:
+    valve = StatusWatermarkValve(3)
+    for channel, timestamp in ((0, 10), (1, 30), (2, 20)):
+        valve.input_watermark(channel, timestamp)
+    valve.input_watermark_status(0, "idle")
+    watermarks, idle, watermark = valve.state()
+    assert (watermarks.tolist(), idle.tolist(), watermark) == ([10, 30, 20], [1, 0, 0], 20)
+    going_on = StatusWatermarkValve(4)
+    going_on.restore(np.append(watermarks, watermark), np.append(idle, np.uint8(0)), watermark)
+    going_on._check()
+    # The new channel holds it back until it has caught up.
+    assert going_on.input_watermark(2, 25) == []
+    assert going_on.input_watermark(3, 22) == [("watermark", 22)]
+    assert going_on.input_watermark_status(0, "active") == []
+    assert going_on.input_watermark_status(3, "idle") == [("watermark", 25)]
+    with pytest.raises(DataError, match="3 watermarks and 3 statuses for 4 channels"):
+        going_on.restore(watermarks, idle, watermark)

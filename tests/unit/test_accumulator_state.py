@@ -1,0 +1,113 @@
+"""What accumulators hold as columns: into others, and what does not fit."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore._native.accumulator_state import (
+    accumulator_parts,
+    restore_accumulator_parts,
+    touched_entries,
+)
+from flinkcore._native.aggregates import Accumulators
+from flinkcore.errors import SchemaError
+
+BATCH = pa.record_batch(
+    {
+        "number": pa.array([3, None, -1, 7, None], pa.int32()),
+        "real": pa.array([0.5, -0.0, float("nan"), None, 2.0]),
+        "text": pa.array(["b", None, "", "ä" * 40, "b"]),
+        "price": pa.array([1, 2, None, 4, 5], pa.decimal128(9, 2)),
+        "flag": pa.array([True, False, None, True, True]),
+    }
+)
+SPECS = [
+    ("count", None, None),
+    *((function, column, None) for function in ("sum", "mean") for column in ("number", "real")),
+    *(
+        (function, column, None)
+        for function in ("min", "max", "first", "last", "count_distinct", "collect")
+        for column in BATCH.schema.names
+    ),
+    ("min_by", "text", "real"),
+    ("max_by", "number", "text"),
+    ("min_by", "price", "price"),
+]
+ENTRIES = np.array([0, 2, 0, 2, 3], np.uint32)
+
+
+def accumulators(entries: np.ndarray | None = None) -> Accumulators:
+    made = Accumulators(BATCH.schema, SPECS)
+    made.reserve(6)
+    if entries is not None:
+        made.update(BATCH, entries)
+    return made
+
+
+def results(of: Accumulators, entries: list[int]) -> list[list[Any]]:
+    of.emit(np.array(entries, np.uint32))
+    taken = [pa.array(column).to_pylist() for column in of.take()]
+    # The elements of a set have no order, but only their number is a result.
+    return [[repr(value) for value in column] for column in taken]
+
+
+def test_entries_go_on_elsewhere_as_they_were() -> None:
+    given = accumulators(ENTRIES)
+    numbers = np.array([3, 0, 1, 2], np.uint32)  # 1 is empty
+    taken = accumulators()
+    into = np.array([4, 5, 1, 0], np.uint32)
+    restore_accumulator_parts(taken, into, touched_entries(given, numbers), accumulator_parts(given, numbers))
+    taken._check()
+    assert results(taken, into.tolist()) == results(given, numbers.tolist())
+    more = np.array([4, 5, 1, 0, 5], np.uint32), np.array([3, 0, 1, 2, 0], np.uint32)
+    taken.update(BATCH, more[0])
+    given.update(BATCH, more[1])
+    assert results(taken, into.tolist()) == results(given, numbers.tolist())
+    taken.merge(4, 5)
+    given.merge(3, 0)
+    taken._check()
+    assert results(taken, [4]) == results(given, [3])
+
+
+def test_sums_without_a_value_stay_without_one() -> None:
+    """Entries whose rows were all null, beside such as have had no row, where states are kept and where not yet."""
+    only_null = BATCH.slice(1, 1)
+    given = Accumulators(BATCH.schema, [("sum", "number", None)])
+    given.reserve(2)
+    given.update(only_null, np.array([1], np.uint32))
+    numbers = np.array([0, 1], np.uint32)
+    taken = Accumulators(BATCH.schema, [("sum", "number", None)])
+    taken.reserve(2)
+    restore_accumulator_parts(
+        taken, numbers, touched_entries(given, numbers), accumulator_parts(given, numbers)
+    )
+    taken.emit(numbers)
+    assert pa.array(taken.take()[0]).to_pylist() == [None, None]
+
+
+def test_no_entries_give_empty_parts() -> None:
+    none = np.empty(0, np.uint32)
+    given = accumulators()
+    taken = accumulators()
+    restore_accumulator_parts(taken, none, touched_entries(given, none), accumulator_parts(given, none))
+    taken._check()
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    given = accumulators(ENTRIES)
+    numbers = np.array([0, 2], np.uint32)
+    touched, parts = touched_entries(given, numbers), accumulator_parts(given, numbers)
+    with pytest.raises(SchemaError, match=f"1 aggregates of a checkpoint for {len(SPECS)}"):
+        restore_accumulator_parts(accumulators(), numbers, touched, parts[:1])
+    with pytest.raises(SchemaError, match="aggregate 0 of a checkpoint lacks its 'words'"):
+        restore_accumulator_parts(accumulators(), numbers, touched, [{}, *parts[1:]])
+    at = SPECS.index(("collect", "text", None))
+    ends, *values = parts[at]["list"]
+    for broken in (ends[:-1], ends + 1, ends[::-1].copy()):
+        damaged = [*parts[:at], {"list": (broken, *values)}, *parts[at + 1 :]]
+        with pytest.raises(SchemaError, match="do not fit"):
+            restore_accumulator_parts(accumulators(), numbers, touched, damaged)
+    with pytest.raises(IndexError, match="entry 6 does not exist; 6 are reserved"):
+        accumulator_parts(given, np.array([6], np.uint32))
