@@ -438,7 +438,7 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
             )
             _append_live_key(state, rows, key)
             window_rows_add(rows, &window, session_entry(&state.store, number))
-            if state.store.twins and session.progress & Progress.GIVEN:
+            if state.store.twins:
                 window.flags = TWIN_ENTRY
                 _append_live_key(state, rows, key)
                 window_rows_add(rows, &window, session_twin(number))

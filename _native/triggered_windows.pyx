@@ -372,7 +372,7 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
             window.trigger_state = state.trigger_states[entry]
             append_live_keys(rows, state.core.bytes_keys, pane, k, 1)
             window_rows_add(rows, &window, entry)
-            if state.store.twins and state.flags[entry] & Progress.GIVEN:
+            if state.store.twins:
                 window.flags = TWIN_ENTRY
                 append_live_keys(rows, state.core.bytes_keys, pane, k, 1)
                 window_rows_add(rows, &window, pane_twin(pane, k))

@@ -253,7 +253,9 @@ class DataStream:
 
         A job over yesterday's log that stops with a checkpoint, and one over today's log that goes on from it, give the
         rows that one job over both logs gives, at any parallelism of each. Today's events must not precede
-        yesterday's last one in the total order (arrival, split, position).
+        yesterday's last one in the total order (arrival, split, position). A split that only today's log has is one
+        that is discovered at the cut: from there on it holds the watermark back until it has caught up or is idle. A
+        split that today's log lacks goes on as one without events: name an idleness where files are splits.
 
         Parameters
         ----------

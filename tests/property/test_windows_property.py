@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.windows import Firing, WindowModel
 
@@ -384,6 +384,24 @@ def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:
     steps=st.lists(STEP, max_size=12),
     cut=st.integers(0, 60),
     partitions=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+)
+@example(
+    kind="int64",
+    jobs_and_modes=(
+        {
+            "lateness": 2**63 - 1,
+            "gap": 4,
+            "trigger": "event_time",
+            "every": 1,
+            "purges": False,
+            "shares": False,
+        },
+        True,
+    ),
+    events=[(2, 63, 3), (14, 32, 0), (0, 118, 2), (0, 67, 3), (0, 119, 3), (0, 41, 1), (0, 96, 0)],
+    steps=[(6, 3), (3, 2), (6, 3)],
+    cut=5,
+    partitions=(3, 2),
 )
 def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_stopped(
     kind: str,

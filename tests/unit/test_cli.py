@@ -283,3 +283,42 @@ def test_what_is_no_window_is_refused(text: str) -> None:
 def test_what_is_no_aggregate_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"no aggregate|two at most"):
         named_aggregate(text)
+
+
+def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrivals = [[100, 2200, 9900], [10_000, 12_500, 24_000]]
+    for day, at in enumerate(arrivals):
+        table = pa.table({"ts": at, "user": ["ann", "bob", "ann"], "part": ["p", "q", "q"]})
+        pa.csv.write_csv(table, tmp_path / f"{day}.csv")
+
+    def replay(day: int, *arguments: str) -> int:
+        return main(
+            [
+                *("replay", str(tmp_path / f"{day}.csv"), "--engine", "embedded", "--quiet"),
+                *("--timestamp", "ts", "--arrival", "ts", "--split", "part", "--key", "user"),
+                *("--window", "tumbling:10s", "--aggregate", "n=count()", "--parallelism", "2", *arguments),
+            ]
+        )
+
+    checkpoint = str(tmp_path / "checkpoint")
+    assert replay(0, "--checkpoint", checkpoint) == 0
+    assert f"checkpoint: {checkpoint}" in capsys.readouterr().out
+    assert main(["checkpoint", "show", checkpoint]) == 0
+    shown = capsys.readouterr().out
+    assert "aggregates over windows" in shown
+    assert "window: TumblingEventTimeWindows(size_ms=10000" in shown
+    assert "operator 'watermarks-1': 1 subtask" in shown
+    assert "'q': 2 rows, last arrival 1970-01-01 00:00:09.900Z" in shown
+    assert "2 live windows of a key, ending at 1970-01-01 00:00:10.000Z" in shown
+    assert replay(1, "--restore-from", checkpoint, "--output", str(tmp_path / "results")) == 0
+    rows = ds.dataset(tmp_path / "results").to_table().to_pylist()
+    assert sorted((row["user"], row["window_start"], row["n"]) for row in rows) == [
+        ("ann", 0, 2),
+        ("ann", 10_000, 1),
+        ("ann", 20_000, 1),
+        ("bob", 0, 1),
+        ("bob", 10_000, 1),
+    ]
+    capsys.readouterr()
+    assert replay(1, "--restore-from", str(tmp_path)) == 1
+    assert "is no checkpoint" in capsys.readouterr().err
