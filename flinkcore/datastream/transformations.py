@@ -11,6 +11,7 @@ from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
+from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.datastream.window import Trigger, WindowAssigner, WindowOperation
 from flinkcore.errors import ConfigurationError
 
@@ -161,6 +162,7 @@ class WindowTransformation(OneInputTransformation):
     late_tag: OutputTag | None
     aggregates: tuple[tuple[str, Aggregate], ...]
     trigger: Trigger[Any, Any] | None = None
+    output_mode: OutputMode = OutputMode.ACCUMULATING
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tag of late rows, if they go to a side output."""
@@ -172,8 +174,9 @@ class WindowTransformation(OneInputTransformation):
         )
         aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
         trigger = f", trigger {self.trigger}" if self.trigger is not None else ""
+        mode = f", {self.output_mode.value}" if self.output_mode is not OutputMode.ACCUMULATING else ""
         lateness = f"allowed lateness {self.allowed_lateness_ms} ms, late rows {late}"
-        return f"{self.assigner}{trigger}, {lateness}: {aggregates}"
+        return f"{self.assigner}{trigger}, {lateness}{mode}: {aggregates}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from flinkcore.datastream.functions import (
     WindowFunction,
 )
 from flinkcore.datastream.functions.reduce_function import as_reduce_function
+from flinkcore.datastream.output_mode import ROW_KIND, OutputMode, require_output_mode
 from flinkcore.datastream.transformations import (
     PartitionTransformation,
     WindowProcessTransformation,
@@ -59,6 +60,7 @@ class WindowedStream:
         self._evictor: Evictor[Any] | None = None
         self._allowed_lateness_ms = 0
         self._late_tag: OutputTag | None = None
+        self._output_mode = OutputMode.ACCUMULATING
 
     def _with(self, **settings: Any) -> "WindowedStream":
         changed = copy(self)
@@ -151,6 +153,44 @@ class WindowedStream:
             )
         return self._with(late_tag=output_tag)
 
+    def accumulating(self) -> "WindowedStream":
+        """Return this with windows that give their whole result each time that they fire; they do by themselves."""
+        return self._with(output_mode=OutputMode.ACCUMULATING)
+
+    def retracting(self) -> "WindowedStream":
+        """Return this with windows that withdraw their last result before they give another one.
+
+        Results get a column ``row_kind``, Flink's ``RowKind`` in short: ``+I`` is the first result of a window. When it
+        fires again, the last one comes once more as ``-U``, and the new one as ``+U``. When a session that has given a
+        result becomes a part of another one, that result comes once more as ``-D``. What is not withdrawn are the final
+        results.
+
+        Notes
+        -----
+        Flink's DataStream API does not have this; the marks are those of updates in its Table API.
+
+        Examples
+        --------
+        >>> windowed.allowed_lateness(Time.hours(1)).retracting().aggregate(n=count())  # doctest: +SKIP
+        """
+        return self._with(output_mode=OutputMode.RETRACTING)
+
+    def delta(self) -> "WindowedStream":
+        """Return this with windows that give only the difference to what they gave before.
+
+        It is that of counts and sums; the differences of a window add up to its final result. A window that fires when
+        nothing has come since the last time gives nothing.
+
+        Notes
+        -----
+        Flink's DataStream API does not have this.
+
+        Examples
+        --------
+        >>> windowed.allowed_lateness(Time.hours(1)).delta().aggregate(n=count())  # doctest: +SKIP
+        """
+        return self._with(output_mode=OutputMode.DELTA)
+
     @overload
     def aggregate(self, **aggregates: Aggregate) -> DataStream: ...
 
@@ -198,13 +238,15 @@ class WindowedStream:
         DataStream
             Of aggregates, the columns are: the keys, ``window_start``, ``window_end`` (null of windows without
             bounds), the aggregates in the order given, ``late_firing`` (bool: fired by a row, when the watermark had
-            passed the window's end) and ``watermark`` (int64 ms: in force at the firing).
+            passed the window's end) and ``watermark`` (int64 ms: in force at the firing); of :meth:`retracting`
+            windows also ``row_kind`` (string).
 
         Raises
         ------
         ConfigurationError
             If there is no aggregate, one is something else, or its name is taken by another output column; or if
-            there are both aggregates and a function, or an evictor, which no aggregate over columns has.
+            there are both aggregates and a function, or an evictor, which no aggregate over columns has; or if the
+            windows cannot give their results as they should.
 
         Examples
         --------
@@ -242,8 +284,10 @@ class WindowedStream:
                 "process()"
             )
         keys = self._stream._key_columns
+        retracting = self._output_mode is OutputMode.RETRACTING
+        taken = (*WINDOW_RESULT_COLUMNS, ROW_KIND) if retracting else WINDOW_RESULT_COLUMNS
         for key in keys:
-            if key in WINDOW_RESULT_COLUMNS:
+            if key in taken:
                 raise ConfigurationError(
                     f"the key column {key!r} has the name of a result column; rename it before key_by, with "
                     f"with_columns(new_name=pyarrow.compute.field({key!r}))"
@@ -254,11 +298,12 @@ class WindowedStream:
                     f"aggregate({name}=...) takes an aggregate such as count() or sum_('price'), "
                     f"not {aggregate!r}"
                 )
-            if name in keys or name in WINDOW_RESULT_COLUMNS:
+            if name in keys or name in taken:
                 raise ConfigurationError(
                     f"an aggregate cannot be named {name!r}: results already have the columns "
-                    f"{', '.join((*keys, *WINDOW_RESULT_COLUMNS))}"
+                    f"{', '.join((*keys, *taken))}"
                 )
+        require_output_mode(self._output_mode, self._window_assigner, self._trigger, aggregates)
         keyed = PartitionTransformation(self._stream._transformation, keys)
         return DataStream(
             self._stream._environment,
@@ -269,6 +314,7 @@ class WindowedStream:
                 self._late_tag,
                 tuple(aggregates.items()),
                 self._trigger,
+                self._output_mode,
             ),
         )
 
@@ -357,6 +403,11 @@ class WindowedStream:
         side_outputs: Sequence[OutputTag],
         timestamp_column: str | None,
     ) -> DataStream:
+        if self._output_mode is not OutputMode.ACCUMULATING:
+            raise ConfigurationError(
+                f"{self._output_mode.value} windows are those of aggregates of columns, such as aggregate(n=count()): a "
+                "function gives what it gives"
+            )
         if (pre_aggregation is None or window_function is not None) and not isinstance(
             window_function, self._window_function_types
         ):

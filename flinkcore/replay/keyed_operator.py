@@ -15,6 +15,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
+from flinkcore.datastream.output_mode import ROW_KIND, OutputMode
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -76,6 +77,8 @@ class WindowAggregation:
         Output names and aggregates.
     trigger : Trigger or None
         None: the one that the windows have by themselves.
+    output_mode : OutputMode
+        What a window gives when it fires again.
     """
 
     window: WindowAssigner[Any, Any]
@@ -83,6 +86,7 @@ class WindowAggregation:
     late_tag: OutputTag | None
     aggregates: tuple[tuple[str, Aggregate], ...]
     trigger: Trigger[Any, Any] | None = None
+    output_mode: OutputMode = OutputMode.ACCUMULATING
 
     @property
     def needs_event_time(self) -> bool:
@@ -104,13 +108,18 @@ class WindowAggregation:
     @property
     def timestamp_range(self) -> tuple[int, int]:
         """Timestamps whose windows do not overflow."""
-        kernel = window_kernel(self.window, self.trigger, self.allowed_lateness_ms, shareable=True)
+        kernel = self._kernel(shareable=True)
         return kernel.lowest_timestamp, kernel.highest_timestamp
 
     @property
     def repeating_columns(self) -> tuple[str, ...]:
         """The windows' bounds, and what tells of the firing."""
-        return WINDOW_RESULT_COLUMNS
+        return WINDOW_RESULT_COLUMNS if not self.is_retracting else (*WINDOW_RESULT_COLUMNS, ROW_KIND)
+
+    @property
+    def is_retracting(self) -> bool:
+        """Whether a window withdraws its result before it gives another one."""
+        return self.output_mode is OutputMode.RETRACTING
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
@@ -131,10 +140,17 @@ class WindowAggregation:
         accumulators = Accumulators(
             events, [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
         )
-        shareable = are_shareable(accumulators)
+        return self._kernel(shareable=are_shareable(accumulators)), accumulators
+
+    def _kernel(self, shareable: bool) -> WindowKernel:
+        # What is left in a window that every firing empties is the difference.
         return window_kernel(
-            self.window, self.trigger, self.allowed_lateness_ms, shareable=shareable
-        ), accumulators
+            self.window,
+            self.trigger,
+            self.allowed_lateness_ms,
+            shareable=shareable,
+            purges=self.output_mode is OutputMode.DELTA,
+        )
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def window_kernel(
     allowed_lateness_ms: int,
     *,
     shareable: bool,
+    purges: bool = False,
 ) -> WindowKernel:
     """Make native windows, without any state yet.
 
@@ -38,6 +39,8 @@ def window_kernel(
     allowed_lateness_ms : int
     shareable : bool
         Whether windows that overlap may share what they aggregate.
+    purges : bool
+        Whether a firing empties a window, also where the trigger does not say so.
 
     Returns
     -------
@@ -54,7 +57,8 @@ def window_kernel(
         raise ConfigurationError(f"aggregates of columns: {reason}")
     firing = columnar_trigger(assigner, trigger)
     assert firing is not None
-    by_trigger: dict[str, Any] = {"trigger": firing.name, "every": firing.every, "purges": firing.purges}
+    purges = purges or firing.purges
+    by_trigger: dict[str, Any] = {"trigger": firing.name, "every": firing.every, "purges": purges}
     if isinstance(assigner, EventTimeSessionWindows):
         return session_windows(gap=assigner.gap_ms, allowed_lateness=allowed_lateness_ms, **by_trigger)
     if not isinstance(
@@ -73,9 +77,9 @@ def window_kernel(
         return triggered_windows(**windows, **by_trigger)
     overlap = slide_ms < assigner.size_ms and assigner.size_ms % slide_ms == 0
     # A purged window has nothing left for its late rows; the slices that windows share do.
-    if shareable and overlap and not (firing.purges and allowed_lateness_ms):
+    if shareable and overlap and not (purges and allowed_lateness_ms):
         return sliced_windows(**windows)
-    return time_windows(**windows, purges=firing.purges)
+    return time_windows(**windows, purges=purges)
 
 
 def _slide_ms(

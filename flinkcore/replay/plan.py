@@ -273,7 +273,12 @@ def _keyed_operator(step: Transformation) -> KeyedOperator:
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     assert isinstance(step, WindowTransformation)
     return WindowAggregation(
-        step.assigner, step.allowed_lateness_ms, step.late_tag, step.aggregates, step.trigger
+        step.assigner,
+        step.allowed_lateness_ms,
+        step.late_tag,
+        step.aggregates,
+        step.trigger,
+        step.output_mode,
     )
 
 

@@ -53,7 +53,9 @@ class ReplayReport:
     processed
         Events that a process function was called for.
     on_time_firings, late_firings
-        Result rows of windows fired by a watermark, and by a late event.
+        Result rows of windows that fired in time, and behind their end by a late event.
+    retractions
+        Result rows that withdraw an earlier one.
     event_time_timers, processing_time_timers
         Timers that fired.
     pending_processing_time_timers
@@ -91,6 +93,7 @@ class ReplayReport:
     processed: int = 0
     on_time_firings: int = 0
     late_firings: int = 0
+    retractions: int = 0
     event_time_timers: int = 0
     processing_time_timers: int = 0
     pending_processing_time_timers: int = 0
@@ -246,9 +249,10 @@ class ReplayReport:
         return "\n".join(lines)
 
     def _window_lines(self) -> list[str]:
+        withdrawn = f"; {self.retractions:,} withdrawn" if self.retractions else ""
         return [
-            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} fired by the watermark, "
-            f"{self.late_firings:,} by late events"
+            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} on time, "
+            f"{self.late_firings:,} fired by late events{withdrawn}"
         ]
 
     def _process_lines(self) -> list[str]:

@@ -46,7 +46,7 @@ def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | No
     return arrivals
 
 
-_COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings")
+_COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings", "retractions")
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class WindowStage:
             watermarks=timeline.watermark_ms,
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
+            retracting=aggregation.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
             steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
         )
