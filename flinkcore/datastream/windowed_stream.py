@@ -405,8 +405,8 @@ class WindowedStream:
     ) -> DataStream:
         if self._output_mode is not OutputMode.ACCUMULATING:
             raise ConfigurationError(
-                f"{self._output_mode.value} windows are those of aggregates of columns, such as aggregate(n=count()): a "
-                "function gives what it gives"
+                f"{self._output_mode.value} windows are those of aggregates of columns, such as aggregate(n=count()); "
+                "a function gives what it gives"
             )
         if (pre_aggregation is None or window_function is not None) and not isinstance(
             window_function, self._window_function_types

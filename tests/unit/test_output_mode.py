@@ -148,6 +148,10 @@ def test_what_is_withdrawn_is_counted_by_itself() -> None:
             lambda w: w(TUMBLING).retracting().aggregate(row_kind=count()),
             "an aggregate cannot be named 'row_kind'",
         ),
+        (
+            lambda w: w(TUMBLING).delta().reduce(lambda a, b: a, output_type=pa.schema([("n", pa.int64())])),
+            "a function gives what it gives",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(aggregate: Callable[[Any], DataStream], problem: str) -> None:
