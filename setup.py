@@ -33,6 +33,7 @@ MODULES = (
     "pane_timers",
     "panes",
     "result_columns",
+    "session_timers",
     "session_windows",
     "sessions",
     "shared_accumulators",

@@ -27,13 +27,22 @@ from flinkcore._native.firings cimport (
     saturating_add,
 )
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.prefetch cimport prefetch, prefetch_all
+from flinkcore._native.session_timers cimport (
+    SessionTimer,
+    session_timer_due,
+    session_timer_pop,
+    session_timers_are_sound,
+    session_timers_number,
+    session_timers_start,
+)
 from flinkcore._native.sessions cimport (
     NOTHING,
     Session,
     SessionKey,
-    SessionTimer,
+    SessionSlot,
     session_add,
+    session_arm,
     session_drop,
     session_entry,
     session_key_add,
@@ -41,9 +50,6 @@ from flinkcore._native.sessions cimport (
     session_keys_resize,
     session_retire,
     session_store_free,
-    session_timer_earlier,
-    session_timer_pop,
-    session_timer_push,
     session_twin,
 )
 from flinkcore._native.window_kernel cimport (
@@ -65,7 +71,7 @@ from flinkcore._native.window_kernel cimport (
 from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
 
 cdef enum:
-    LOOK_AHEAD = 16
+    LOOK_AHEAD = 8
 
 
 cdef inline SessionKey* _key_of(const SessionWindows* state, uint32_t number) noexcept nogil:
@@ -93,10 +99,7 @@ cdef inline int64_t _next_action(const SessionWindows* state, const Session* ses
 
 
 cdef int _arm(SessionWindows* state, uint32_t number) except -1 nogil:
-    cdef Session* session = &state.store.sessions[number]
-    session.generation += 1
-    session.due = _next_action(state, session)
-    return session_timer_push(&state.store, number, session.due)
+    return session_arm(&state.store, number, _next_action(state, &state.store.sessions[number]))
 
 
 cdef bint _emit_firing(SessionWindows* state) except -1 nogil:
@@ -110,17 +113,21 @@ cdef bint _emit_firing(SessionWindows* state) except -1 nogil:
 
 cdef bint _emit_results(SessionWindows* state) except -1 nogil:
     # As many as there is room for; false where there is none.
-    cdef int64_t i, n = core_emit(
+    cdef const SessionKey* key
+    cdef int64_t i, first = state.n_emitted, n = core_emit(
         &state.core,
         state.firing + state.n_emitted,
         0,
         state.n_firing - state.n_emitted,
         state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
     )
-    for i in range(state.n_emitted, state.n_emitted + n):
-        core_count(&state.core, RowKind.INSERT, False)
+    for i in range(first, first + n):
+        key = _key_of(state, state.firing[i])
+        prefetch(&state.store.slots[<uint32_t> key.hash & state.store.mask])
+    for i in range(first, first + n):
         _append_firing(state, state.firing[i], RowKind.INSERT, False)
         _fired(state, state.firing[i])
+    state.core.on_time_firings += n
     state.n_emitted += n
     return n > 0
 
@@ -175,6 +182,7 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     if session.progress & Progress.FILLED:
         session.progress |= Progress.FIRING
         state.firing[state.n_firing] = number
+        prefetch_all(&state.store.keys[session.key], sizeof(SessionKey))
         if state.core.bytes_keys:
             state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _key_of(state, number).length
         state.n_firing += 1
@@ -185,23 +193,31 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     return 0
 
 
+cdef void _prefetch_next(const SessionWindows* state) noexcept nogil:
+    # The sessions whose timers come next are among the first of the heap.
+    cdef int64_t i
+    for i in range(1, min(state.store.timers.near.n, <int64_t> 7)):
+        prefetch_all(&state.store.sessions[state.store.timers.near.timers[i].session], sizeof(Session))
+
+
 cdef int _collect_firing(SessionWindows* state) except -1 nogil:
     # Handles timers that are due, in their order, until as many sessions fire as are emitted together.
+    cdef const SessionTimer* due
     cdef SessionTimer timer
     cdef Session* session
-    while (
-        state.store.n_timers
-        and state.store.timers[0].due <= state.core.cursor.watermark
-        and state.n_firing < FIRING_SESSIONS
-    ):
-        timer = state.store.timers[0]
+    while state.n_firing < FIRING_SESSIONS:
+        due = session_timer_due(&state.store.timers, state.core.cursor.watermark)
+        if due == NULL:
+            break
+        timer = due[0]
+        _prefetch_next(state)
         session = &state.store.sessions[timer.session]
         if session.generation != timer.generation:
-            session_timer_pop(&state.store)
+            session_timer_pop(&state.store.timers)
             continue
         if session.progress & Progress.FIRING:
             break  # what it has fired comes first
-        session_timer_pop(&state.store)
+        session_timer_pop(&state.store.timers)
         if _next_action(state, session) > timer.due:
             _arm(state, timer.session)
         elif session.fired and not session.fires_before:
@@ -214,7 +230,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
 cdef bint _fire_due(SessionWindows* state) except -1 nogil:
     # False where results are full before everything has fired.
     if not state.core.due:
-        if state.store.n_timers == 0 or state.store.timers[0].due > state.core.cursor.watermark:
+        if session_timer_due(&state.store.timers, state.core.cursor.watermark) == NULL:
             return True
         pending_flush(&state.core.pending, state.core.table)
         state.core.due = True
@@ -376,16 +392,45 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     return 0
 
 
+cdef inline uint32_t _row_at(const InputRows* input, int64_t i) noexcept nogil:
+    return input.rows[i] if input.rows != NULL else <uint32_t> i
+
+
+cdef inline void _prefetch_key(const SessionWindows* state, const InputRows* input, int64_t i) noexcept nogil:
+    cdef const SessionSlot* slot
+    if i < input.n:
+        slot = &state.store.slots[<uint32_t> input.keys.hashes[_row_at(input, i)] & state.store.mask]
+        if slot.number:
+            prefetch_all(&state.store.keys[slot.number - 1], sizeof(SessionKey))
+
+
+cdef inline void _prefetch_session(const SessionWindows* state, const InputRows* input, int64_t i) noexcept nogil:
+    cdef const SessionSlot* slot
+    cdef uint32_t hash, number
+    if i < input.n:
+        hash = <uint32_t> input.keys.hashes[_row_at(input, i)]
+        slot = &state.store.slots[hash & state.store.mask]
+        if slot.number and slot.hash == hash:
+            number = state.store.keys[slot.number - 1].first
+            if number != NOTHING:
+                prefetch_all(&state.store.sessions[number], sizeof(Session))
+
+
 cdef int64_t _process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
     cdef SessionWindows* state = <SessionWindows*> windows
-    cdef const uint32_t* rows = input.rows
-    cdef int64_t i = first, ahead
+    cdef int64_t i = first
     cdef uint32_t row
     while i < input.n:
-        ahead = i + LOOK_AHEAD
-        if ahead < input.n:
-            prefetch(&state.store.slots[input.keys.hashes[rows[ahead] if rows != NULL else ahead] & state.store.mask])
-        row = rows[i] if rows != NULL else <uint32_t> i
+        # What a row needs is brought near step by step, each step from what the one before has brought.
+        if i + 3 * LOOK_AHEAD < input.n:
+            prefetch(
+                &state.store.slots[
+                    <uint32_t> input.keys.hashes[_row_at(input, i + 3 * LOOK_AHEAD)] & state.store.mask
+                ]
+            )
+        _prefetch_key(state, input, i + 2 * LOOK_AHEAD)
+        _prefetch_session(state, input, i + LOOK_AHEAD)
+        row = _row_at(input, i)
         if not _advance(state, input.arrivals[row], False):
             break
         _take_row(state, input.keys, row, input.timestamps[row])
@@ -476,6 +521,7 @@ cdef int _start(void* windows) except -1:
     state.store.table = state.core.table
     check_retracts(&state.core, state.trigger.purges)
     state.store.twins = state.core.retracts
+    session_timers_start(&state.store.timers, state.gap // 512)
     return session_keys_resize(&state.store, 1024)
 
 
@@ -492,19 +538,19 @@ cdef int _check(const void* windows) except -1:
     cdef const SessionWindows* state = <const SessionWindows*> windows
     cdef const Session* session
     cdef uint64_t at, occupied = 0
-    cdef uint32_t number, live = 0, armed = 0
-    cdef int64_t i, end
+    cdef uint32_t number, live = 0
+    cdef int64_t end
     for at in range(state.store.mask + 1):
-        if state.store.slots[at] == 0:
+        if state.store.slots[at].number == 0:
             continue
         occupied += 1
         end = INT64_MIN
-        number = state.store.keys[state.store.slots[at] - 1].first
+        number = state.store.keys[state.store.slots[at].number - 1].first
         assert number != NOTHING, "a key without a session"
         while number != NOTHING:
             live += 1
             session = &state.store.sessions[number]
-            assert session.key == state.store.slots[at] - 1
+            assert session.key == state.store.slots[at].number - 1
             assert end < session.start < session.end, "sessions that touch"
             if not state.core.due:
                 assert not session.progress & Progress.FIRING
@@ -519,13 +565,9 @@ cdef int _check(const void* windows) except -1:
             number = session.next
     assert occupied == state.store.live_keys
     assert live == state.store.live_sessions, "a session was lost"
-    for i in range(state.store.n_timers):
-        assert i == 0 or not session_timer_earlier(
-            &state.store.timers[i], &state.store.timers[(i - 1) >> 1]
-        ), "timer heap out of order"
-        armed += state.store.sessions[state.store.timers[i].session].generation == state.store.timers[i].generation
+    assert session_timers_are_sound(&state.store.timers), "timers out of order"
+    assert session_timers_number(&state.store.timers) >= live or state.core.due, "a session without its timer"
     assert state.core.due or state.n_firing == 0, "sessions fired in part"
-    assert state.core.due or armed == live, "a session without its timer"
     return 0
 
 

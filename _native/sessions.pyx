@@ -9,6 +9,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.prefetch cimport prefetch_all
+from flinkcore._native.session_timers cimport SessionTimer, session_timer_push, session_timers_free
 
 
 cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
@@ -23,20 +25,18 @@ cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
 
 
 cdef int session_keys_resize(SessionStore* store, uint64_t n_slots) except -1 nogil:
-    cdef uint32_t* slots = <uint32_t*> calloc(n_slots, sizeof(uint32_t))
+    cdef SessionSlot* slots = <SessionSlot*> calloc(n_slots, sizeof(SessionSlot))
     cdef uint64_t at, old
-    cdef uint32_t number
     if slots == NULL:
         with gil:
-            raise MemoryError(f"{n_slots * sizeof(uint32_t)} bytes for the key index of sessions")
+            raise MemoryError(f"{n_slots * sizeof(SessionSlot)} bytes for the key index of sessions")
     if store.slots != NULL:
         for old in range(store.mask + 1):
-            number = store.slots[old]
-            if number:
-                at = store.keys[number - 1].hash & (n_slots - 1)
-                while slots[at]:
+            if store.slots[old].number:
+                at = store.slots[old].hash & (n_slots - 1)
+                while slots[at].number:
                     at = (at + 1) & (n_slots - 1)
-                slots[at] = number
+                slots[at] = store.slots[old]
     free(store.slots)
     store.slots = slots
     store.mask = n_slots - 1
@@ -54,11 +54,14 @@ cdef inline bint _same_key(const SessionStore* store, const SessionKey* key, con
 
 
 cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil:
-    cdef uint64_t at = keys.hashes[row] & store.mask
-    while store.slots[at]:
-        if _same_key(store, &store.keys[store.slots[at] - 1], keys, row):
-            return store.slots[at] - 1
+    cdef uint32_t hash = <uint32_t> keys.hashes[row]
+    cdef uint64_t at = hash & store.mask
+    cdef const SessionSlot* slot = &store.slots[at]
+    while slot.number:
+        if slot.hash == hash and _same_key(store, &store.keys[slot.number - 1], keys, row):
+            return slot.number - 1
         at = (at + 1) & store.mask
+        slot = &store.slots[at]
     return NOTHING
 
 
@@ -84,6 +87,8 @@ cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t 
     if store.free_key != NOTHING:
         number = store.free_key
         store.free_key = store.keys[number].next_free
+        if store.free_key != NOTHING:
+            prefetch_all(&store.keys[store.free_key], sizeof(SessionKey))
     else:
         number = store.n_keys
         store.n_keys += 1
@@ -96,10 +101,11 @@ cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t 
         key.length = length
     else:
         key.value = keys.values[row]
-    at = key.hash & store.mask
-    while store.slots[at]:
+    at = <uint32_t> key.hash & store.mask
+    while store.slots[at].number:
         at = (at + 1) & store.mask
-    store.slots[at] = number + 1
+    store.slots[at].number = number + 1
+    store.slots[at].hash = <uint32_t> key.hash
     store.live_keys += 1
     return number
 
@@ -107,68 +113,24 @@ cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t 
 cdef void _remove_key(SessionStore* store, uint32_t number) noexcept nogil:
     # Linear probing without tombstones: later members of the run move up.
     cdef SessionKey* key = &store.keys[number]
-    cdef uint64_t at = key.hash & store.mask, hole, home
-    while store.slots[at] != number + 1:
+    cdef uint64_t at = <uint32_t> key.hash & store.mask, hole, home
+    while store.slots[at].number != number + 1:
         at = (at + 1) & store.mask
     hole = at
     while True:
         at = (at + 1) & store.mask
-        if store.slots[at] == 0:
+        if store.slots[at].number == 0:
             break
-        home = store.keys[store.slots[at] - 1].hash & store.mask
+        home = store.slots[at].hash & store.mask
         if ((at - home) & store.mask) >= ((at - hole) & store.mask):
             store.slots[hole] = store.slots[at]
             hole = at
-    store.slots[hole] = 0
+    store.slots[hole].number = 0
     free(key.data)
     key.data = NULL
     key.next_free = store.free_key
     store.free_key = number
     store.live_keys -= 1
-
-
-# ---- timers ------------------------------------------------------------------------------------------------------
-
-
-cdef int session_timer_push(SessionStore* store, uint32_t session, int64_t due) except -1 nogil:
-    cdef int64_t at = store.n_timers, parent
-    cdef SessionTimer timer
-    if store.n_timers == store.timers_capacity:
-        store.timers = <SessionTimer*> _grow(store.timers, (store.timers_capacity * 2 + 64) * sizeof(SessionTimer))
-        store.timers_capacity = store.timers_capacity * 2 + 64
-    timer.due = due
-    timer.sequence = store.sequence
-    timer.session = session
-    timer.generation = store.sessions[session].generation
-    store.sequence += 1
-    store.n_timers += 1
-    while at:
-        parent = (at - 1) >> 1
-        if not session_timer_earlier(&timer, &store.timers[parent]):
-            break
-        store.timers[at] = store.timers[parent]
-        at = parent
-    store.timers[at] = timer
-    return 0
-
-
-cdef SessionTimer session_timer_pop(SessionStore* store) noexcept nogil:
-    cdef SessionTimer top = store.timers[0], last
-    cdef int64_t at = 0, child
-    store.n_timers -= 1
-    last = store.timers[store.n_timers]
-    while True:
-        child = 2 * at + 1
-        if child >= store.n_timers:
-            break
-        if child + 1 < store.n_timers and session_timer_earlier(&store.timers[child + 1], &store.timers[child]):
-            child += 1
-        if not session_timer_earlier(&store.timers[child], &last):
-            break
-        store.timers[at] = store.timers[child]
-        at = child
-    store.timers[at] = last
-    return top
 
 
 # ---- sessions ----------------------------------------------------------------------------------------------------
@@ -188,12 +150,24 @@ cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64
     else:
         number = store.free_session
         store.free_session = store.sessions[number].next
+        if store.free_session != NOTHING:
+            prefetch_all(&store.sessions[store.free_session], sizeof(Session))
     store.sessions[number].start = start
     store.sessions[number].end = end
     store.sessions[number].key = key
     store.sessions[number].next = NOTHING
     store.live_sessions += 1
     return number
+
+
+cdef int session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil:
+    cdef SessionTimer timer
+    store.sessions[session].generation += 1
+    store.sessions[session].due = due
+    timer.due = due
+    timer.session = session
+    timer.generation = store.sessions[session].generation
+    return session_timer_push(&store.timers, timer)
 
 
 cdef void session_drop(SessionStore* store, uint32_t number) noexcept nogil:
@@ -224,4 +198,4 @@ cdef void session_store_free(SessionStore* store) noexcept nogil:
     free(store.keys)
     free(store.slots)
     free(store.sessions)
-    free(store.timers)
+    session_timers_free(&store.timers)

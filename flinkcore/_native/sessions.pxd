@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.session_timers cimport SessionTimers
 
 
 cdef enum:
@@ -32,17 +33,15 @@ cdef struct Session:
     int64_t trigger_state  # rows counted, or the last time set for a firing before the end; INT64_MIN: none
 
 
-cdef struct SessionTimer:
-    int64_t due
-    uint64_t sequence
-    uint32_t session
-    uint32_t generation
+cdef struct SessionSlot:
+    uint32_t number      # of the key, plus one; 0: empty slot
+    uint32_t hash        # its lower half
 
 
 cdef struct SessionStore:
     bint bytes_keys
     bint twins           # each session has two entries
-    uint32_t* slots      # open addressing over live keys: number + 1, 0 empty
+    SessionSlot* slots   # open addressing over live keys; at most 2**32
     uint64_t mask
     SessionKey* keys
     uint32_t n_keys      # ever allocated
@@ -54,10 +53,7 @@ cdef struct SessionStore:
     uint32_t sessions_capacity
     uint32_t free_session
     uint32_t live_sessions
-    SessionTimer* timers  # binary min-heap by (due, sequence)
-    int64_t n_timers
-    int64_t timers_capacity
-    uint64_t sequence
+    SessionTimers timers
     AccumulatorTable* table
 
 
@@ -65,8 +61,8 @@ cdef int session_keys_resize(SessionStore* store, uint64_t n_slots) except -1 no
 # Number of the row's key, or NOTHING.
 cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil
 cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t row) except -1 nogil
-cdef int session_timer_push(SessionStore* store, uint32_t session, int64_t due) except -1 nogil
-cdef SessionTimer session_timer_pop(SessionStore* store) noexcept nogil
+# Registers the timer of a session; it has no other.
+cdef int session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil
 # A new session, not yet in its key's list.
 cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil
 # Gives a session's number back; it is out of its key's list, and its accumulators are empty.
@@ -83,7 +79,3 @@ cdef inline uint32_t session_entry(const SessionStore* store, uint32_t number) n
 
 cdef inline uint32_t session_twin(uint32_t number) noexcept nogil:
     return number << 1 | 1
-
-
-cdef inline bint session_timer_earlier(const SessionTimer* a, const SessionTimer* b) noexcept nogil:
-    return a.due < b.due or (a.due == b.due and a.sequence < b.sequence)

@@ -173,6 +173,9 @@ def test_native_windows_agree_with_the_model(
 ) -> None:
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
     clocks, watermarks = timeline_of(steps)
+    if job["trigger"] != "continuous_event_time" and data.draw(st.booleans()):
+        events = [(step, timestamp * 977, key) for step, timestamp, key in events]
+        watermarks = [watermark * 977 for watermark in watermarks[:-1]] + watermarks[-1:]
 
     model = model_of(job, key_column(kind, list(range(5))).to_pylist(), events, clocks, watermarks)
     batch = pa.record_batch(

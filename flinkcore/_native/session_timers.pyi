@@ -1,0 +1,1 @@
+"""Timers of sessions at C level; nothing here for Python."""
