@@ -28,6 +28,7 @@ MODULES = (
     "key_layout",
     "key_timers",
     "keys",
+    "memory_blocks",
     "narrow_integers",
     "pane_firings",
     "pane_timers",

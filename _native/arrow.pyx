@@ -9,6 +9,8 @@ import cython
 
 from flinkcore.errors import SchemaError
 
+from flinkcore._native.memory_blocks cimport block_free, block_size, block_take
+
 
 # ---- in ----------------------------------------------------------------------------------------------------------
 
@@ -288,7 +290,14 @@ cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
     capacity = buffer.capacity * 2 if buffer.capacity > 32 else 64
     if capacity < needed:
         capacity = (needed + 63) & ~<int64_t> 63
-    data = <uint8_t*> realloc(buffer.data, capacity)
+    data = <uint8_t*> block_take(capacity)
+    if data != NULL:
+        capacity = block_size(data)
+        if buffer.size:
+            memcpy(data, buffer.data, buffer.size)
+        block_free(buffer.data)
+    else:
+        data = <uint8_t*> realloc(buffer.data, capacity)
     if data == NULL:
         with gil:
             raise MemoryError(f"{capacity} bytes")
@@ -298,7 +307,7 @@ cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
 
 
 cdef void buffer_free(Buffer* buffer) noexcept nogil:
-    free(buffer.data)
+    block_free(buffer.data)
     memset(buffer, 0, sizeof(Buffer))
 
 
@@ -357,7 +366,7 @@ cdef void _release_array(ArrowArray* array) noexcept nogil:
         free(array.children[i])
     free(array.children)
     for i in range(array.n_buffers):
-        free(<void*> array.buffers[i])
+        block_free(<void*> array.buffers[i])
     free(array.buffers)
     array.release = NULL
 

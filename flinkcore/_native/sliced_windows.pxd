@@ -9,6 +9,7 @@ from flinkcore._native.window_kernel cimport WindowCore
 cdef struct SlicedWindows:
     WindowCore core
     AlignedWindows windows
+    double slides_per_ms
     int64_t quiet_until  # no window fires or ends for rows that arrive up to this clock
     PaneList slices      # one per slide; `fired` where the first of its windows has
     int64_t n_fired      # the first of them

@@ -1,0 +1,82 @@
+"""Large blocks of memory that have been given back are kept for the next ones: the system would clear every page anew.
+
+Batches of results come and go, some megabytes each. Without this, most of the time of a replay that streams its results would go
+into page faults.
+"""
+
+from libc.stdlib cimport free
+
+cdef extern from *:
+    """
+    static volatile int flinkcore_blocks_lock = 0;
+    static void flinkcore_lock_blocks(void) {
+        while (__atomic_exchange_n(&flinkcore_blocks_lock, 1, __ATOMIC_ACQUIRE)) {}
+    }
+    static void flinkcore_unlock_blocks(void) {
+        __atomic_store_n(&flinkcore_blocks_lock, 0, __ATOMIC_RELEASE);
+    }
+    """
+    void _lock "flinkcore_lock_blocks"() noexcept nogil
+    void _unlock "flinkcore_unlock_blocks"() noexcept nogil
+
+
+cdef struct Block:
+    void* data
+    size_t size
+
+
+cdef Block[KEPT_BLOCKS] _kept
+cdef int _n_kept = 0
+cdef size_t _bytes_kept = 0
+
+
+cdef void* block_take(size_t size) noexcept nogil:
+    global _n_kept, _bytes_kept
+    cdef void* data = NULL
+    cdef int i, best = -1
+    if size < LARGE_BLOCK:
+        return NULL
+    _lock()
+    for i in range(_n_kept):
+        if size <= _kept[i].size <= 4 * size and (best < 0 or _kept[i].size < _kept[best].size):
+            best = i
+    if best >= 0:
+        data = _kept[best].data
+        _bytes_kept -= _kept[best].size
+        _n_kept -= 1
+        _kept[best] = _kept[_n_kept]
+    _unlock()
+    return data
+
+
+cdef void block_free(void* block) noexcept nogil:
+    global _n_kept, _bytes_kept
+    cdef size_t size
+    if block == NULL:
+        return
+    size = block_size(block)
+    if size < LARGE_BLOCK or size > KEPT_BYTES:
+        free(block)
+        return
+    _lock()
+    if _n_kept < KEPT_BLOCKS and _bytes_kept + size <= KEPT_BYTES:
+        _kept[_n_kept].data = block
+        _kept[_n_kept].size = size
+        _n_kept += 1
+        _bytes_kept += size
+        block = NULL
+    _unlock()
+    free(block)
+
+
+cdef size_t blocks_kept() noexcept nogil:
+    cdef size_t size
+    _lock()
+    size = _bytes_kept
+    _unlock()
+    return size
+
+
+def kept_bytes():
+    """Bytes of memory that are kept for the next large blocks; at most 64 MiB."""
+    return blocks_kept()
