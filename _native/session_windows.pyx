@@ -329,6 +329,8 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
         session.end = max(session.end, state.store.sessions[other].end)
         session.next = state.store.sessions[other].next
         session_drop(&state.store, other)
+    if state.core.retracts:  # nothing of it has been given
+        accumulators_merge(state.core.table, session_entry(&state.store, number), session_twin(number))
     # The timer of a merged trigger is registered again, be it in the past.
     session.fires_before = state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME and session.trigger_state != INT64_MIN
     return number
@@ -467,9 +469,9 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
     cdef uint32_t number
     cdef uint64_t at
     for at in range(state.store.mask + 1):
-        if state.store.slots[at] == 0:
+        if state.store.slots[at].number == 0:
             continue
-        key = &state.store.keys[state.store.slots[at] - 1]
+        key = &state.store.keys[state.store.slots[at].number - 1]
         number = key.first
         while number != NOTHING:
             session = &state.store.sessions[number]
