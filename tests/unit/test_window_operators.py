@@ -37,7 +37,7 @@ from flinkcore.datastream.window import (
     TimeWindow,
     WindowOperation,
 )
-from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.errors import ConfigurationError, LifecycleError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.windowing import WindowOperator, make_window_operator
 
@@ -258,6 +258,14 @@ def test_an_operator_without_a_key_selector_takes_elements_with_their_keys(aroun
         operator.process_element(record("a", 1, 1))
     operator.process_watermark(Watermark(9))
     assert values(around) == [1]
+
+
+def test_elements_before_the_operator_is_open_are_refused(around: Surroundings) -> None:
+    operator = make_window_operator(
+        windows_of(TEN), lambda element: element[0], around.output, around.keyed_state, around.clock
+    )
+    with pytest.raises(LifecycleError, match="before the operator was opened"):
+        operator.process_element(record("a", 1, 1))
 
 
 def test_late_elements_are_counted_unless_they_have_a_side_output(around: Surroundings) -> None:

@@ -24,7 +24,7 @@ from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.function_results import FunctionResults, Subject, shown
 from flinkcore.runtime.operators.keyed_calls import KeyedElementCall, KeySelector, selected_key
-from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator
+from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
@@ -91,6 +91,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._is_event_time = operation.assigner.is_event_time()
         self._merging = operation.assigner if isinstance(operation.assigner, MergingWindowAssigner) else None
         self._window_types: set[type] = set()
+        self._open_panes = OpenPaneCalls(_refuse_before_open, _pass_nothing)
         self.num_late_records = 0
         self.num_records_in_no_window = 0
 
@@ -122,7 +123,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                 operation.window_function, self._window_context, backend.key_context
             )
         self._clear_function = clear_call(operation.window_function, self._window_context)
-        self._open_panes = OpenPaneCalls(self._process_of_key, lambda watermark_ms: None)
+        self._open_panes = OpenPaneCalls(self._process_of_key, _pass_nothing)
         self._fire = self._on_event_time
         if has_open_panes(operation):
             self._open_panes = open_pane_calls(
@@ -424,3 +425,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         aggregation = self._operation.pre_aggregation
         method = "reduce" if not isinstance(aggregation, AggregateFunction) else "add, merge or get_result"
         return self._failed_at(aggregation, method, subject, failure)
+
+
+def _refuse_before_open(key: Hashable, record: StreamRecord[Any]) -> None:
+    refuse_before_open(record)
+
+
+def _pass_nothing(watermark_ms: int) -> None:
+    pass
