@@ -88,10 +88,13 @@ class FunctionResults:
         except Exception as failure:
             raise self.failed(method, subject, failure) from failure
 
-    def failed(self, method: str, subject: Subject, failure: Exception) -> UserCodeError:
-        """Return the error to raise from a failure of the function."""
+    def failed(
+        self, method: str, subject: Subject, failure: Exception, culprit: object | None = None
+    ) -> UserCodeError:
+        """Return the error to raise from a failure of the function, or of another object of the user's."""
+        name = self._function if culprit is None else type(culprit).__qualname__
         return UserCodeError(
-            f"{self._function}.{method} failed at {self.described(subject)}: {type(failure).__name__}: {failure}"
+            f"{name}.{method} failed at {self.described(subject)}: {type(failure).__name__}: {failure}"
         )
 
     def _refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:

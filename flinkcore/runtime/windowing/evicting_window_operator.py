@@ -47,7 +47,7 @@ class EvictingWindowOperator(WindowOperator):
         try:
             getattr(evictor, method)(elements, before, window, self._trigger_context)
         except Exception as failure:
-            raise self._failed_at(evictor, method, window, failure) from failure
+            raise self._results.failed(method, window, failure, evictor) from failure
         for element in elements:
             if type(element) is not TimestampedValue:
                 raise UserCodeError(

@@ -9,7 +9,6 @@ from flinkcore.datastream.functions import AggregateFunction, RuntimeContext
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
-    MapStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,
 )
@@ -30,8 +29,9 @@ from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer
-from flinkcore.runtime.windowing.merging_window_set import MergingWindowSet
+from flinkcore.runtime.windowing.merging_windows import MergingWindows
 from flinkcore.runtime.windowing.open_panes import OpenPaneCalls, has_open_panes, open_pane_calls
+from flinkcore.runtime.windowing.trigger_calls import TriggerCalls
 from flinkcore.runtime.windowing.window_calls import WindowFunctions, clear_call, window_call
 from flinkcore.runtime.windowing.window_cleanup import WindowCleanup
 from flinkcore.runtime.windowing.window_contexts import (
@@ -42,7 +42,6 @@ from flinkcore.runtime.windowing.window_contexts import (
 
 TIMER_SERVICE_NAME = "window-timers"
 CONTENTS = "window-contents"
-MERGING_WINDOW_SET = "merging-window-set"
 
 
 class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOperator):
@@ -87,9 +86,8 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._operation = operation
         self._key_selector = key_selector
         self._assigner = operation.assigner
-        self._trigger = operation.trigger
         self._is_event_time = operation.assigner.is_event_time()
-        self._merging = operation.assigner if isinstance(operation.assigner, MergingWindowAssigner) else None
+        self._merging: MergingWindows | None = None
         self._window_types: set[type] = set()
         self._open_panes = OpenPaneCalls(_refuse_before_open, _pass_nothing)
         self.num_late_records = 0
@@ -104,19 +102,28 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         """Start the timers, ask for the state and open the functions; before anything is processed."""
         backend, operation = self._keyed_state_backend, self._operation
         timers = self._time_service_manager.get_internal_timer_service(TIMER_SERVICE_NAME, self)
-        self._timers = timers
         self._cleanup = WindowCleanup(operation, timers)
         self._state = backend.get_or_create_keyed_state(self._contents_descriptor())
-        if self._merging is not None:
-            self._merging_sets = backend.get_or_create_keyed_state(MapStateDescriptor(MERGING_WINDOW_SET))
         self._assigner_context = OperatorAssignerContext(timers, runtime_context, backend)
         self._trigger_context = OperatorTriggerContext(timers, backend)
-        self._window_context = OperatorWindowContext(timers, backend, self._merging is not None)
+        windows_merge = isinstance(operation.assigner, MergingWindowAssigner)
+        self._window_context = OperatorWindowContext(timers, backend, windows_merge)
         aggregation = operation.pre_aggregation
         self._get_result = aggregation.get_result if isinstance(aggregation, AggregateFunction) else None
         function = operation.window_function or aggregation
         assert function is not None
         self._results = FunctionResults(function, self._output, backend.key_context)
+        self._trigger_calls = TriggerCalls(operation.trigger, self._trigger_context, self._results)
+        if isinstance(operation.assigner, MergingWindowAssigner):
+            self._merging = MergingWindows(
+                operation.assigner,
+                backend,
+                self._state,
+                self._trigger_calls,
+                self._cleanup,
+                self._results,
+                self._aggregation_failed,
+            )
         self._call, self._method = None, "process"
         if operation.window_function is not None:
             self._call, self._method = window_call(
@@ -170,14 +177,17 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         timestamp = MIN_TIMESTAMP if record.timestamp is None else record.timestamp
         windows = self._assigned(record, timestamp)
         is_skipped = True
-        if self._merging is not None:
-            is_skipped = self._add_to_merging(windows, record, timestamp)
-        else:
-            for window in windows:
-                if not self._cleanup.is_past(window):
-                    is_skipped = False
-                    self._state.set_current_namespace(window)
-                    self._add(window, record, timestamp)
+        merging = self._merging
+        for window in windows:
+            if merging is not None:
+                added = merging.add(window, record)
+            else:
+                added = None if self._cleanup.is_past(window) else (window, window)
+            if added is not None:
+                is_skipped = False
+                actual, state_window = added
+                self._state.set_current_namespace(state_window)
+                self._add(actual, record, timestamp)
         if not is_skipped:
             return
         if not self._cleanup.is_element_late(timestamp):
@@ -199,7 +209,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         except (DataError, UserCodeError) as failure:
             raise type(failure)(f"{failure} (at {self._results.described(record)})") from failure
         except Exception as failure:
-            raise self._failed_at(self._assigner, "assign_windows", record, failure) from failure
+            raise self._results.failed("assign_windows", record, failure, self._assigner) from failure
         return windows
 
     def _admit_window(self, window: Window) -> None:
@@ -211,14 +221,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def _add(self, window: Window, record: StreamRecord[Any], timestamp: int) -> None:
         """Add an element to a window whose state is selected."""
         self._append(record)
-        context = self._trigger_context
-        context.window = window
-        try:
-            result = self._trigger.on_element(record.value, timestamp, window, context)
-        except Exception as failure:
-            raise self._failed_at(self._trigger, "on_element", record, failure) from failure
+        result = self._trigger_calls.on_element(record, timestamp, window)
         if result is not TriggerResult.CONTINUE:
-            self._act(result, "on_element", window)
+            self._act(result, window)
         self._cleanup.register(window)
 
     def _append(self, record: StreamRecord[Any]) -> None:
@@ -226,67 +231,6 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             self._state.add(record.value)
         except Exception as failure:
             raise self._aggregation_failed(record, failure) from failure
-
-    # ---- windows that merge ----
-
-    def _add_to_merging(self, windows: Collection[Window], record: StreamRecord[Any], timestamp: int) -> bool:
-        """Return whether all windows were late."""
-        is_skipped = True
-        held: dict[Window, Window] | None = self._merging_sets.get_internal()
-        state_windows = {} if held is None else held
-        assert self._merging is not None
-        merging_windows = MergingWindowSet(self._merging, state_windows)
-        for window in windows:
-            actual = self._merged(merging_windows, window, record)
-            if self._cleanup.is_past(actual):
-                merging_windows.retire_window(actual)
-                continue
-            is_skipped = False
-            self._state.set_current_namespace(state_windows[actual])
-            self._add(actual, record, timestamp)
-        self._persist(state_windows)
-        return is_skipped
-
-    def _merged(
-        self, merging_windows: MergingWindowSet[Window], window: Window, record: StreamRecord[Any]
-    ) -> Window:
-        try:
-            return merging_windows.add_window(window, self._merge)
-        except FlinkcoreError:
-            raise
-        except Exception as failure:
-            raise self._failed_at(self._assigner, "merge_windows", record, failure) from failure
-
-    def _merge(
-        self, result: Window, merged: list[Window], state_window: Window, merged_state: list[Window]
-    ) -> None:
-        late_for = self._cleanup.is_merge_late(result)
-        if late_for is not None:
-            raise UserCodeError(
-                f"{type(self._assigner).__qualname__}.merge_windows has made {result!r}, which ended before "
-                f"{late_for}: merging cannot make a window late"
-            )
-        context = self._trigger_context
-        context.window = result
-        context.merged_windows = merged
-        try:
-            self._trigger.on_merge(result, context)
-        except Exception as failure:
-            raise self._failed_at(self._trigger, "on_merge", result, failure) from failure
-        for window in merged:
-            context.window = window
-            self._clear_trigger(window)
-            self._cleanup.delete(window)
-        try:
-            self._state.merge_namespaces(state_window, merged_state)
-        except Exception as failure:
-            raise self._aggregation_failed(result, failure) from failure
-
-    def _persist(self, state_windows: dict[Window, Window]) -> None:
-        if state_windows:
-            self._merging_sets.update_internal(state_windows)
-        else:
-            self._merging_sets.clear()
 
     # ---- timers ----
 
@@ -301,10 +245,10 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     def on_processing_time(self, timer: InternalTimer) -> None:
         """Ask the trigger, and drop the window if it is time."""
-        self._on_timer(timer, self._trigger.on_processing_time, not self._is_event_time)
+        self._on_timer(timer, self._trigger_calls.on_processing_time, not self._is_event_time)
 
     def _on_event_time(self, timer: InternalTimer) -> None:
-        self._on_timer(timer, self._trigger.on_event_time, self._is_event_time)
+        self._on_timer(timer, self._trigger_calls.on_event_time, self._is_event_time)
 
     def _fire_at_end(self, timer: InternalTimer) -> None:
         """Fire and drop a window without lateness that only its end fires: all its timers are at its end."""
@@ -320,40 +264,25 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._clear_for_function(window)
 
     def _on_timer(
-        self,
-        timer: InternalTimer,
-        method: Callable[[int, Window, OperatorTriggerContext], TriggerResult],
-        may_clean_up: bool,
+        self, timer: InternalTimer, ask: Callable[[int, Window], TriggerResult], may_clean_up: bool
     ) -> None:
         window = timer.namespace
-        state_windows: dict[Window, Window] | None = None
-        if self._merging is None:
-            self._state.set_current_namespace(window)
-        else:
-            state_windows = self._merging_sets.get_internal() or {}
-            state_window = state_windows.get(window)
-            if state_window is None:
-                return  # a timer that the trigger did not delete when it cleared the window
-            self._state.set_current_namespace(state_window)
-        context = self._trigger_context
-        context.window = window
-        try:
-            result = method(timer.timestamp_ms, window, context)
-        except Exception as failure:
-            raise self._failed_at(self._trigger, method.__name__, window, failure) from failure
+        state_window = window if self._merging is None else self._merging.state_window(window)
+        if state_window is None:
+            return  # a timer that the trigger did not delete when it cleared the window
+        self._state.set_current_namespace(state_window)
+        result = ask(timer.timestamp_ms, window)
         if result is not TriggerResult.CONTINUE:
-            self._act(result, method.__name__, window)
+            self._act(result, window)
         if may_clean_up and timer.timestamp_ms == self._cleanup.time_of(window):
-            self._clear_all(window, state_windows)
+            self._clear_all(window)
 
-    def _clear_all(self, window: Window, state_windows: dict[Window, Window] | None) -> None:
+    def _clear_all(self, window: Window) -> None:
         self._state.clear()
-        self._clear_trigger(window)
+        self._trigger_calls.clear(window)
         self._clear_for_function(window)
-        if state_windows is not None:
-            assert self._merging is not None
-            MergingWindowSet(self._merging, state_windows).retire_window(window)
-            self._persist(state_windows)
+        if self._merging is not None:
+            self._merging.retire(window)
 
     def _clear_for_function(self, window: Window) -> None:
         if self._clear_function is not None:
@@ -363,21 +292,10 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             except Exception as failure:
                 raise self._results.failed("clear", window, failure) from failure
 
-    def _clear_trigger(self, window: Window) -> None:
-        try:
-            self._trigger.clear(window, self._trigger_context)
-        except Exception as failure:
-            raise self._failed_at(self._trigger, "clear", window, failure) from failure
-
     # ---- firing ----
 
-    def _act(self, result: TriggerResult, method: str, window: Window) -> None:
+    def _act(self, result: TriggerResult, window: Window) -> None:
         """Do what a trigger wants done with a window whose state is selected."""
-        if type(result) is not TriggerResult:
-            raise UserCodeError(
-                f"{type(self._trigger).__qualname__}.{method} gave {shown(result)} at "
-                f"{self._results.described(window)}: it is to return a TriggerResult"
-            )
         if result.is_fire():
             self._emit_contents(window)
         if result.is_purge():
@@ -413,18 +331,12 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     # ---- failures ----
 
-    def _failed_at(self, culprit: object, method: str, subject: Subject, failure: Exception) -> UserCodeError:
-        return UserCodeError(
-            f"{type(culprit).__qualname__}.{method} failed at {self._results.described(subject)}: "
-            f"{type(failure).__name__}: {failure}"
-        )
-
     def _aggregation_failed(self, subject: Subject, failure: Exception) -> Exception:
         if isinstance(failure, FlinkcoreError):
             return failure
         aggregation = self._operation.pre_aggregation
         method = "reduce" if not isinstance(aggregation, AggregateFunction) else "add, merge or get_result"
-        return self._failed_at(aggregation, method, subject, failure)
+        return self._results.failed(method, subject, failure, aggregation)
 
 
 def _refuse_before_open(key: Hashable, record: StreamRecord[Any]) -> None:
