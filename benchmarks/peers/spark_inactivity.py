@@ -1,9 +1,9 @@
 """The inactivity job as Spark's structured streaming does it: `transformWithStateInPandas` on a RocksDB state store.
 
-    python -m benchmarks.peers.spark_inactivity EVENTS KEYS
+    python -m benchmarks.peers.spark_inactivity EVENTS KEYS EVENTS_PER_BATCH
 
-One thread, a file of 10,000 events per micro batch. Prints a line of JSON: how many micro batches had events, and
-the seconds that they took together without the first, which starts Python and the state store.
+One thread, a file per micro batch. Prints a line of JSON: the events of all micro batches but the first, which starts
+Python and the state store, how many these are, and the seconds that they took.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from benchmarks.inactivity import GAP_MS, Clicks
-
-EVENTS_PER_BATCH = 10_000
 
 
 class CountUntilQuiet(StatefulProcessor):
@@ -46,7 +44,7 @@ class CountUntilQuiet(StatefulProcessor):
                     self._handle.deleteTimer(held[1])
                 self._handle.registerTimer(timer_ms)
                 self._state.update((count, timer_ms))
-        yield pd.DataFrame({"key": [], "count": []}).astype("int64")
+        return iter(())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame({"key": [key[0]], "count": [self._state.get()[0]]})
@@ -56,14 +54,13 @@ class CountUntilQuiet(StatefulProcessor):
         pass
 
 
-def write(clicks: Clicks, folder: Path) -> pa.Schema:
+def write(clicks: Clicks, folder: Path, events_per_batch: int) -> None:
     keys, timestamps_ms = clicks.columns()
     table = pa.table({"key": keys, "ts": pa.array(timestamps_ms, pa.timestamp("ms", "UTC"))})
-    for number, first in enumerate(range(0, clicks.events, EVENTS_PER_BATCH)):
+    for number, first in enumerate(range(0, clicks.events, events_per_batch)):
         path = folder / f"{number:05}.parquet"
-        pq.write_table(table.slice(first, EVENTS_PER_BATCH), path)
+        pq.write_table(table.slice(first, events_per_batch), path)
         os.utime(path, (number + 1, number + 1))  # the order in which Spark takes them
-    return table.schema
 
 
 def main() -> None:
@@ -84,7 +81,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="inactivity-") as temporary:
         log = Path(temporary) / "log"
         log.mkdir()
-        write(clicks, log)
+        write(clicks, log, int(sys.argv[3]))
         query = (
             spark.readStream.schema("key bigint, ts timestamp")
             .option("maxFilesPerTrigger", 1)
