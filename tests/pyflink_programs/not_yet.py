@@ -94,7 +94,7 @@ NOT_YET = {
     "partitioning": (*COLLECTIONS, "broadcast", "forward", "map", "rebalance", "rescale", "shuffle"),
     "process_yields": (*COLLECTIONS, "process without keys"),
     "processing_time_timers": (*COLLECTIONS, "key_by of a function"),
-    "project_and_names": (*COLLECTIONS, "disable_chaining", "get_name", "map", "name", "project", "uid"),
+    "project_and_names": (*COLLECTIONS, "disable_chaining", "get_name", "map", "name", "project"),
     "purging_trigger": (*COLLECTIONS, "key_by of a function"),
     "record_timestamp": (*COLLECTIONS, "map", "process without keys"),
     "reducing_and_aggregating_state": (*COLLECTIONS, "key_by of a function"),
