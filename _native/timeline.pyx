@@ -207,25 +207,37 @@ cdef int _append_span(Buffer* spans, int32_t split, int64_t since, int64_t until
     return 0
 
 
+cdef int _append_status(SplitMerge merge, int64_t clock, bint idle) except -1 nogil:
+    cdef Status* status
+    buffer_reserve(&merge.status_rows, sizeof(Status))
+    status = <Status*> (merge.status_rows.data + merge.status_rows.size)
+    status.clock = clock
+    status.steps = merge.step_rows.size // <int64_t> sizeof(Step)
+    status.idle = idle
+    merge.status_rows.size += sizeof(Status)
+    return 0
+
+
 cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
     cdef const Emission* emission
     cdef Step* step
     cdef int64_t i, watermark = 0
+    cdef int output
     for i in range(merge.emissions.size // <int64_t> sizeof(Emission)):
         emission = &emissions[i]
         if emission.kind == ElementKind.IDLE:
             merge.splits[emission.split].idle_since = emission.clock
         elif emission.kind == ElementKind.ACTIVE:
             _append_span(&merge.idle_rows, emission.split, merge.splits[emission.split].idle_since, emission.clock)
-        if (
-            valve_input(&merge.valve.valve, emission.split, emission.kind, emission.timestamp, &watermark)
-            & ValveOutput.EMITS_WATERMARK
-        ):
+        output = valve_input(&merge.valve.valve, emission.split, emission.kind, emission.timestamp, &watermark)
+        if output & ValveOutput.EMITS_WATERMARK:
             buffer_reserve(&merge.step_rows, sizeof(Step))
             step = <Step*> (merge.step_rows.data + merge.step_rows.size)
             step.clock = emission.clock
             step.watermark = watermark
             merge.step_rows.size += sizeof(Step)
+        if output & (ValveOutput.EMITS_IDLE | ValveOutput.EMITS_ACTIVE):
+            _append_status(merge, emission.clock, (output & ValveOutput.EMITS_IDLE) != 0)
     merge.emissions.size = 0
     return 0
 
@@ -343,7 +355,7 @@ cdef int _resume_all(SplitMerge merge) except -1 nogil:
 
 
 cdef tuple _columns(const Buffer* rows, int64_t width):
-    # Steps are rows of two integers, spans of three.
+    # Steps are rows of two integers, statuses and spans of three.
     cdef int64_t i, column, n = rows.size // (width * <int64_t> sizeof(int64_t))
     cdef const int64_t* values = <const int64_t*> rows.data
     cdef int64_t[:, ::1] columns = np.empty((width, n), np.int64)
@@ -446,6 +458,7 @@ cdef class SplitMerge:
         buffer_free(&self.emissions)
         buffer_free(&self.in_order)
         buffer_free(&self.step_rows)
+        buffer_free(&self.status_rows)
         buffer_free(&self.idle_rows)
         buffer_free(&self.paused_rows)
 
@@ -584,6 +597,16 @@ cdef class SplitMerge:
             `(clocks_ms, watermarks_ms)`: the watermarks that the valve put out, and when.
         """
         return _columns(&self.step_rows, 2)
+
+    def statuses(self):
+        """The statuses that the valve put out: all splits idle, or one active again.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of int64, each of shape (n_statuses,)
+            `(clocks_ms, steps, idle)`: when, after how many steps of the timeline, and 1 for idle or 0 for active.
+        """
+        return _columns(&self.status_rows, 3)
 
     def idle_spans(self):
         """When which split was idle, by clock within each split; one that is idle at the end is so to the last arrival.

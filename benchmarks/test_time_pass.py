@@ -127,15 +127,15 @@ def plan_of(log: TimedLog) -> Any:
 
 
 def test_timeline(benchmark: Any, spark: Any) -> None:
-    from flinkcore.replay.time_pass import TimePass
     from flinkcore.spark.log_input import FileInput
-    from flinkcore.spark.time_pass import run_time_pass
+    from flinkcore.spark.spark_log import SparkLog
+    from flinkcore.spark.time_pass import run_time_passes
 
     plan = plan_of(TimedLog(EVENTS, SPLITS))
 
     def run() -> int:
         files = FileInput.of(plan.log, THREADS)
-        time_plane, _ = run_time_pass(spark, TimePass(plan), files, files.dataframe(spark))
+        ((time_plane, _),) = run_time_passes(spark, [SparkLog(plan, files, files.dataframe(spark))])
         return time_plane.events
 
     measure(benchmark, "timeline", run)

@@ -36,6 +36,12 @@ cdef struct Step:
     int64_t watermark
 
 
+cdef struct Status:
+    int64_t clock
+    int64_t steps  # before it
+    int64_t idle
+
+
 cdef struct Span:
     int64_t split
     int64_t since
@@ -60,6 +66,7 @@ cdef class SplitMerge:
     cdef Buffer emissions      # of one window
     cdef Buffer in_order
     cdef Buffer step_rows
+    cdef Buffer status_rows    # of the valve
     cdef Buffer idle_rows
     cdef Buffer paused_rows
     cdef int64_t max_drift     # of the alignment, if any

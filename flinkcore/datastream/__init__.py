@@ -6,6 +6,11 @@ from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.all_windowed_stream import AllWindowedStream
 from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
+from flinkcore.datastream.connected_streams import (
+    BroadcastConnectedStream,
+    BroadcastStream,
+    ConnectedStreams,
+)
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -52,10 +57,13 @@ __all__ = [
     "AllWindowFunction",
     "AllWindowedStream",
     "BatchTimerService",
+    "BroadcastConnectedStream",
     "BroadcastProcessFunction",
+    "BroadcastStream",
     "CoProcessFunction",
     "CoalescingTimerService",
     "CountWindow",
+    "ConnectedStreams",
     "DataStream",
     "EventTimeSessionWindows",
     "Function",

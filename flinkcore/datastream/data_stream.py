@@ -20,13 +20,20 @@ from flinkcore.datastream.transformations import (
     Transformation,
     WithColumnsTransformation,
 )
+from flinkcore.datastream.two_input_transformations import TwoInputTransformation, UnionTransformation
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.all_windowed_stream import AllWindowedStream
+    from flinkcore.datastream.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
     from flinkcore.datastream.keyed_stream import KeyedStream
+    from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
@@ -203,6 +210,105 @@ class DataStream:
         )
 
         return AllWindowedStream(self, require_assigner(window_assigner, "window_all"))
+
+    def union(self, *streams: "DataStream") -> "DataStream":
+        """Return all rows of this stream and of others.
+
+        Each has its own watermarks; the least of those that are not idle counts. Calls after the union, such as
+        :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
+
+        Parameters
+        ----------
+        *streams : DataStream
+            With the same columns.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none, or one is no stream of this environment.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.DataStream.union``.
+        """
+        if not streams:
+            raise ConfigurationError("union needs at least one other stream")
+        for stream in streams:
+            self._require_stream(stream, "union")
+        united = tuple(stream._transformation for stream in (self, *streams))
+        return DataStream(self._environment, UnionTransformation(united))
+
+    def connect(self, ds: "DataStream | BroadcastStream") -> "ConnectedStreams | BroadcastConnectedStream":
+        """Return this stream and another one, to be processed by one function.
+
+        Parameters
+        ----------
+        ds : DataStream or BroadcastStream
+            Its columns may differ from this stream's.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no stream of this environment.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.DataStream.connect``.
+        """
+        from flinkcore.datastream.connected_streams import (  # made of subclasses of this class
+            BroadcastConnectedStream,
+            BroadcastStream,
+            ConnectedStreams,
+        )
+
+        if isinstance(ds, BroadcastStream):
+            self._require_stream(ds.input_stream, "connect")
+            return BroadcastConnectedStream(self, ds)
+        self._require_stream(ds, "connect")
+        return ConnectedStreams(self, ds)
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: "MapStateDescriptor[Any, Any] | None" = None,
+        *others: "MapStateDescriptor[Any, Any]",
+    ) -> "BroadcastStream":
+        """Return this stream with its rows sent to every parallel instance of the function that it is connected to.
+
+        Parameters
+        ----------
+        broadcast_state_descriptor, *others : MapStateDescriptor
+            The broadcast states that the function can ask for.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none, one is something else, or two have one name.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.DataStream.broadcast``, where a broadcast without states is possible, too.
+        """
+        from flinkcore.datastream.connected_streams import BroadcastStream
+        from flinkcore.datastream.state import MapStateDescriptor
+
+        descriptors = [given for given in (broadcast_state_descriptor, *others) if given is not None]
+        if not descriptors:
+            raise ConfigurationError(
+                "broadcast needs the descriptor of at least one broadcast state: "
+                "broadcast(MapStateDescriptor('rules', Types.STRING(), Types.INT()))"
+            )
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise ConfigurationError(f"broadcast takes MapStateDescriptors, not {descriptor!r}")
+        names = [descriptor.name for descriptor in descriptors]
+        _refuse_repeated(tuple(names), "broadcast", "states")
+        return BroadcastStream(self, descriptors)
+
+    def _require_stream(self, stream: object, call: str) -> None:
+        if not isinstance(stream, DataStream):
+            raise ConfigurationError(f"{call} takes a DataStream, not {stream!r}")
+        if stream.get_execution_environment() is not self._environment:
+            raise ConfigurationError(f"{call} takes a stream of the same environment, not of another one")
 
     def process(self, func: Any, output_type: Any = None) -> "DataStream":
         """Raise ConfigurationError: process functions run on keyed streams only.
@@ -393,7 +499,7 @@ class DataStream:
             tags = [tag for step in transformation.in_order() for tag in step.side_outputs()]
             if output_tag in tags:
                 continue
-            if isinstance(transformation, ProcessTransformation):
+            if isinstance(transformation, ProcessTransformation | TwoInputTransformation):
                 transformation = replace(transformation, tags=(*transformation.tags, output_tag))
                 continue
             known = ", ".join(tag.tag_id for tag in tags) or "none"
@@ -431,7 +537,7 @@ def _require_expression(value: object, call: str) -> None:
     )
 
 
-def _refuse_repeated(columns: tuple[str, ...], call: str) -> None:
+def _refuse_repeated(columns: tuple[str, ...], call: str, what: str = "columns") -> None:
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
-        raise ConfigurationError(f"{call} names columns twice: {', '.join(repeated)}")
+        raise ConfigurationError(f"{call} names {what} twice: {', '.join(repeated)}")

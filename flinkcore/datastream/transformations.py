@@ -46,9 +46,13 @@ class Transformation:
         return ()
 
     def in_order(self) -> Iterator["Transformation"]:
-        """Yield all that this transformation depends on, sources first, and last itself."""
+        """Yield all that this transformation depends on, each once, sources first, and last itself."""
+        seen: set[int] = set()
         for step in self.inputs():
-            yield from step.in_order()
+            for earlier in step.in_order():
+                if id(earlier) not in seen:
+                    seen.add(id(earlier))
+                    yield earlier
         yield self
 
 
@@ -203,30 +207,15 @@ class ProcessTransformation(OneInputTransformation):
     timestamp_column: str | None = None
 
     def __post_init__(self) -> None:
-        schemas = {"the output_type of process": self.output_type}
-        require_row_schema(self.output_type, *schemas)
-        for tag in self.tags:
-            if not isinstance(tag, OutputTag):
-                raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
-            if self.tags.count(tag) > 1:
-                raise ConfigurationError(f"process names the side output {tag.tag_id!r} twice")
-            name = f"the type_info of OutputTag({tag.tag_id!r}), for a process function,"
-            require_row_schema(tag.type_info, name)
-            schemas[name] = tag.type_info
-        for name, schema in schemas.items():
-            if self.timestamp_column in schema.names:
-                raise ConfigurationError(
-                    f"timestamp_column={self.timestamp_column!r} is a column of {name} already: take another name"
-                )
+        check_function_outputs(self.output_type, self.tags, self.timestamp_column)
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of the function."""
         return self.tags
 
     def __str__(self) -> str:
-        columns = [*self.output_type.names, *filter(None, [self.timestamp_column])]
-        sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
-        return f"process by {type(self.function).__qualname__}, {self.called}: {', '.join(columns)}{sides}"
+        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        return f"process by {type(self.function).__qualname__}, {self.called}: {outputs}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +282,42 @@ class WindowProcessTransformation(ProcessTransformation):
             f"{self.function}: {names}{sides}; row by row, as {' and '.join(self.function.function_names)} "
             "in Python"
         )
+
+
+def check_function_outputs(
+    output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None
+) -> None:
+    """Check what is declared of the outputs of a function.
+
+    Raises
+    ------
+    ConfigurationError
+        If a type is missing or no schema, a tag comes twice, or the timestamps' column is another one's.
+    """
+    schemas = {"the output_type of process": output_type}
+    require_row_schema(output_type, *schemas)
+    for tag in tags:
+        if not isinstance(tag, OutputTag):
+            raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
+        if tags.count(tag) > 1:
+            raise ConfigurationError(f"process names the side output {tag.tag_id!r} twice")
+        name = f"the type_info of OutputTag({tag.tag_id!r}), for a process function,"
+        require_row_schema(tag.type_info, name)
+        schemas[name] = tag.type_info
+    for name, schema in schemas.items():
+        if timestamp_column in schema.names:
+            raise ConfigurationError(
+                f"timestamp_column={timestamp_column!r} is a column of {name} already: take another name"
+            )
+
+
+def shown_function_outputs(
+    output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None
+) -> str:
+    """Return columns and side outputs as text."""
+    columns = [*output_type.names, *filter(None, [timestamp_column])]
+    sides = f"; side outputs {', '.join(tag.tag_id for tag in tags)}" if tags else ""
+    return f"{', '.join(columns)}{sides}"
 
 
 @dataclass(frozen=True)

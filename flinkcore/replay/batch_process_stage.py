@@ -30,7 +30,7 @@ from flinkcore.replay.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.copied_function import copied_function
 from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import KeyedProcess
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.operator_plan import OperatorPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.timeline_moments import TimelineMoments
@@ -73,7 +73,7 @@ class BatchProcessStage:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: OperatorPlan,
         process: KeyedProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,
@@ -338,7 +338,7 @@ class BatchProcessStages:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: OperatorPlan,
         process: KeyedProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,

@@ -16,6 +16,7 @@ from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
 from flinkcore.replay.paused_spans import PausedSpans, summary_interval_ms
 from flinkcore.replay.record_store import RecordStore
+from flinkcore.replay.statuses import Statuses
 from flinkcore.replay.time_cut import TimeCut
 from flinkcore.replay.timeline import ArrivalFloors, ChunkStarts, SplitTimes, Timeline, TimePlane
 
@@ -52,6 +53,7 @@ def combine(
     *,
     rate: ArrivalRate | None = None,
     alignment: WatermarkAlignmentParams | None = None,
+    replay_range: tuple[int, int] | None = None,
     limits: MergeLimits = DEFAULT_LIMITS,
     cut: TimeCut | None = None,
     stops: bool = False,
@@ -79,6 +81,8 @@ def combine(
         Where the log records no arrivals.
     alignment : WatermarkAlignmentParams or None
         How closely the splits are aligned with each other; see `flinkcore.replay.paused_spans`.
+    replay_range : (int, int) or None
+        The first and the last arrival of a replay that has other logs besides; None: those of this log.
     limits : MergeLimits
     cut : TimeCut or None
         Where the log goes on from; splits of before are splits of this log.
@@ -106,7 +110,9 @@ def combine(
         starts = [log.add(chunk, places[chunk.splits], check_bases=rate is not None) for chunk in ordered]
         before.check_goes_on(values, log.first_arrival_ms, log.events)
         merge = None
-        if log.events.any() or before.last_arrival_ms is not None:
+        if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
+            replay_range = log.ends()
+        if replay_range is not None:
             merge = _merge(
                 ordered,
                 [splits for splits, _, _ in starts],
@@ -115,6 +121,7 @@ def combine(
                 generator,
                 interval_ms,
                 alignment,
+                replay_range,
                 limits,
             )
             if before.last_arrival_ms is not None:
@@ -134,10 +141,12 @@ def combine(
             arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
         ),
         floors=_floors(ordered),
-        paused=_paused_spans(log, merge),
+        paused=_paused_spans(replay_range, merge),
         rate=rate,
         restored_arrival_ms=before.last_arrival_ms,
         cut=log.cut(merge) if stops else None,
+        statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
+        replay_range=replay_range,
     )
 
 
@@ -262,11 +271,12 @@ def _merge(
     generator: GeneratorSpec,
     interval_ms: int,
     alignment: WatermarkAlignmentParams | None,
+    replay_range: tuple[int, int],
     limits: MergeLimits,
 ) -> SplitMerge:
-    # There is at least one event, here or before.
+    # A log without splits holds its replay back as one split without events does.
     records = SplitRecords(
-        splits=len(log.events),
+        splits=max(1, len(log.events)),
         interval_ms=summary_interval_ms(interval_ms, alignment),
         file=store.file,
         buffer_bytes=limits.buffer_bytes,
@@ -281,7 +291,7 @@ def _merge(
             chunk.times["n_records"],
             store.place(chunk.records),
         )
-    first_arrival_ms, last_arrival_ms = log.ends()
+    first_arrival_ms, last_arrival_ms = replay_range
     return SplitMerge(
         records,
         interval_ms=interval_ms,
@@ -299,8 +309,8 @@ def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) ->
     final_watermarks = np.full(len(values), MIN_TIMESTAMP)
     spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
     if merge is not None:
-        final_watermarks = merge.final_watermarks()
-        spans = _by_split(merge.idle_spans())
+        final_watermarks = merge.final_watermarks()[: len(values)]
+        spans = _by_split(merge.idle_spans()) if values else spans
     return SplitTimes(
         values=values,
         rows=log.rows,
@@ -317,11 +327,11 @@ def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) ->
     )
 
 
-def _paused_spans(log: _LogTimes, merge: SplitMerge | None) -> PausedSpans:
-    if merge is None:
+def _paused_spans(replay_range: tuple[int, int] | None, merge: SplitMerge | None) -> PausedSpans:
+    if merge is None or replay_range is None:
         return PausedSpans.none()
     split, from_ms, to_ms = _by_split(merge.paused_spans())
-    return PausedSpans(split, from_ms, to_ms, np.minimum(to_ms + 1, log.ends()[1]))
+    return PausedSpans(split, from_ms, to_ms, np.minimum(to_ms + 1, replay_range[1]))
 
 
 def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:

@@ -79,7 +79,7 @@ class ElementPass:
     interval_ms : int
         The auto-watermark interval.
     time_plane : TimePlane
-        Of the columnar pass; there is an event in the log.
+        Of the columnar pass; there is an event in the replay.
     splits : iterable of int
         Numbers of the splits.
     run_rows : int
@@ -99,11 +99,12 @@ class ElementPass:
         splits: Iterable[int],
         run_rows: int = RUN_ROWS,
     ) -> None:
-        self._clock = TickClock(interval_ms, *time_plane.splits.arrival_range)
+        assert time_plane.replay_range is not None
+        self._clock = TickClock(interval_ms, *time_plane.replay_range)
         held = HeldGenerators()
+        values = time_plane.split_values or [None]
         self._operators = {
-            split: SplitOperator(strategy, time_plane.split_values[split], self._clock, held)
-            for split in splits
+            split: SplitOperator(strategy, values[split], self._clock, held) for split in splits
         }
         self._run_rows = run_rows
         self._held: dict[int, int] = {}
@@ -176,16 +177,21 @@ def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> 
 
 def with_emissions(time_plane: TimePlane, runs: EmissionRuns) -> TimePlane:
     """The time plane of the columnar pass, with the timeline that the emissions of all splits make."""
-    merged = ValveTimeline(len(time_plane.split_values))
+    splits = len(time_plane.split_values)
+    merged = ValveTimeline(max(1, splits))
     for emissions in runs.in_order():
         merged.add(emissions)
-    idle_split, idle_from_ms, idle_to_ms = merged.idle_spans(time_plane.splits.arrival_range[1])
+    assert time_plane.replay_range is not None
+    idle_split, idle_from_ms, idle_to_ms = (
+        column[:splits] if splits == 0 else column for column in merged.idle_spans(time_plane.replay_range[1])
+    )
     return replace(
         time_plane,
         timeline=merged.timeline(),
+        statuses=merged.statuses(),
         splits=replace(
             time_plane.splits,
-            final_watermark_ms=merged.final_watermark_ms,
+            final_watermark_ms=merged.final_watermark_ms[:splits],
             idle_split=idle_split,
             idle_from_ms=idle_from_ms,
             idle_to_ms=idle_to_ms,
@@ -217,11 +223,11 @@ def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[C
     SourceError
         If the log has changed since the columnar pass.
     """
-    if time_plane.events == 0:
+    if time_plane.replay_range is None:
         return time_plane
-    element_pass = ElementPass(
-        plan.strategy, plan.auto_watermark_interval_ms, time_plane, range(len(time_plane.split_values))
-    )
+    # A log without splits holds its replay back as one split without events does.
+    splits = range(max(1, len(time_plane.split_values)))
+    element_pass = ElementPass(plan.strategy, plan.auto_watermark_interval_ms, time_plane, splits)
     read = chain.from_iterable(read_placed_times(plan, time_plane, chunk) for chunk in chunks)
     with EmissionRuns() as runs:
         for number, emissions in enumerate(

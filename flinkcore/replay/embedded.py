@@ -17,11 +17,13 @@ from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointS
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.element_rows import event_key_groups
 from flinkcore.replay.job_checkpoint import JobCheckpoints
-from flinkcore.replay.keyed_operator import UserProcess
+from flinkcore.replay.job_plan import JobPlan, make_job_plan
+from flinkcore.replay.job_replay import JobReplay
+from flinkcore.replay.job_stages import checkpoints_of
 from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.partition_threads import PartitionThreads
-from flinkcore.replay.plan import ReplayPlan, make_plan
+from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.report import ReplayReport
 from flinkcore.replay.result import EmbeddedResult, Output
@@ -245,9 +247,11 @@ class EmbeddedExecutor:
         checkpoints
             From which checkpoint the job goes on, and with which it stops.
         """
-        plan = make_plan(graph, configuration)
+        plan = make_job_plan(graph, configuration)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
-            parallelism = 1 if isinstance(plan.operator, UserProcess) else os.cpu_count() or 1
-        job = JobCheckpoints.of(plan, checkpoints)
+            parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
+        job = checkpoints_of(plan, checkpoints)
+        if isinstance(plan, JobPlan):
+            return EmbeddedResult(plan, lambda: JobReplay(plan, parallelism, progress, job))
         return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job))

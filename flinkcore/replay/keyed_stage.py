@@ -12,7 +12,7 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_process_stage import BatchProcessStages
 from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import KeyedProcess, WindowAggregation, WindowProcess
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.operator_plan import OperatorPlan
 from flinkcore.replay.process_stage import ProcessStages
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
@@ -21,7 +21,7 @@ from flinkcore.replay.window_process_stage import WindowProcessStages
 from flinkcore.replay.window_stage import WindowStages
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 
-FATES: Final = ("windowed", "late", "in_no_window", "processed")
+FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")
 """Counts of a stage that together are all its events."""
 
 
@@ -77,7 +77,7 @@ class KeyedStages(Protocol):
 
 
 def keyed_stages(
-    plan: ReplayPlan,
+    plan: OperatorPlan,
     timeline: Timeline,
     last_arrival_ms: int | None,
     partitions: int,

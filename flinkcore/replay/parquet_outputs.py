@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.output_plan import OutputPlan
 from flinkcore.replay.parquet_output import ParquetOutput, ParquetPart
-from flinkcore.replay.plan import ReplayPlan
 
 PartNames = Mapping[str | None, Iterable[str]]
 """Files that count, by side output; those of the results under None."""
@@ -50,7 +50,7 @@ class ParquetOutputs:
     @classmethod
     def of(
         cls,
-        plan: ReplayPlan,
+        plan: OutputPlan,
         path: str | os.PathLike[str],
         side_outputs: Mapping[OutputTag, str | os.PathLike[str]] | None,
     ) -> ParquetOutputs:

@@ -96,6 +96,16 @@ class ReplayPlan:
     operator_uid: str = "process-1"
     watermarks_uid: str = "watermarks-1"
 
+    @property
+    def calls_rows(self) -> bool:
+        """Whether a function in Python is called for rows, or for batches of them."""
+        return isinstance(self.operator, UserProcess)
+
+    @property
+    def log_plans(self) -> tuple[ReplayPlan, ...]:
+        """This plan, of one log."""
+        return (self,)
+
     def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
         """Return the reader of the log: both passes reject the same rows.
 
@@ -172,7 +182,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
     ----------
     graph : StreamGraph
         Source, column steps, a watermark strategy, more column steps, key, then a window with aggregates or a
-        process function. A process function can do without the strategy: then there are no watermarks.
+        process function. A process function can do without the strategy: then there are no watermarks. Jobs of other
+        shapes are those of :func:`flinkcore.replay.job_plan.make_job_plan`.
     configuration : ExecutionConfig
 
     Returns
@@ -189,7 +200,31 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:
         If the log has no files, or their schema cannot be read.
     """
     source, before_key, keys, last = _shape(graph)
-    operator = _keyed_operator(last)
+    return plan_of_log(source, before_key, keys, last, keyed_operator(last), configuration)
+
+
+def plan_of_log(
+    source: EventLogSource,
+    before_key: tuple[Transformation, ...],
+    keys: tuple[str, ...],
+    last: Transformation,
+    operator: KeyedOperator,
+    configuration: ExecutionConfig,
+) -> ReplayPlan:
+    """Plan what is done with one log, on the way to an operator; errors as of :func:`make_plan`.
+
+    Parameters
+    ----------
+    source : EventLogSource
+    before_key : tuple of Transformation
+        From the log to the key.
+    keys : tuple of str
+        None where the operator takes streams without keys.
+    last : Transformation
+        The operator in the graph.
+    operator : KeyedOperator
+    configuration : ExecutionConfig
+    """
     before, strategy, after = _around_strategy(before_key, operator)
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
@@ -266,7 +301,7 @@ def _watermarks_uid(source: EventLogSource, before_key: tuple[Transformation, ..
     return next((step.uid for step in (*assigned, source) if step.uid is not None), "watermarks-1")
 
 
-def _keyed_operator(step: Transformation) -> KeyedOperator:
+def keyed_operator(step: Transformation) -> KeyedOperator:
     if isinstance(step, WindowProcessTransformation):
         return WindowProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     if isinstance(step, ProcessTransformation):
@@ -288,7 +323,7 @@ def _around_strategy(
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
     assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
     if not assigned and not operator.needs_event_time:
-        return tuple(_column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
+        return tuple(column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
     if not assigned:
         raise ConfigurationError(
             "windows need event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
@@ -301,8 +336,8 @@ def _around_strategy(
         )
     _require_replayable(assigned[0].strategy)
     at = steps.index(assigned[0])
-    before = tuple(_column_op(step) for step in steps[:at])
-    after = tuple(_column_op(step) for step in steps[at + 1 :])
+    before = tuple(column_op(step) for step in steps[:at])
+    after = tuple(column_op(step) for step in steps[at + 1 :])
     return before, assigned[0].strategy, after
 
 
@@ -330,7 +365,7 @@ def _require_alignable(strategy: WatermarkStrategy, alignment: WatermarkAlignmen
         )
 
 
-def _column_op(step: Transformation) -> ColumnOp:
+def column_op(step: Transformation) -> ColumnOp:
     if isinstance(step, FilterTransformation):
         return Filter(step.predicate)
     if isinstance(step, SelectTransformation):
@@ -419,7 +454,7 @@ def _check_columns(plan: ReplayPlan) -> None:
         # A result has the key as a column, of some type; a function's results have what it gives.
         untyped = isinstance(plan.operator, UserProcess) and plan.operator.takes_untyped_keys
         if not (untyped and pa.types.is_null(at_key.field(key).type)):
-            _require_key_type(key, at_key)
+            require_key_type(key, at_key)
     plan.operator.check(_visible(at_key))
     if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
         raise ConfigurationError(
@@ -427,7 +462,7 @@ def _check_columns(plan: ReplayPlan) -> None:
         )
 
 
-def _require_key_type(key: str, schema: pa.Schema) -> None:
+def require_key_type(key: str, schema: pa.Schema) -> None:
     try:
         KeyEncoder(schema, [key])
     except SchemaError as error:

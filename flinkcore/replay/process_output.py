@@ -10,8 +10,10 @@ import pyarrow as pa
 from flinkcore.common import OutputTag, Watermark
 from flinkcore.replay.element_rows import element_keys, element_rows
 from flinkcore.replay.keyed_operator import UserProcess
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.result import Output
+from flinkcore.replay.operator_plan import OperatorPlan
+from flinkcore.replay.placed_events import Order, PlacedEvents
+from flinkcore.replay.result import Output, PlacedOutput
+from flinkcore.replay.result_places import ResultPlaces
 from flinkcore.replay.row_results import RowResults, Subject
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
@@ -40,14 +42,17 @@ class ProcessOutput:
         The elements at hand, all of which have the key columns.
     dropped
         Records for side outputs that nobody asked for.
+    places
+        Notes the places of results, where another operator follows.
     """
 
-    def __init__(self, plan: ReplayPlan, process: UserProcess, key_context: KeyContext) -> None:
+    def __init__(self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext) -> None:
         time_type = plan.time_type()
         name = process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
         self.dropped = 0
+        self.places: ResultPlaces | None = None
         self._keys = list(plan.keys)
         self._key_context = key_context
         self._results = RowResults(
@@ -67,6 +72,8 @@ class ProcessOutput:
         """Take a result."""
         row = self.row
         self._results.add(record.value, record.timestamp, row if row >= 0 else self._timer())
+        if self.places is not None:
+            self.places.add(row, record.timestamp)
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Take a record of a side output, if it is wanted."""
@@ -97,11 +104,22 @@ class ProcessOutput:
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
         """Drop it likewise."""
 
-    def take(self) -> Iterator[Output]:
-        """Give what has come since the last time."""
+    def take(self, order: Order = ()) -> Iterator[Output]:
+        """Give what has come since the last time.
+
+        Parameters
+        ----------
+        order
+            Where results have places: those of the elements at hand.
+        """
         for tag, results in ((None, self._results), *self._side_results.items()):
             batches = results.take()
-            if batches:
+            if not batches:
+                continue
+            if tag is None and self.places is not None:
+                placed = PlacedEvents.of(pa.concat_batches(batches), *self.places.take(order))
+                yield PlacedOutput(None, [], placed)
+            else:
                 yield Output(tag, batches)
 
     def counts(self) -> dict[str, int]:

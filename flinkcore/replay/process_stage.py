@@ -16,27 +16,30 @@ at once, which is after all events with the present arrival. Flink leaves the or
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
-from flinkcore.datastream.functions import RuntimeContext
+from flinkcore.datastream.functions import KeyedStateStore, RuntimeContext
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.copied_function import copied_function
 from flinkcore.replay.element_rows import element_keys, element_rows, event_key_groups
 from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import UserProcess
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.operator_plan import OperatorPlan
+from flinkcore.replay.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
 from flinkcore.replay.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.replay_clock import ReplayClock
 from flinkcore.replay.result import Output
+from flinkcore.replay.result_places import ResultPlaces
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
@@ -107,7 +110,7 @@ class ProcessStage:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: OperatorPlan,
         process: UserProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,
@@ -122,15 +125,20 @@ class ProcessStage:
         self._steps_done = 0
         self._processed = 0
         self._key_group = 0
+        self._number = 0
+        self._is_in_step = False
+        self._done_before_end: int | None = None
         self._clock = ReplayClock()
         groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
         # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
-        key_context = KeyContext(plan.max_parallelism, groups, lambda key: self._key_group)
+        self._key_context = key_context = KeyContext(
+            plan.max_parallelism, groups, lambda key: self._key_group
+        )
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = self._make_output(plan, process, key_context)
         self._name = process.function_name
         self._operator = self._make_operator(copied_function(process.function), backend)
-        self._timers = self._operator.time_service_manager
+        self._timers = self._timers_of(self._operator, backend)
         self._backends = OperatorBackends(backend, self._timers)
         if restored is not None and restored.last_arrival_ms is not None:
             # A timer whose time has passed is due at once, and that is after all events with this arrival.
@@ -138,7 +146,7 @@ class ProcessStage:
             self._steps_done = timeline.steps_done(restored.last_arrival_ms)
             self._backends.restore(restored.checkpoint, restored.uid, partition, partitions)
         task = TaskInfo(self._name, partitions, plan.max_parallelism, partition)
-        context = StreamingRuntimeContext(task, DefaultKeyedStateStore(backend))
+        context = StreamingRuntimeContext(task, self._keyed_state_store(backend))
         try:
             self._operator.open(context)
         except Exception as failure:
@@ -146,12 +154,24 @@ class ProcessStage:
                 self._operator.close()
             raise self._failed("open", failure) from failure
 
-    def _make_output(self, plan: ReplayPlan, process: UserProcess, key_context: KeyContext) -> ProcessOutput:
+    def _make_output(
+        self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
+    ) -> ProcessOutput:
         return ProcessOutput(plan, process, key_context)
 
     def _make_operator(self, function: Any, backend: KeyedStateBackend) -> KeyedOneInputOperator:
         """Return the operator that runs the copied function."""
         return KeyedProcessOperator(function, None, self._output, backend, self._clock)
+
+    def _timers_of(
+        self, operator: KeyedOneInputOperator, backend: KeyedStateBackend
+    ) -> InternalTimeServiceManager:
+        """Return the timers of the operator."""
+        return operator.time_service_manager
+
+    def _keyed_state_store(self, backend: KeyedStateBackend) -> KeyedStateStore | None:
+        """Return what the function asks for its state; None where there are no keys."""
+        return DefaultKeyedStateStore(backend)
 
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
         return UserCodeError(f"{self._name}.{method} failed: {type(failure).__name__}: {failure}")
@@ -183,10 +203,16 @@ class ProcessStage:
             else:
                 part = events.take(rows[start : start + SLICE_ROWS])
             self._process(part)
-            yield from self._output.take()
+            yield from self._take(part)
+
+    def _take(self, events: Events | None = None) -> Iterator[Output]:
+        if self._output.places is None:
+            return self._output.take()
+        no_order = tuple(np.empty(0, np.int64) for _ in range(FIXED_COLUMNS + self._number))
+        return self._output.take(no_order if events is None else order_of(events, self._timeline))
 
     def _process(self, events: Events) -> None:
-        steps = self._timeline.steps_before(events.arrivals, events.splits, events.positions)
+        steps = steps_of(events, self._timeline)
         batch = events.batch
         groups = event_key_groups(batch, self._keys, self._max_parallelism)
         clock, output, process_element = self._clock, self._output, self._operator.process_element_of_key
@@ -197,7 +223,7 @@ class ProcessStage:
             element_rows(batch),
             element_keys(batch, self._keys),
             groups.tolist(),
-            events.timestamps.tolist(),
+            record_timestamps(events),
             events.arrivals.tolist(),
             steps.tolist(),
             strict=False,
@@ -222,8 +248,34 @@ class ProcessStage:
             # A generator may have emitted the maximum before the end: then all steps are done.
             self._advance(end_ms + 1, max(last_step, self._steps_done))
             self._clock.now_ms = end_ms
+        self._done_before_end = max(last_step, self._steps_done)
         self._process_step(last_step)
-        yield from self._output.take()
+        yield from self._take()
+
+    def advance(self, until_ms: int) -> Iterator[Output]:
+        """Let everything happen that is due before a time, at which the next event comes at the earliest."""
+        self._advance(until_ms, bisect_left(self._timeline.clock_ms, until_ms))
+        yield from self._take()
+
+    def join(self, number: int, places_results: bool) -> None:
+        """Be one of the operators of a job that has several; called before the first event.
+
+        Parameters
+        ----------
+        number
+            Of the operator, from 0 on.
+        places_results
+            Whether another one follows.
+        """
+        self._number = number
+        if places_results:
+            self._output.places = ResultPlaces(number, self._key_context, self._now)
+
+    def _now(self) -> tuple[int, int, bool]:
+        steps = (
+            self._steps_done - self._is_in_step if self._done_before_end is None else self._done_before_end
+        )
+        return self._clock.now_ms, steps, self._is_in_step
 
     def stop(self) -> Iterator[Output]:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
@@ -297,6 +349,10 @@ class ProcessStage:
     def _steps_before_timers(self, time_ms: int, steps: int) -> int:
         """How many steps come before the processing-time timers due at a time."""
         clocks = self._timeline.clock_ms
+        if (
+            self._number
+        ):  # what an operator before this one emits at the steps of this time comes before the timers
+            return bisect_right(clocks, time_ms, self._steps_done, steps)
         before = bisect_left(clocks, time_ms, self._steps_done, steps)
         if self._timeline.is_punctuated:
             by_events = self._timeline.split
@@ -311,7 +367,17 @@ class ProcessStage:
 
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1
+        self._is_in_step = True
         self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
+        self._is_in_step = False
+
+
+def record_timestamps(events: Events) -> list[int | None]:
+    """The timestamps of records; results of processing-time timers have none."""
+    timestamps: list[int | None] = events.timestamps.tolist()
+    if isinstance(events, PlacedEvents):
+        return [None if timestamp == MIN_TIMESTAMP else timestamp for timestamp in timestamps]
+    return timestamps
 
 
 class ProcessStages:
@@ -337,7 +403,7 @@ class ProcessStages:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: OperatorPlan,
         process: UserProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,

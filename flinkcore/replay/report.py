@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -12,11 +12,12 @@ import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.replay.keyed_operator import WindowAggregation, WindowProcess
+from flinkcore.replay.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.replay.operator_plan import OperatorPlan
 from flinkcore.replay.paused_spans import PausedSpans
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.time_units import time_unit_warnings
-from flinkcore.replay.timeline import SplitTimes, TimePlane
+from flinkcore.replay.timeline import SplitTimes, Timeline, TimePlane
 
 
 def format_timestamp(timestamp_ms: int) -> str:
@@ -52,6 +53,8 @@ class ReplayReport:
         Events in no window, where the slide is longer than the size.
     processed
         Events that a process function was called for.
+    repeated
+        Calls for rows of a broadcast stream besides the first for each, of which there is one per partition.
     on_time_firings, late_firings
         Result rows of windows that fired in time, and behind their end by a late event.
     retractions
@@ -77,11 +80,14 @@ class ReplayReport:
         job stops with a checkpoint, the last.
     split_watermarks
         The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
-        it had none.
+        it had none. Splits of several logs go by number of the log, from 0 on in the order of the job, and value.
     paused_ms
         How long each split that was ever paused by watermark alignment was so, by its value in split order.
     warnings
         What looks wrong but was left as it is, for people to read.
+    later_operators
+        Of a job with several operators, what each after the first did: its `events_read` are the results of the one
+        before, and what became of them is counted likewise.
     """
 
     events_read: int = 0
@@ -91,6 +97,7 @@ class ReplayReport:
     late: int = 0
     in_no_window: int = 0
     processed: int = 0
+    repeated: int = 0
     on_time_firings: int = 0
     late_firings: int = 0
     retractions: int = 0
@@ -109,16 +116,36 @@ class ReplayReport:
     split_watermarks: dict[Any, int] = field(default_factory=dict)
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _has_functions: bool = field(default=False, repr=False, compare=False)
-    _split_times: SplitTimes | None = field(default=None, repr=False, compare=False)
-    _paused: PausedSpans = field(default_factory=PausedSpans.none, repr=False, compare=False)
+    _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of_operator(cls, plan: OperatorPlan, rows: int, filtered: int) -> ReplayReport:
+        """The report of an operator behind another one.
+
+        Parameters
+        ----------
+        plan
+            The operator.
+        rows
+            Results of the one before.
+        filtered
+            Those that filters took out.
+        """
+        report = cls(events_read=rows, filtered=filtered)
+        report._set_operator(plan.operator)
+        return report
+
+    def _set_operator(self, operator: KeyedOperator) -> None:
+        self._has_windows = isinstance(operator, WindowAggregation | WindowProcess)
+        self._has_functions = not isinstance(operator, WindowAggregation)
 
     def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
         """Add what the first pass found."""
         splits = time_plane.splits
-        self._has_windows = isinstance(plan.operator, WindowAggregation | WindowProcess)
-        self._has_functions = not isinstance(plan.operator, WindowAggregation)
+        self._set_operator(plan.operator)
         self.splits = len(splits.values)
         self.arrival_regressions = int(splits.regressions.sum())
         self.timeline_steps = len(time_plane.timeline.clock_ms)
@@ -129,13 +156,47 @@ class ReplayReport:
         self.paused_ms = {
             value: paused for value, paused in zip(splits.values, paused_ms, strict=True) if paused
         }
-        self._split_times = splits
-        self._paused = time_plane.paused
+        self._logs = [(splits, time_plane.paused)]
         with_events = splits.events > 0
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
             self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
         self.warnings += time_unit_warnings(plan, splits)
+
+    def add_logs(
+        self, plans: Sequence[ReplayPlan], time_planes: Sequence[TimePlane], timeline: Timeline
+    ) -> None:
+        """Add what the first pass found of several logs; their splits go by (number of the log, value).
+
+        Parameters
+        ----------
+        plans, time_planes
+            Of each log.
+        timeline
+            The watermarks of all logs combined.
+        """
+        for number, (plan, time_plane) in enumerate(zip(plans, time_planes, strict=True)):
+            self._add_log(number, plan, time_plane)
+        self.timeline_steps = len(timeline.clock_ms)
+        self.watermark_ms = int(timeline.watermark_after(np.array([self.timeline_steps - 1]))[0])
+
+    def _add_log(self, number: int, plan: ReplayPlan, time_plane: TimePlane) -> None:
+        log = ReplayReport()
+        log.add_time_plane(plan, time_plane)
+        self._set_operator(plan.operator)
+        self.splits += log.splits
+        self.arrival_regressions += log.arrival_regressions
+        for own, found in (
+            (self.split_watermarks, log.split_watermarks),
+            (self.paused_ms, log.paused_ms),
+        ):
+            own.update({(number, value): ms for value, ms in found.items()})
+        self._logs.append((time_plane.splits, time_plane.paused))
+        timestamps = [self.min_timestamp_ms, log.min_timestamp_ms]
+        self.min_timestamp_ms = min((ms for ms in timestamps if ms is not None), default=None)
+        timestamps = [self.max_timestamp_ms, log.max_timestamp_ms]
+        self.max_timestamp_ms = max((ms for ms in timestamps if ms is not None), default=None)
+        self.warnings += log.warnings
 
     def idle_spans(self, split: Any) -> list[tuple[int, int]]:
         """When a split was idle.
@@ -155,7 +216,7 @@ class ReplayReport:
         ConfigurationError
             If the log has no such split.
         """
-        split_times, number = self._split(split)
+        split_times, _, number = self._split(split)
         return split_times.idle_spans(number)
 
     def paused_spans(self, split: Any) -> list[tuple[int, int]]:
@@ -177,15 +238,17 @@ class ReplayReport:
         ConfigurationError
             If the log has no such split.
         """
-        _, number = self._split(split)
-        return self._paused.of(number)
+        _, paused, number = self._split(split)
+        return paused.of(number)
 
-    def _split(self, split: Any) -> tuple[SplitTimes, int]:
-        if self._split_times is None or split not in self.split_watermarks:
+    def _split(self, split: Any) -> tuple[SplitTimes, PausedSpans, int]:
+        if split not in self.split_watermarks:
             raise ConfigurationError(
                 f"the log has no split {split!r}; split_watermarks has the {self.splits:,} that there are"
             )
-        return self._split_times, self._split_times.values.index(split)
+        log, value = split if len(self._logs) > 1 else (0, split)
+        split_times, paused = self._logs[log]
+        return split_times, paused, split_times.values.index(value)
 
     def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
         """Add what reading a part of the log counted."""
@@ -220,19 +283,12 @@ class ReplayReport:
             lines[0] += (
                 f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
             )
-        if self._has_windows:
-            lines.append(f"  {self.windowed:>14,} in windows")
-            lines.append(f"  {self.late:>14,} late for all their windows")
-        else:
-            lines.append(f"  {self.processed:>14,} processed")
-        for count, label in (
-            (self.in_no_window, "between windows (the slide is longer than the size)"),
-            (self.filtered, "filtered"),
-            *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
-        ):
-            if count:
-                lines.append(f"  {count:>14,} {label}")
-        lines += self._process_lines() if self._has_functions else self._window_lines()
+        lines += self._fate_lines()
+        for number, later in enumerate(self.later_operators, start=2):
+            lines += [
+                f"operator {number}: {later.events_read:,} rows from the one before",
+                *later._fate_lines(),
+            ]
         if self.watermark_ms != MIN_TIMESTAMP:
             lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
         if self.paused_ms:
@@ -247,6 +303,22 @@ class ReplayReport:
             )
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
+
+    def _fate_lines(self) -> list[str]:
+        lines: list[str] = []
+        if self._has_windows:
+            lines.append(f"  {self.windowed:>14,} in windows")
+            lines.append(f"  {self.late:>14,} late for all their windows")
+        else:
+            lines.append(f"  {self.processed:>14,} processed")
+        for count, label in (
+            (self.in_no_window, "between windows (the slide is longer than the size)"),
+            (self.filtered, "filtered"),
+            *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
+        ):
+            if count:
+                lines.append(f"  {count:>14,} {label}")
+        return lines + (self._process_lines() if self._has_functions else self._window_lines())
 
     def _window_lines(self) -> list[str]:
         withdrawn = f"; {self.retractions:,} withdrawn" if self.retractions else ""

@@ -13,8 +13,9 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.job_checkpoint import StoppingJob
+from flinkcore.replay.output_plan import OutputPlan
 from flinkcore.replay.parquet_outputs import ParquetOutputs, PartNames
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.placed_events import PlacedEvents
 from flinkcore.replay.report import ReplayReport
 
 
@@ -29,6 +30,13 @@ class Output:
     def tag_id(self) -> str | None:
         """Name of the side output; None for the results."""
         return None if self.tag is None else self.tag.tag_id
+
+
+@dataclass(frozen=True)
+class PlacedOutput(Output):
+    """Results of an operator for the next one: they have no other batches."""
+
+    events: PlacedEvents
 
 
 class Replay(Protocol):
@@ -48,7 +56,7 @@ class EmbeddedResult:
     `write_parquet` stream, and keep nothing. Where the job stops with a checkpoint, that is complete when the rows are.
     """
 
-    def __init__(self, plan: ReplayPlan, start: Callable[[], Replay]) -> None:
+    def __init__(self, plan: OutputPlan, start: Callable[[], Replay]) -> None:
         self._plan = plan
         self._start = start
         self._collected: dict[str | None, pa.Table] | None = None

@@ -94,10 +94,17 @@ class TimePass:
             before = dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
         return position_bases(counts, before)
 
-    def combine(self, times: Iterable[ChunkTimes]) -> TimePlane:
+    def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.combine_times.combine`.
 
         Warns of times that seem to be in another unit: not everyone who takes the results looks at the report.
+
+        Parameters
+        ----------
+        times
+            Of all chunks of the log.
+        replay_range
+            The first and the last arrival of a replay of several logs, once the logs have been combined alone.
         """
         interval_ms = self.plan.auto_watermark_interval_ms
         time_plane = combine(
@@ -108,9 +115,13 @@ class TimePass:
             alignment=self.plan.strategy.alignment_parameters,
             cut=self.cut,
             stops=self.stops,
+            replay_range=replay_range,
         )
+        if replay_range is not None:
+            return time_plane
         if self.is_by_element and time_plane.events:
-            clock = TickClock(interval_ms, *time_plane.splits.arrival_range)
+            assert time_plane.replay_range is not None
+            clock = TickClock(interval_ms, *time_plane.replay_range)
             warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
         for text in time_unit_warnings(self.plan, time_plane.splits):
             warnings.warn(text, UserWarning, stacklevel=2)
@@ -141,7 +152,57 @@ def time_plane_of(
         Whether the job stops with a checkpoint.
     """
     time_pass = TimePass(plan, cut, stops)
+    time_plane = time_pass.combine(_summaries(time_pass, chunks, threads))
+    return run_element_pass(plan, time_plane, chunks) if time_pass.is_by_element else time_plane
 
+
+def time_planes_of(
+    plans: Sequence[ReplayPlan], chunks: Sequence[Sequence[Chunk]], threads: int
+) -> list[TimePlane]:
+    """Run the first pass of a replay of several logs in this process.
+
+    Parameters
+    ----------
+    plans
+        What is done with each log.
+    chunks
+        All chunks of each log.
+    threads
+        How many chunks are read at once.
+    """
+    passes = [TimePass(plan) for plan in plans]
+    times = [
+        list(_summaries(time_pass, of_log, threads)) for time_pass, of_log in zip(passes, chunks, strict=True)
+    ]
+    time_planes = combine_logs(passes, times)
+    return [
+        run_element_pass(time_pass.plan, time_plane, of_log) if time_pass.is_by_element else time_plane
+        for time_pass, time_plane, of_log in zip(passes, time_planes, chunks, strict=True)
+    ]
+
+
+def combine_logs(passes: Sequence[TimePass], times: Sequence[Sequence[ChunkTimes]]) -> list[TimePlane]:
+    """The time planes of several logs that are replayed together: each lasts as long as all of them.
+
+    Parameters
+    ----------
+    passes
+        Of each log.
+    times
+        Of all chunks of each log.
+    """
+    alone = [time_pass.combine(of_log) for time_pass, of_log in zip(passes, times, strict=True)]
+    ranges = [time_plane.replay_range for time_plane in alone if time_plane.replay_range is not None]
+    if not ranges:
+        return alone
+    whole = min(first for first, _ in ranges), max(last for _, last in ranges)
+    return [
+        time_plane if time_plane.replay_range == whole else time_pass.combine(of_log, whole)
+        for time_plane, time_pass, of_log in zip(alone, passes, times, strict=True)
+    ]
+
+
+def _summaries(time_pass: TimePass, chunks: Sequence[Chunk], threads: int) -> Iterator[ChunkTimes]:
     def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
             yield from map(task, chunks)
@@ -154,7 +215,4 @@ def time_plane_of(
         bases = time_pass.position_bases(
             on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk))
         )
-    time_plane = time_pass.combine(on_all(lambda chunk: time_pass.summarise(chunk, bases)))
-    if not time_pass.is_by_element:
-        return time_plane
-    return run_element_pass(plan, time_plane, chunks)
+    yield from on_all(lambda chunk: time_pass.summarise(chunk, bases))

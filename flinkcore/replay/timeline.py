@@ -18,6 +18,7 @@ from flinkcore.replay.chunk_clock import ChunkClock
 from flinkcore.replay.chunk_times import ArrivalRate
 from flinkcore.replay.column_ipc import read_columns, write_columns
 from flinkcore.replay.paused_spans import PausedSpans
+from flinkcore.replay.statuses import Statuses
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS, steps_before
 from flinkcore.replay.time_cut import TimeCut
 
@@ -252,6 +253,10 @@ class TimePlane:
         Without watermark alignment there are none.
     rate : ArrivalRate or None
         Where the log records no arrivals.
+    statuses : Statuses
+        When all splits were idle.
+    replay_range : (int, int) or None
+        The first and the last arrival of the replay, which may have more logs than this; None: there is no event.
     restored_arrival_ms : int or None
         The last arrival before the log, where it goes on from a checkpoint.
     cut : TimeCut or None
@@ -264,6 +269,8 @@ class TimePlane:
     floors: ArrivalFloors
     paused: PausedSpans
     rate: ArrivalRate | None
+    statuses: Statuses = field(default_factory=Statuses.none)
+    replay_range: tuple[int, int] | None = None
     restored_arrival_ms: int | None = None
     cut: TimeCut | None = None
 
@@ -283,11 +290,8 @@ class TimePlane:
 
     @property
     def last_arrival_ms(self) -> int | None:
-        """The last arrival of an event, be it before the checkpoint from which the log goes on; None without events."""
-        if not self.events:
-            return self.restored_arrival_ms
-        last = self.splits.arrival_range[1]
-        return last if self.restored_arrival_ms is None else max(last, self.restored_arrival_ms)
+        """The last arrival of the replay, be it before the checkpoint from which it goes on; None without events."""
+        return None if self.replay_range is None else self.replay_range[1]
 
     @property
     def rows_read(self) -> int:
@@ -345,7 +349,11 @@ class TimePlane:
             for part, kind in _PARTS.items()
             for member in fields(kind)
         }
-        header = {"rate": self.rate and asdict(self.rate), "restored_arrival_ms": self.restored_arrival_ms}
+        header = {
+            "rate": self.rate and asdict(self.rate),
+            "replay_range": self.replay_range,
+            "restored_arrival_ms": self.restored_arrival_ms,
+        }
         return write_columns("TimePlane", header, columns)
 
     @classmethod
@@ -366,6 +374,7 @@ class TimePlane:
         return cls(
             **parts,
             rate=ArrivalRate(**header["rate"]) if header["rate"] else None,
+            replay_range=tuple(header["replay_range"]) if header["replay_range"] else None,
             restored_arrival_ms=header["restored_arrival_ms"],
         )
 
@@ -376,4 +385,5 @@ _PARTS: dict[str, type[Any]] = {
     "starts": ChunkStarts,
     "floors": ArrivalFloors,
     "paused": PausedSpans,
+    "statuses": Statuses,
 }

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from flinkcore._native.valve import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.emissions import Emissions
+from flinkcore.replay.statuses import Statuses
 from flinkcore.replay.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.timeline import Timeline
 
@@ -33,6 +34,8 @@ class ValveTimeline:
         self.final_watermark_ms = np.full(splits, MIN_TIMESTAMP)
         self._statuses: list[tuple[Int64s, Int64s, npt.NDArray[np.bool_]]] = []
         self._steps: list[tuple[Int64s, Int64s, Int64s, Int64s]] = []
+        self._n_steps = 0
+        self._merged_statuses: list[tuple[Int64s, Int64s, Int64s, Int64s, Int64s]] = []
         self._is_punctuated = False
 
     def add(self, emissions: Emissions) -> None:
@@ -46,13 +49,19 @@ class ValveTimeline:
             )
         causes, kinds, watermarks = self._valve.input_batch(split, kind, timestamp_ms)
         merged = kinds == WATERMARK_KIND
+        if not merged.all():
+            caused = Emissions(emissions.rows[causes[~merged]])
+            steps_before = self._n_steps + np.cumsum(merged)[~merged]
+            idle = (kinds[~merged] == IDLE_KIND).astype(np.int64)
+            self._merged_statuses.append(
+                (caused.clock_ms.copy(), steps_before, idle, _split_or_none(caused), caused.position)
+            )
         if not merged.any():
             return
         steps = Emissions(emissions.rows[causes[merged]])
-        by_event = steps.by_event
-        self._is_punctuated |= bool(by_event.any())
-        split_or_none = np.where(by_event, steps.split, np.int64(AFTER_ALL_SPLITS))
-        self._steps.append((steps.clock_ms.copy(), watermarks[merged], split_or_none, steps.position))
+        self._n_steps += len(steps)
+        self._is_punctuated |= bool(steps.by_event.any())
+        self._steps.append((steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position))
 
     def timeline(self) -> Timeline:
         """All steps, and the end of time; once."""
@@ -67,6 +76,11 @@ class ValveTimeline:
         # A column at a time, so that the others are not held twice.
         return Timeline(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
 
+    def statuses(self) -> Statuses:
+        """When all splits were idle."""
+        none = (np.empty(0, np.int64),) * 5
+        return Statuses(*(np.concatenate(parts) for parts in zip(none, *self._merged_statuses, strict=True)))
+
     def idle_spans(self, end_ms: int) -> tuple[Int64s, Int64s, Int64s]:
         """When which split was idle, up to this end of the log: (split, from, to), by split and clock."""
         none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
@@ -78,3 +92,7 @@ class ValveTimeline:
         # A split is idle until its next status, which is active; after that of the last split nothing follows.
         next_split, until = np.append(split, -1)[begins + 1], np.append(clock_ms, end_ms)[begins + 1]
         return split[begins], clock_ms[begins], np.where(next_split == split[begins], until, end_ms)
+
+
+def _split_or_none(emissions: Emissions) -> Int64s:
+    return np.where(emissions.by_event, emissions.split, np.int64(AFTER_ALL_SPLITS))

@@ -10,7 +10,8 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.replay.keyed_operator import UserProcess, WindowProcess
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.operator_plan import OperatorPlan
+from flinkcore.replay.placed_events import Order
 from flinkcore.replay.process_output import ProcessOutput
 from flinkcore.replay.process_stage import KeyedOneInputOperator, ProcessStage, ProcessStages
 from flinkcore.replay.result import Output
@@ -29,7 +30,7 @@ class WindowOutput(ProcessOutput):
         As of :class:`ProcessOutput`.
     """
 
-    def __init__(self, plan: ReplayPlan, process: WindowProcess, key_context: KeyContext) -> None:
+    def __init__(self, plan: OperatorPlan, process: WindowProcess, key_context: KeyContext) -> None:
         super().__init__(plan, process, key_context)
         self._late_tag = process.function.late_tag
         self._late_rows: list[int] = []
@@ -41,9 +42,9 @@ class WindowOutput(ProcessOutput):
         else:
             super().collect_side(output_tag, record)
 
-    def take(self) -> Iterator[Output]:
-        """Give what has come since the last time."""
-        yield from super().take()
+    def take(self, order: Order = ()) -> Iterator[Output]:
+        """Give what has come since the last time; see `ProcessOutput.take`."""
+        yield from super().take(order)
         if self._late_rows:
             assert self.elements is not None
             rows, self._late_rows = pa.array(self._late_rows, pa.int64()), []
@@ -56,7 +57,9 @@ class WindowProcessStage(ProcessStage):
     Parameters, errors and what happens when are those of :class:`ProcessStage`.
     """
 
-    def _make_output(self, plan: ReplayPlan, process: UserProcess, key_context: KeyContext) -> ProcessOutput:
+    def _make_output(
+        self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
+    ) -> ProcessOutput:
         assert isinstance(process, WindowProcess)
         return WindowOutput(plan, process, key_context)
 

@@ -15,7 +15,8 @@ from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import SchemaError, SourceError
 from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.keyed_operator import WindowAggregation
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.operator_plan import OperatorPlan
+from flinkcore.replay.placed_events import PlacedEvents
 from flinkcore.replay.result import Output
 from flinkcore.replay.timeline import Timeline
 from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
@@ -38,6 +39,8 @@ def _operator_clocks(timeline: Timeline) -> Int64Array:
 def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | None) -> Int64Array:
     if not timeline.is_punctuated:
         return events.arrivals
+    if isinstance(events, PlacedEvents):
+        return events.steps
     if rows is None:
         return timeline.steps_before(events.arrivals, events.splits, events.positions)
     arrivals = np.zeros(len(events.arrivals), np.int64)
@@ -93,7 +96,7 @@ class WindowStage:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: OperatorPlan,
         aggregation: WindowAggregation,
         schema: pa.Schema,
         time_type: pa.DataType,
@@ -231,7 +234,7 @@ class WindowStages:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: OperatorPlan,
         aggregation: WindowAggregation,
         timeline: Timeline,
         partitions: int,

@@ -5,9 +5,12 @@ Row of the shuffle, and what it is sorted by within its partition::
     slot       | partition | kind               first_arrival  first_split  first_position | payload
     -----------+-----------------------------------------------------------------------------+--------
     where the  | 3         | 0 manifest         0              0            chunk           | JSON
-    shuffle    | 3         | 1 rejected rows    0              0            chunk           | Arrow
+    shuffle    | 3         | 1 rejected rows    0              log          chunk           | Arrow
     puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
+               | 3         | 3 side rows        0              0            partition       | Arrow
 
+Between two operators of a job the events are results of the first, with their places (`PlacedEvents`), a manifest is
+that of a partition of it, and side rows are what it gave to side outputs.
 A manifest says what a map task has sent to the partition, so that the reduce task can tell that nothing is
 missing.
 """
@@ -24,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
+from flinkcore.replay.placed_events import PlacedEvents
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.narrow import NarrowIntegers
 from flinkcore.spark.ordered_events import NARROWED, OrderedEvents
@@ -47,12 +51,16 @@ _ARROW_SCHEMA: Final = pa.schema(
 )
 
 
+_TAG: Final = b"tag"
+
+
 class BlockKind(IntEnum):
     """What the payload of a row holds."""
 
     MANIFEST = 0
     REJECTED = 1
     EVENTS = 2
+    SIDE_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,8 @@ class Block:
         What its payload holds.
     first_arrival
         Arrival of the first of its events, ms since the epoch; 0 where there are none.
+    first_split
+        Split of the first of its events; where there are none, number of the log that it comes from.
     payload
         A manifest as JSON; rows or events as an Arrow stream.
     """
@@ -74,6 +84,7 @@ class Block:
     partition: int
     kind: BlockKind
     first_arrival: int
+    first_split: int
     payload: pa.Buffer
 
 
@@ -104,16 +115,32 @@ class BlockWriter:
             stream.write_batch(batch)
         self._add_header(partition, BlockKind.EVENTS, events.key(start))
 
-    def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch) -> None:
-        """Pack rows that a map task has rejected."""
+    def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch, log: int = 0) -> None:
+        """Pack rows of a chunk of this log that a map task has rejected."""
         with ipc.new_stream(self._sink, rows.schema) as stream:
             stream.write_batch(rows)
-        self._add_header(partition, BlockKind.REJECTED, (0, 0, chunk))
+        self._add_header(partition, BlockKind.REJECTED, (0, log, chunk))
 
     def add_manifest(self, partition: int, chunk: int, manifest: dict[str, Any]) -> None:
         """Pack what a map task says about itself."""
         self._sink.write(json.dumps(manifest).encode())
         self._add_header(partition, BlockKind.MANIFEST, (0, 0, chunk))
+
+    def add_placed(self, partition: int, events: PlacedEvents) -> None:
+        """Pack results, at least one, that lie in total order."""
+        columns = [*events.batch.columns, pa.array(events.timestamps), *map(pa.array, events.order)]
+        names = [str(number) for number in range(len(columns))]
+        batch = pa.RecordBatch.from_arrays(columns, names)
+        with ipc.new_stream(self._sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), 0, 0))
+
+    def add_side_rows(self, partition: int, source: int, tag_id: str, rows: pa.RecordBatch) -> None:
+        """Pack rows that a partition of the operator before has given to a side output."""
+        rows = rows.replace_schema_metadata({_TAG: tag_id.encode()})
+        with ipc.new_stream(self._sink, rows.schema) as stream:
+            stream.write_batch(rows)
+        self._add_header(partition, BlockKind.SIDE_ROWS, (0, 0, source))
 
     def _add_header(self, partition: int, kind: BlockKind, key: tuple[int, int, int]) -> None:
         self._headers.append((self._slots[partition], partition, kind, *key))
@@ -138,9 +165,12 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
         partitions = batch.column("partition").to_pylist()
         kinds = batch.column("kind").to_pylist()
         arrivals = batch.column("first_arrival").to_pylist()
+        splits = batch.column("first_split").to_pylist()
         payloads = batch.column("payload")
-        for row, (partition, kind, arrival) in enumerate(zip(partitions, kinds, arrivals, strict=True)):
-            yield Block(partition, BlockKind(kind), arrival, payloads[row].as_buffer())
+        for row, (partition, kind, arrival, split) in enumerate(
+            zip(partitions, kinds, arrivals, splits, strict=True)
+        ):
+            yield Block(partition, BlockKind(kind), arrival, split, payloads[row].as_buffer())
 
 
 def read_manifest(block: Block) -> dict[str, Any]:
@@ -171,6 +201,21 @@ def read_events(block: Block, schema: pa.Schema) -> Events:
         splits.astype(np.int32),
         positions,
     )
+
+
+def read_placed(block: Block, schema: pa.Schema) -> PlacedEvents:
+    """The results in a block, whose columns have this schema."""
+    batch = ipc.open_stream(block.payload).read_next_batch()
+    timestamps, *order = (column.to_numpy() for column in batch.columns[len(schema) :])
+    rows = pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
+    return PlacedEvents.of(rows, timestamps, tuple(order))
+
+
+def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:
+    """The name of a side output, and rows of it."""
+    stream = ipc.open_stream(block.payload)
+    tag_id = stream.schema.metadata[_TAG].decode()
+    return tag_id, [batch.replace_schema_metadata(None) for batch in stream]
 
 
 def _widened(column: pa.Array, base: int | None = None, running: bool = False) -> Any:

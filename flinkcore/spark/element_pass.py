@@ -25,6 +25,7 @@ import pyarrow as pa
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.column_ipc import read_columns, write_columns
 from flinkcore.replay.element_pass import ElementPass, PlacedTimes, read_placed_times, with_emissions
+from flinkcore.replay.element_pass import run_element_pass as element_pass_here
 from flinkcore.replay.emission_runs import RUN_ROWS, EmissionRuns
 from flinkcore.replay.emissions import ROW_INTEGERS, Emissions
 from flinkcore.replay.plan import ReplayPlan
@@ -237,8 +238,8 @@ def run_element_pass(
     TimePlane
         With the timeline of the generators.
     """
-    if time_plane.events == 0:
-        return time_plane
+    if time_plane.events == 0:  # but maybe in other logs of the replay
+        return element_pass_here(plan, time_plane, ())
     recomputable = isinstance(log, DataFrameInput)
     partitions = min(partitions, len(time_plane.split_values))
     partition_of = deal_out(time_plane.splits.events, partitions)

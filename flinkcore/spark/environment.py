@@ -14,13 +14,15 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.job_checkpoint import JobCheckpoints
+from flinkcore.replay.job_plan import JobPlan, log_sources, make_job_plan
+from flinkcore.replay.job_stages import checkpoints_of
 from flinkcore.replay.log_sources import TableSource
-from flinkcore.replay.plan import make_plan
+from flinkcore.replay.plan import ReplayPlan
 from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
 from flinkcore.spark.session import check_session
+from flinkcore.spark.spark_log import SparkLog
 
 
 class SparkExecutionEnvironment(StreamExecutionEnvironment):
@@ -146,37 +148,30 @@ class SparkExecutor:
         checkpoints
             From which checkpoint the job goes on, and with which it stops: paths that driver and executors share.
         """
-        plan = make_plan(graph, configuration)
-        job = JobCheckpoints.of(plan, checkpoints)
+        plan = make_job_plan(graph, configuration)
+        job = checkpoints_of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()
-        partitions = min(parallelism, plan.max_parallelism)
-        source = graph.transformations()[0]
-        assert isinstance(source, EventLogSource)
+        logs = [
+            self._spark_log(log_plan, source, is_alone=len(plan.log_plans) == 1)
+            for log_plan, source in zip(plan.log_plans, log_sources(graph), strict=True)
+        ]
+        of_workers = logs[0].plan
+        plan = (
+            replace(plan, logs=tuple(log.plan for log in logs)) if isinstance(plan, JobPlan) else of_workers
+        )
+        return SparkResult(SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job))
+
+    def _spark_log(self, plan: ReplayPlan, source: EventLogSource, is_alone: bool) -> SparkLog:
         if isinstance(source.data, DataFrameLog):
-            log = DataFrameInput(plan.log.schema, ())
-            return SparkResult(
-                SparkReplay(
-                    self._spark, plan, log, source.data.dataframe, partitions, progress, checkpoints=job
-                )
-            )
+            return SparkLog(plan, DataFrameInput(plan.log.schema, ()), source.data.dataframe, is_alone)
         files = FileInput.of(plan.log, self._default_parallelism())
         if isinstance(plan.log.source, TableSource):
             # Tasks get their rows with their chunks, and not the whole table with the plan.
             columns = TableSource(plan.log.source.table.schema.empty_table())
             plan = replace(plan, log=replace(plan.log, source=columns))
-        return SparkResult(
-            SparkReplay(
-                self._spark,
-                plan,
-                files,
-                files.dataframe(self._spark),
-                partitions,
-                progress,
-                checkpoints=job,
-            )
-        )
+        return SparkLog(plan, files, files.dataframe(self._spark), is_alone)
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""

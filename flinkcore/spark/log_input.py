@@ -90,11 +90,15 @@ class DataFrameInput:
         and is counted once nevertheless.
     fingerprints
         Of each partition in the first pass; None: this is the first pass.
+    number_column
+        Has the number of the partition, where tasks of other logs are numbered along with those of this one; then a
+        partition without rows is none. None: the number of the task is that of the partition.
     """
 
     schema: pa.Schema
     checked: tuple[str, ...]
     fingerprints: dict[int, Fingerprint] | None = None
+    number_column: str | None = None
 
     @property
     def size_bytes(self) -> int | None:
@@ -103,9 +107,16 @@ class DataFrameInput:
 
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[DataFrameChunk]:
         """The task's partition as a chunk."""
-        context = TaskContext.get()
-        assert context is not None
-        partition = context.partitionId()
+        if self.number_column is None:
+            context = TaskContext.get()
+            assert context is not None
+            partition = context.partitionId()
+        else:
+            first = next(batches, None)
+            if first is None:
+                return
+            partition = first.column(self.number_column)[0].as_py()
+            batches = chain([first], batches)
         if self.fingerprints is not None and partition not in self.fingerprints:
             raise partition_new(partition, len(self.fingerprints))
         yield DataFrameChunk.of(self, partition, batches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -33,6 +33,26 @@ HELD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
+class LogPlace:
+    """Which of the logs of a job a map task reads.
+
+    Attributes
+    ----------
+    number
+        Of the log.
+    first_chunk, first_split
+        Its chunks and splits are counted from these on, so that those of all logs differ.
+    is_broadcast
+        Whether its events go to every partition.
+    """
+
+    number: int = 0
+    first_chunk: int = 0
+    first_split: int = 0
+    is_broadcast: bool = False
+
+
+@dataclass(frozen=True)
 class MapTask:
     """Reads chunks, and packs their events into blocks by partition; picklable.
 
@@ -57,6 +77,8 @@ class MapTask:
         Most events of a block.
     progress
         Whom to tell how far the task has come.
+    place
+        Which log this is, of a job with several.
     """
 
     plan: ReplayPlan
@@ -67,6 +89,7 @@ class MapTask:
     arrival_span_ms: float
     block_rows: int = BLOCK_ROWS
     progress: ProgressAddress | None = None
+    place: LogPlace = LogPlace()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
@@ -76,19 +99,20 @@ class MapTask:
 
     def _exchange(self, stage: MapStage, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(self.slots)
+        number = self.place.first_chunk + chunk.index
         own_partition = chunk.index % self.partitions
         enough_rows = 2 * LEAST_BLOCK_ROWS * self.partitions
         sent = np.zeros(self.partitions, np.int64)
         events_read, filtered, rejected = 0, 0, Counter[str]()
         held: list[Events] = []
-        progress = TaskProgress(self.progress, False, chunk.index)
+        progress = TaskProgress(self.progress, False, number)
         for mapped in stage.read(chunk):
             events_read += mapped.events_read
             filtered += mapped.filtered
             rejected.update(mapped.rejected)
             for rows in mapped.rejected_rows:
                 for start, stop in _pieces(0, rows.num_rows, partial(_is_large, rows, BLOCK_BYTES)):
-                    writer.add_rows(own_partition, chunk.index, rows.slice(start, stop - start))
+                    writer.add_rows(own_partition, number, rows.slice(start, stop - start), self.place.number)
                     if writer.nbytes >= HELD_BYTES:  # with hardly an event among them
                         yield writer.take()
             events = mapped.events
@@ -106,9 +130,9 @@ class MapTask:
             sent += self._distribute(writer, held)
         read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
         for partition, n_rows in enumerate(sent.tolist()):
-            manifest = {"chunk": chunk.index, "rows": n_rows}
+            manifest = {"chunk": number, "rows": n_rows}
             writer.add_manifest(
-                partition, chunk.index, manifest | read if partition == own_partition else manifest
+                partition, number, manifest | read if partition == own_partition else manifest
             )
         yield writer.take()
         progress.advance(0, at_end=True)
@@ -116,7 +140,11 @@ class MapTask:
     def _distribute(self, writer: BlockWriter, held: list[Events]) -> npt.NDArray[np.int64]:
         """Pack events into blocks; the number of rows that each partition got."""
         events = concatenate(held) if len(held) > 1 else held[0]
+        if self.place.first_split:
+            events = replace(events, splits=events.splits + np.int32(self.place.first_split))
         _, rows = events.in_order()
+        if self.place.is_broadcast:
+            return self._send_to_all(writer, OrderedEvents(events, rows), events.batch.num_rows)
         groups = event_key_groups(events.batch, self.plan.keys, self.plan.max_parallelism)
         order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
         ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
@@ -124,6 +152,12 @@ class MapTask:
             for start, stop in self._cuts(ordered, int(bounds[partition]), int(bounds[partition + 1])):
                 writer.add_events(partition, ordered, start, stop)
         return np.diff(bounds)
+
+    def _send_to_all(self, writer: BlockWriter, events: OrderedEvents, n_rows: int) -> npt.NDArray[np.int64]:
+        for partition in range(self.partitions):
+            for start, stop in self._cuts(events, 0, n_rows):
+                writer.add_events(partition, events, start, stop)
+        return np.full(self.partitions, n_rows, np.int64)
 
     def _cuts(self, events: OrderedEvents, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows for blocks.

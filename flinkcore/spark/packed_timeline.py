@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP
+from flinkcore.replay.job_time import ReplayTime
 from flinkcore.replay.timeline import Timeline
 from flinkcore.spark.narrow import NarrowIntegers
 
@@ -67,3 +68,31 @@ class PackedTimeline:
         if split is None or position is None:
             return Timeline(clock_ms, watermark_ms)
         return Timeline(clock_ms, watermark_ms, split, position)
+
+
+@dataclass(frozen=True)
+class PackedTime:
+    """The time of a replay in few bytes; picklable.
+
+    Attributes
+    ----------
+    timeline
+        The watermarks of all inputs combined.
+    last_arrival_ms
+        Of all logs; None if there are no events.
+    second_from
+        Splits from this number on belong to the second input of the operator, if it has one.
+    """
+
+    timeline: PackedTimeline
+    last_arrival_ms: int | None
+    second_from: int = 0
+
+    @classmethod
+    def of(cls, time: ReplayTime) -> PackedTime:
+        """Pack the time of a replay."""
+        return cls(PackedTimeline.of(time.timeline), time.last_arrival_ms, time.second_from)
+
+    def unpacked(self) -> ReplayTime:
+        """The time again, but for the numbers of the splits of each log."""
+        return ReplayTime(self.timeline.unpacked(), self.last_arrival_ms, [], self.second_from)

@@ -11,15 +11,28 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.connected_inputs import ConnectedInputs
 from flinkcore.replay.job_checkpoint import RestoredOperator, write_partition
-from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken, keyed_stages, opened_stage
+from flinkcore.replay.job_plan import JobPlan
+from flinkcore.replay.job_stages import opened_stage_of, stages_of
+from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken
+from flinkcore.replay.placed_events import PlacedMerge
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.result import Output
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.spark.blocks import Block, BlockKind, read_blocks, read_events, read_manifest, read_rows
+from flinkcore.spark.blocks import (
+    Block,
+    BlockKind,
+    read_blocks,
+    read_events,
+    read_manifest,
+    read_placed,
+    read_rows,
+    read_side_rows,
+)
 from flinkcore.spark.log_input import partitions_gone
-from flinkcore.spark.packed_timeline import PackedTimeline
+from flinkcore.spark.packed_timeline import PackedTime
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 RELEASE_ROWS = 1 << 15
@@ -42,8 +55,10 @@ class PartitionReplay:
         The job.
     stages
         Makes what runs its operator.
+    inputs
+        The columns of connected streams; None: the operator has one input.
     chunks
-        Number of chunks of the log.
+        Number of chunks of all logs; of an operator behind another one, the partitions of that.
     recomputable
         Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike.
     partition
@@ -52,6 +67,8 @@ class PartitionReplay:
         The partition's blocks in order.
     progress
         Whom to tell how far the replay has come.
+    number
+        Of the operator, from 0 on.
     pending
         The checkpoint with which the job stops.
 
@@ -63,20 +80,24 @@ class PartitionReplay:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: ReplayPlan | JobPlan,
         stages: KeyedStages,
+        inputs: ConnectedInputs | None,
         chunks: int,
         recomputable: bool,
         partition: int,
         blocks: Iterator[Block],
         progress: ProgressAddress | None,
-        pending: PendingCheckpoint | None,
+        pending: PendingCheckpoint | None = None,
+        number: int = 0,
     ) -> None:
         self.partition = partition
         self.part: OperatorPart | None = None
         self._pending = pending
         self._plan = plan
-        self._schema = plan.data_schema()
+        self._number = number
+        self._inputs = inputs
+        self._schema = (plan.stages[number] if isinstance(plan, JobPlan) else plan).data_schema()
         self._chunks = chunks
         self._recomputable = recomputable
         self._blocks = blocks
@@ -98,12 +119,12 @@ class PartitionReplay:
         FlinkcoreError
             If not every event that the map tasks sent is accounted for.
         """
-        with opened_stage(self._stages, self.partition) as stage:
+        with opened_stage_of(self._plan, self._stages, self.partition, self._number) as stage:
             yield from self._run(stage)
         self._check()
 
     def _run(self, stage: KeyedStage) -> Iterator[Output]:
-        merge = TotalOrderMerge()
+        merge = TotalOrderMerge() if self._number == 0 else PlacedMerge()
         rows_added = 0
         for block in self._blocks:
             if block.kind is BlockKind.MANIFEST:
@@ -111,25 +132,46 @@ class PartitionReplay:
                 self._manifests.append(manifest)
                 self._progress.total += manifest["rows"]
             elif block.kind is BlockKind.REJECTED:
-                assert isinstance(self._plan.log.on_bad_row, OutputTag)
-                yield Output(self._plan.log.on_bad_row, read_rows(block))
+                tag = self._plan.log_plans[block.first_split].log.on_bad_row
+                assert isinstance(tag, OutputTag)
+                yield Output(tag, read_rows(block))
+            elif block.kind is BlockKind.SIDE_ROWS:
+                tag_id, side_rows = read_side_rows(block)
+                yield Output(OutputTag(tag_id), side_rows)
             else:
                 if rows_added >= RELEASE_ROWS:
-                    for events, rows in merge.release(block.first_arrival):
-                        yield from self._process(stage, events, rows)
+                    yield from self._process_all(stage, merge.release(block.first_arrival))
                     rows_added = 0
-                added = read_events(block, self._schema)
-                merge.add(added)
-                rows_added += added.batch.num_rows
-        for events, rows in merge.release(None):
-            yield from self._process(stage, events, rows)
+                if isinstance(merge, PlacedMerge):
+                    results = read_placed(block, self._schema)
+                    merge.add(results)
+                    rows_added += results.batch.num_rows
+                else:
+                    added = self._events(block)
+                    merge.add(added)
+                    rows_added += added.batch.num_rows
+        yield from self._process_all(stage, merge.release(None))
         if self._pending is None:
             yield from stage.finish()
         else:
             yield from stage.stop()
+            assert isinstance(self._plan, ReplayPlan)
             self.part = write_partition(self._plan, self._pending, self.partition, stage.snapshot())
         self._progress.advance(0, at_end=True)
         self._counts = stage.counts()
+
+    def _process_all(
+        self, stage: KeyedStage, ready: Iterator[tuple[Events, RowNumbers | None]]
+    ) -> Iterator[Output]:
+        for events, rows in ready:
+            yield from self._process(stage, events, rows)
+
+    def _events(self, block: Block) -> Events:
+        if self._inputs is None:
+            return read_events(block, self._schema)
+        number = int(block.first_split >= self._inputs.second_from)
+        schema = self._inputs.second if number else self._inputs.first
+        return self._inputs.widened(number, read_events(block, schema))
 
     def _process(self, stage: KeyedStage, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         prepared = self._stages.prepare(events)
@@ -150,12 +192,15 @@ class PartitionReplay:
             )
 
     def counts(self) -> dict[str, Any]:
-        """What became of the partition's events, and what map tasks tell in the manifests that came here."""
-        read = [manifest for manifest in self._manifests if "events_read" in manifest]
+        """What became of the partition's events, and what is told in the manifests that came here.
+
+        "read" is of map tasks, "before" of partitions of the operator before.
+        """
         return {
             "partition": self.partition,
             "counts": self._counts,
-            "read": read,
+            "read": [manifest for manifest in self._manifests if "events_read" in manifest],
+            "before": [manifest["told"] for manifest in self._manifests if "told" in manifest],
         }
 
 
@@ -167,16 +212,14 @@ class ReduceTask:
     ----------
     plan
         The job.
-    timeline
-        Watermarks of the whole log.
-    last_arrival_ms
-        Of the whole log; None if it has no events.
+    time
+        Of all logs.
     partitions
         Number of ranges of key groups.
     chunks
-        Number of chunks of the log.
+        As of `PartitionReplay`.
     recomputable
-        Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike.
+        Whether a log is a DataFrame, whose partitions Spark may compute again, and not alike.
     output
         What becomes of the results.
     progress
@@ -185,11 +228,12 @@ class ReduceTask:
         What the stages go on from.
     pending
         The checkpoint with which the job stops.
+    number
+        Of the operator, from 0 on.
     """
 
-    plan: ReplayPlan
-    timeline: PackedTimeline
-    last_arrival_ms: int | None
+    plan: ReplayPlan | JobPlan
+    time: PackedTime
     partitions: int
     chunks: int
     recomputable: bool
@@ -197,21 +241,24 @@ class ReduceTask:
     progress: ProgressAddress | None = None
     restored: RestoredOperator | None = None
     pending: PendingCheckpoint | None = None
+    number: int = 0
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
-        stages = keyed_stages(
-            self.plan, self.timeline.unpacked(), self.last_arrival_ms, self.partitions, self.restored
+        stages, inputs = stages_of(
+            self.plan, self.time.unpacked(), self.partitions, self.number, self.restored
         )
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
             replay = PartitionReplay(
                 self.plan,
                 stages,
+                inputs,
                 self.chunks,
                 self.recomputable,
                 partition,
                 blocks,
                 self.progress,
                 self.pending,
+                self.number,
             )
             yield from self.output.batches(replay)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,30 @@ import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError, SourceError
 from flinkcore.replay.job_checkpoint import JobCheckpoints, StoppingJob
-from flinkcore.replay.keyed_stage import keyed_stages
+from flinkcore.replay.job_plan import JobPlan
+from flinkcore.replay.job_stages import stages_of
+from flinkcore.replay.job_time import JobTime, ReplayTime
 from flinkcore.replay.plan import ReplayPlan
 from flinkcore.replay.progress import ProgressListener
 from flinkcore.replay.report import ReplayReport
+from flinkcore.replay.statuses import Statuses
 from flinkcore.replay.time_pass import TimePass
 from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
-from flinkcore.spark.log_input import DataFrameInput, FileInput, partitions_gone
-from flinkcore.spark.map_task import BLOCK_ROWS, MapTask
-from flinkcore.spark.packed_timeline import PackedTimeline
+from flinkcore.spark.log_input import LogInput, partitions_gone
+from flinkcore.spark.map_task import BLOCK_ROWS, LogPlace, MapTask
+from flinkcore.spark.next_blocks import BlocksForNext
+from flinkcore.spark.packed_timeline import PackedTime
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.progress import ProgressAddress, progress_of
 from flinkcore.spark.reduce_task import ReduceTask, TaskOutput
 from flinkcore.spark.shipping import portable
+from flinkcore.spark.spark_log import SparkLog
 from flinkcore.spark.task_errors import told_plainly
 from flinkcore.spark.task_outputs import TASK_ROW_SCHEMA
-from flinkcore.spark.time_pass import run_time_pass
+from flinkcore.spark.time_pass import run_time_passes
 
 
 class SparkReplay:
@@ -44,12 +49,10 @@ class SparkReplay:
         The session.
     plan
         The job.
-    log
-        What the tasks read.
-    dataframe
-        Input of the tasks that read it: see `LogInput`.
-    partitions
-        Number of reduce tasks.
+    logs
+        Its logs, in the order of the plan.
+    parallelism
+        Number of reduce tasks of each operator, as far as it has so many key groups.
     progress
         Told how far the replay has come, while the driver waits for it.
     block_rows
@@ -61,64 +64,64 @@ class SparkReplay:
     def __init__(
         self,
         spark: Any,
-        plan: ReplayPlan,
-        log: FileInput | DataFrameInput,
-        dataframe: Any,
-        partitions: int,
+        plan: ReplayPlan | JobPlan,
+        logs: Sequence[SparkLog],
+        parallelism: int,
         progress: ProgressListener | None = None,
         block_rows: int = BLOCK_ROWS,
         checkpoints: JobCheckpoints | None = None,
     ) -> None:
         self.plan = plan
-        self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
-        self.partitions = partitions
+        self.checkpoints = JobCheckpoints(plan.log_plans[0]) if checkpoints is None else checkpoints
+        self._partitions = (
+            [stage.partitions(parallelism) for stage in plan.stages]
+            if isinstance(plan, JobPlan)
+            else [min(parallelism, plan.max_parallelism)]
+        )
         self._spark = spark
-        self._log = log
-        self._dataframe = dataframe
+        self._logs = logs
         self._progress = progress
         self._block_rows = block_rows
 
     @cached_property
-    def _first_pass(self) -> tuple[TimePlane, FileInput | DataFrameInput]:
-        time_pass = TimePass(self.plan, self.checkpoints.cut, self.checkpoints.stops)
-        log, dataframe = self._log, self._read_dataframe
-        if isinstance(log, DataFrameInput):
-            log = replace(log, checked=tuple(self.plan.deciding_columns()))
-        time_plane, fingerprints = run_time_pass(self._spark, time_pass, log, dataframe)
-        if isinstance(log, DataFrameInput):
-            log = replace(log, fingerprints=fingerprints)
-        if time_pass.is_by_element:
-            time_plane = run_element_pass(self._spark, self.plan, time_plane, log, dataframe, self.partitions)
-        return time_plane, log
-
-    @cached_property
-    def _read_dataframe(self) -> Any:
-        # Of a log that is a DataFrame both passes read the same columns, though the first needs fewer: of other columns
-        # Spark makes another plan, which deals rows out otherwise (repartition(n) does, by a hash of the whole row).
-        if not isinstance(self._log, DataFrameInput):
-            return self._dataframe
-        read = self.plan.reader(self.plan.data_columns()).columns_read
-        return self._dataframe.select(*_quoted(dict.fromkeys([*self.plan.deciding_columns(), *read])))
+    def _first_pass(self) -> list[tuple[TimePlane, LogInput]]:
+        found = run_time_passes(self._spark, self._logs, self.checkpoints.cut, self.checkpoints.stops)
+        return [
+            (
+                run_element_pass(
+                    self._spark, log.plan, time_plane, log_input, log.read_dataframe, self._partitions[0]
+                )
+                if TimePass(log.plan).is_by_element
+                else time_plane,
+                log_input,
+            )
+            for log, (time_plane, log_input) in zip(self._logs, found, strict=True)
+        ]
 
     @property
-    def time_plane(self) -> TimePlane:
-        """The timeline of the log; runs the first pass when first asked for."""
-        return self._first_pass[0]
+    def time_planes(self) -> list[TimePlane]:
+        """The time plane of each log; runs the first pass when first asked for."""
+        return [time_plane for time_plane, _ in self._first_pass]
+
+    @cached_property
+    def _time(self) -> ReplayTime:
+        if isinstance(self.plan, JobPlan):
+            return JobTime(self.plan, self.time_planes).replay_time()
+        (time_plane,) = self.time_planes
+        return ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0])
 
     @property
     def result_schema(self) -> pa.Schema:
         """Columns of the results."""
-        time_plane = self.time_plane
-        return keyed_stages(
-            self.plan, time_plane.timeline, time_plane.last_arrival_ms, self.partitions
-        ).schema
+        stages, _ = stages_of(self.plan, self._time, self._partitions[-1], len(self._partitions) - 1)
+        return stages.schema
 
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; see `JobCheckpoints.begin`."""
         stopping = self.checkpoints.begin()
         with ExitStack() as failing:
             failing.push(stopping)
-            stopping.write_cut(self.time_plane.cut)
+            stopping.write_cut(self.time_planes[0].cut)
             failing.pop_all()
         return stopping
 
@@ -130,54 +133,86 @@ class SparkReplay:
         pending: PendingCheckpoint | None = None,
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
-        time_plane, log = self._first_pass
         if not self._chunks and (self.checkpoints.operator is not None or pending is not None):
             raise SourceError(
                 "the DataFrame has no partitions, so that no task can read or write the checkpoint: give it one, as "
                 "with repartition(1)"
             )
-        dataframe = self._read_dataframe
-        map_task = MapTask(
-            plan=self.plan,
-            time_plane=_without_timeline(time_plane),
-            log=log,
-            partitions=self.partitions,
-            slots=tuple(partition_slots(self.partitions, chooses_partitions(dataframe))),
-            arrival_span_ms=_arrival_span_ms(time_plane),
-            block_rows=self._block_rows,
-            progress=progress,
+        mapped = [
+            log.read_dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
+            for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
+        ]
+        blocks = reduce(lambda some, more: some.union(more), mapped)
+        blocks = self._in_partitions(blocks, 0)
+        last = len(self._partitions) - 1
+        for number in range(last):
+            slots = tuple(partition_slots(self._partitions[number + 1], chooses_partitions(blocks)))
+            assert isinstance(self.plan, JobPlan)
+            to_next = BlocksForNext(self.plan, number + 1, self._partitions[number + 1], slots)
+            task = self._reduce_task(number, to_next, None)
+            passed_on = blocks.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
+            blocks = self._in_partitions(passed_on, number + 1)
+        return blocks.mapInArrow(
+            portable(self._spark, self._reduce_task(last, output, progress, pending)), schema
         )
-        blocks = dataframe.mapInArrow(portable(self._spark, map_task), SHUFFLE_SCHEMA)
-        blocks = to_partitions(blocks, self.partitions, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
-        reduce_task = ReduceTask(
+
+    def _in_partitions(self, blocks: Any, number: int) -> Any:
+        """Blocks in the partitions of an operator, in order."""
+        return to_partitions(blocks, self._partitions[number], "slot").sortWithinPartitions(*SHUFFLE_ORDER)
+
+    def _reduce_task(
+        self,
+        number: int,
+        output: TaskOutput,
+        progress: ProgressAddress | None,
+        pending: PendingCheckpoint | None = None,
+    ) -> ReduceTask:
+        return ReduceTask(
             self.plan,
-            PackedTimeline.of(time_plane.timeline),
-            time_plane.last_arrival_ms,
-            self.partitions,
-            self._chunks,
-            self._recomputable,
+            PackedTime.of(self._time),
+            self._partitions[number],
+            self._chunks if number == 0 else self._partitions[number - 1],
+            self._recomputable and number == 0,
             output,
             progress,
             self.checkpoints.operator,
             pending,
+            number,
         )
-        return blocks.mapInArrow(portable(self._spark, reduce_task), schema)
+
+    def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
+        broadcast = self.plan.broadcast_logs if isinstance(self.plan, JobPlan) else frozenset()
+        first_chunk = 0
+        for number, (time_plane, log_input) in enumerate(self._first_pass):
+            log = self._logs[number]
+            yield MapTask(
+                plan=log.plan,
+                time_plane=_without_timeline(time_plane),
+                log=log_input,
+                partitions=self._partitions[0],
+                slots=tuple(partition_slots(self._partitions[0], chooses_partitions(log.read_dataframe))),
+                arrival_span_ms=_arrival_span_ms(time_plane),
+                block_rows=self._block_rows,
+                progress=progress,
+                place=LogPlace(number, first_chunk, self._time.first_splits[number], number in broadcast),
+            )
+            first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
 
     def collect(self, output: TaskOutput, stopping: StoppingJob) -> list[Any]:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
-        rows = self.time_plane.rows_read
-        with told_plainly(), progress_of(self._spark, rows, self.partitions, self._progress) as progress:
+        rows = sum(time_plane.rows_read for time_plane in self.time_planes)
+        with told_plainly(), progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress:
             rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
             collected: list[Any] = rows_of_tasks.collect()
         return collected
 
     @property
     def _recomputable(self) -> bool:
-        return isinstance(self._log, DataFrameInput)
+        return any(log.is_recomputable for log in self._logs)
 
     @property
     def _chunks(self) -> int:
-        return len(self.time_plane.starts.chunks)
+        return sum(len(time_plane.starts.chunks) for time_plane in self.time_planes)
 
     def report(self, counts: Iterable[bytes]) -> ReplayReport:
         """The checked report of a replay that ran to its end.
@@ -195,27 +230,53 @@ class SparkReplay:
             If not every event is accounted for.
         """
         report = ReplayReport()
-        report.add_time_plane(self.plan, self.time_plane)
-        told = {partition["partition"]: partition for partition in map(json.loads, counts)}
+        if isinstance(self.plan, JobPlan):
+            report.add_logs(self.plan.logs, self.time_planes, self._time.timeline)
+        else:
+            report.add_time_plane(self.plan, self.time_planes[0])
+        told = [json.loads(count) for count in counts]
+        for number in range(len(self._partitions) - 1, 0, -1):
+            before = self._told(number, [each for partition in told for each in partition["before"]])
+            assert isinstance(self.plan, JobPlan)
+            later = ReplayReport.of_operator(
+                self.plan.stages[number],
+                sum(each["results"] for each in before.values()),
+                sum(each["filtered"] for each in before.values()),
+            )
+            for partition in self._told(number + 1, told).values():
+                later.add_counts(partition["counts"])
+            later.check()
+            report.later_operators.insert(0, later)
+            told = list(before.values())
         chunks = set()
-        for partition in told.values():
+        for partition in self._told(1, told).values():
             report.add_counts(partition["counts"])
             for read in partition["read"]:
                 chunks.add(read["chunk"])
                 report.add_read(
                     events_read=read["events_read"], filtered=read["filtered"], rejected=read["rejected"]
                 )
-        # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
-        partitions = self.partitions if self._chunks else 0
-        if self._recomputable and not told and partitions:
-            raise partitions_gone(0, self._chunks)
-        if len(told) != partitions or len(chunks) != self._chunks:
+        if len(chunks) != self._chunks:
             raise FlinkcoreError(
-                f"{len(told)} of {partitions} partitions and {len(chunks)} of {self._chunks} chunks came "
-                "back from Spark; this is a defect of flinkcore, the result must not be used"
+                f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "
+                "result must not be used"
             )
         report.check()
         return report
+
+    def _told(self, operator: int, told: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+        """What each partition of an operator, counted from 1 on, told; each once."""
+        by_partition = {partition["partition"]: partition for partition in told}
+        # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
+        partitions = self._partitions[operator - 1] if self._chunks else 0
+        if self._recomputable and not by_partition and partitions:
+            raise partitions_gone(0, self._chunks)
+        if len(by_partition) != partitions:
+            raise FlinkcoreError(
+                f"{len(by_partition)} of {partitions} partitions of operator {operator} came back from Spark; this is "
+                "a defect of flinkcore, the result must not be used"
+            )
+        return by_partition
 
 
 def _without_timeline(time_plane: TimePlane) -> TimePlane:
@@ -227,6 +288,7 @@ def _without_timeline(time_plane: TimePlane) -> TimePlane:
         splits=replace(time_plane.splits, idle_split=none, idle_from_ms=none, idle_to_ms=none),
         floors=ArrivalFloors(none, none, none),
         cut=None,
+        statuses=Statuses.none(),
     )
 
 
@@ -237,7 +299,3 @@ def _arrival_span_ms(time_plane: TimePlane) -> float:
         return 0.0
     span = float(np.max(splits.last_arrival_ms[live])) - float(np.min(splits.first_arrival_ms[live]))
     return span / time_plane.events
-
-
-def _quoted(columns: Iterable[str]) -> list[str]:
-    return ["`" + name.replace("`", "``") + "`" for name in columns]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.replay.time_pass import TimePass
+from flinkcore.replay.time_cut import TimeCut
+from flinkcore.replay.time_pass import TimePass, combine_logs
 from flinkcore.replay.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
-from flinkcore.spark.log_input import DataFrameChunk, FileInput, Fingerprint, LogInput, partition_new
+from flinkcore.spark.log_input import (
+    DataFrameChunk,
+    DataFrameInput,
+    FileInput,
+    Fingerprint,
+    LogInput,
+    partition_new,
+)
 from flinkcore.spark.shipping import portable
+from flinkcore.spark.spark_log import SparkLog
 from flinkcore.spark.task_errors import told_plainly
 
 ONE_JOB_BYTES = 512 << 20
@@ -66,51 +75,69 @@ def _summary(chunk: int, payload: bytes, fingerprint: str | None) -> pa.RecordBa
     )
 
 
-def run_time_pass(
-    spark: Any, time_pass: TimePass, log: LogInput, dataframe: Any
-) -> tuple[TimePlane, dict[int, Fingerprint]]:
+def run_time_passes(
+    spark: Any, logs: Sequence[SparkLog], cut: TimeCut | None = None, stops: bool = False
+) -> list[tuple[TimePlane, LogInput]]:
     """Run the first pass.
 
     Parameters
     ----------
     spark
         The session.
-    time_pass
-        What is done with a chunk.
-    log
-        Chunks of each task.
-    dataframe
-        A row per task, or the rows themselves; see `LogInput`.
+    logs
+        All logs of the job.
+    cut
+        Where a job of one log goes on from a checkpoint; None: from the start.
+    stops
+        Whether the job stops with a checkpoint.
 
     Returns
     -------
-    tuple
-        The time plane, and the fingerprint of each chunk that has one.
+    list of tuple
+        The time plane of each log, and its input for the second pass, with the fingerprint of each chunk that has one.
     """
+    passes = [TimePass(log.plan, cut, stops) for log in logs]
+    fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
+    summarised = [
+        _summaries(spark, time_pass, log, found)
+        for time_pass, log, found in zip(passes, logs, fingerprints, strict=True)
+    ]
+    if len(logs) == 1:
+        with closing(summarised[0]) as times:
+            time_planes = [passes[0].combine(times)]
+    else:
+        time_planes = combine_logs(passes, [list(times) for times in summarised])
+    inputs = [
+        replace(log.checked, fingerprints=found) if isinstance(log.checked, DataFrameInput) else log.checked
+        for log, found in zip(logs, fingerprints, strict=True)
+    ]
+    return list(zip(time_planes, inputs, strict=True))
+
+
+def _summaries(
+    spark: Any, time_pass: TimePass, log: SparkLog, fingerprints: dict[int, Fingerprint]
+) -> Generator[ChunkTimes, None, None]:
+    """Summaries of all chunks of a log; notes their fingerprints."""
 
     def run(task: Any) -> Any:
-        return dataframe.mapInArrow(portable(spark, task), _SUMMARY_SCHEMA)
+        return log.read_dataframe.mapInArrow(portable(spark, task), _SUMMARY_SCHEMA)
 
+    log_input = log.checked
     bases = None
     if time_pass.rate is not None:
-        counts = _known_counts(time_pass, log)
+        counts = _known_counts(time_pass, log_input)
         if counts is None:
             with told_plainly():
-                counted = run(CountTask(time_pass, log)).collect()
+                counted = run(CountTask(time_pass, log_input)).collect()
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
         bases = time_pass.position_bases(counts)
-    fingerprints: dict[int, Fingerprint] = {}
-
-    def summaries(rows: Iterator[Any]) -> Iterator[ChunkTimes]:
+    summarised = run(SummariseTask(time_pass, log_input, bases))
+    is_small = log_input.size_bytes is not None and log_input.size_bytes <= ONE_JOB_BYTES
+    with closing(_rows_of_one_job(summarised) if is_small else rows_by_and_by(summarised, "chunk")) as rows:
         for row in rows:
             if row.fingerprint is not None:
                 fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
             yield ChunkTimes.from_ipc(bytes(row.payload))
-
-    summarised = run(SummariseTask(time_pass, log, bases))
-    is_small = log.size_bytes is not None and log.size_bytes <= ONE_JOB_BYTES
-    with closing(_rows_of_one_job(summarised) if is_small else rows_by_and_by(summarised, "chunk")) as rows:
-        return time_pass.combine(summaries(rows)), fingerprints
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:

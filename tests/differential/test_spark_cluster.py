@@ -27,6 +27,7 @@ from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
+from flinkcore.spark.spark_log import SparkLog
 from flinkcore.spark.task_outputs import BlocksOutput
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -111,9 +112,9 @@ def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: P
     )
     plan = replace(plan, after=(DieOnce(marker), *plan.after))
     files = FileInput(tuple(plan.log.chunks(3)))
-    replay = SparkReplay(spark, plan, files, files.dataframe(spark), 2)
+    replay = SparkReplay(spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 2)
     # The first pass does not come past the operation; planning does, without rows.
-    assert replay.time_plane.events == 33_798
+    assert replay.time_planes[0].events == 33_798
     assert not os.path.exists(marker)
     result = SparkResult(replay)
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())

@@ -34,6 +34,7 @@ from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
+from flinkcore.spark.spark_log import SparkLog
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -78,7 +79,9 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
 ) -> None:
     plan = flights_plan()
     files = FileInput(tuple(plan.log.chunks(chunks)))
-    replay = SparkReplay(spark, plan, files, files.dataframe(spark), 3, block_rows=block_rows)
+    replay = SparkReplay(
+        spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 3, block_rows=block_rows
+    )
     assert rows(SparkResult(replay).to_arrow()) == rows(embedded.to_arrow())
 
 
@@ -91,7 +94,7 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     monkeypatch.setattr(gradual_rows, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
     files = FileInput(tuple(plan.log.chunks(5)))
-    replay = SparkReplay(spark, plan, files, files.dataframe(spark), 2)
+    replay = SparkReplay(spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 2)
     assert SparkResult(replay).report == embedded.report
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
@@ -437,7 +440,7 @@ def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: 
     assert isinstance(plan.operator, WindowAggregation)
     plan = replace(plan, operator=replace(plan.operator, late_tag=None))
     files = FileInput(tuple(plan.log.chunks(2)))
-    result = SparkResult(SparkReplay(spark, plan, files, files.dataframe(spark), 5))
+    result = SparkResult(SparkReplay(spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 5))
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     parts = result.to_dataframe().selectExpr("spark_partition_id() AS part").distinct().count()
     assert parts == 5

@@ -19,8 +19,7 @@ class AlignedReplayModel(ReplayModel):
     paused_spans: list[tuple[Any, int, int]] = field(default_factory=list)
     finds_idle_while_paused: bool = False
 
-    def _replay(self) -> None:
-        first, last = min(self.arrivals), max(self.arrivals)
+    def _replay(self, first: int, last: int) -> None:
         self.recorded = list(self.arrivals)
         interval = self.interval_ms
         first_tick = -(-first // interval) * interval if interval else last + 1

@@ -144,7 +144,8 @@ class ReplayModel:
     """The timeline of a log of events, in log order; rows that are not kept take a position only.
 
     `places` are those of the steps in the total order (arrival, split number, position); ticks lie after all events
-    with their clock.
+    with their clock. `merged` is what the valve puts out, statuses too, each with its place. A log that is replayed
+    with others lasts as long as all of them, which is its `replay_range`.
     """
 
     log: list[Event]
@@ -154,9 +155,11 @@ class ReplayModel:
     rate: float = 1000.0
     arrival_start_ms: int = 0
     make_generator: Callable[[], Generator] | None = None
+    replay_range: tuple[int, int] | None = None
     steps: list[tuple[int, int]] = field(default_factory=list)
     places: list[tuple[int, float, float]] = field(default_factory=list)
     idle_spans: list[tuple[Any, int, int]] = field(default_factory=list)
+    merged: list[tuple[tuple[int, float, float], str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.splits = sorted({event.split for event in self.log})
@@ -165,8 +168,10 @@ class ReplayModel:
         self.positions: list[int] = []
         self._place()
         self.final_watermarks = dict.fromkeys(self.splits, MIN_TIMESTAMP)
-        if self.events:
-            self._replay()
+        if self.events and self.replay_range is None:
+            self.replay_range = min(self.arrivals), max(self.arrivals)
+        if self.replay_range is not None:
+            self._replay(*self.replay_range)
         if not self.steps or self.steps[-1][1] != MAX_TIMESTAMP:
             self.steps.append((MAX_TIMESTAMP, MAX_TIMESTAMP))
             self.places.append((MAX_TIMESTAMP, math.inf, math.inf))
@@ -195,8 +200,8 @@ class ReplayModel:
             generator = self.make_generator()
         return generator if self.idleness_ms is None else WithIdleness(generator, self.idleness_ms)
 
-    def _replay(self) -> None:
-        first, last = min(self.arrivals), max(self.arrivals)
+    def _replay(self, first: int, last: int) -> None:
+        self.splits = self.splits or [None]
         first_tick = -(-first // self.interval_ms) * self.interval_ms if self.interval_ms else last + 1
         opened = first_tick - self.interval_ms if self.interval_ms else first
         self.operators = {split: Operator(self._generator(), opened) for split in self.splits}
@@ -237,6 +242,7 @@ class ReplayModel:
                 self.idle_spans.append((split, self.idle_since.pop(split), clock_ms))
             put = self.valve.input_watermark if kind == "watermark" else self.valve.input_watermark_status
             for merged_kind, merged in put(channel, value):
+                self.merged.append((place, merged_kind, merged))
                 if merged_kind == "watermark":
                     self.steps.append((clock_ms, int(merged)))
                     self.places.append(place)

@@ -22,7 +22,7 @@ from flinkcore.spark import map_task
 from flinkcore.spark.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.log_input import DataFrameInput, FileInput, Fingerprint
 from flinkcore.spark.map_task import MapTask
-from flinkcore.spark.packed_timeline import PackedTimeline
+from flinkcore.spark.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.reduce_task import ReduceTask
 from flinkcore.spark.task_outputs import CountsOutput
 from flinkcore.spark.time_pass import SummariseTask
@@ -157,7 +157,7 @@ def counts_of(batches: list[pa.RecordBatch], chunks: int = 1) -> list[dict[str, 
     plan = plan_of(table_of(KEYS))
     plane = time_plane_of(plan, plan.log.chunks(1), 1)
     timeline = PackedTimeline.of(plane.timeline)
-    task = ReduceTask(plan, timeline, plane.last_arrival_ms, 3, chunks, True, CountsOutput())
+    task = ReduceTask(plan, PackedTime(timeline, plane.last_arrival_ms), 3, chunks, True, CountsOutput())
     blocks = pa.Table.from_batches(batches).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
     rows = [row for batch in task(iter(blocks.combine_chunks().to_batches())) for row in batch.to_pylist()]
     return [json.loads(row["payload"]) for row in rows]

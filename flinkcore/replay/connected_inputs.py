@@ -1,0 +1,75 @@
+"""Rows of two connected streams as rows of one: the columns of both side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.key_groups import key_groups
+from flinkcore.replay.total_order import Events
+
+
+@dataclass(frozen=True)
+class ConnectedInputs:
+    """The columns of two streams, and how to tell their rows apart.
+
+    Rows of both go through the same blocks and merges: one of the first stream has null in the columns of the second.
+
+    Parameters
+    ----------
+    first, second : pyarrow.Schema
+    second_from : int
+        Splits of the second stream have this number or a higher one.
+    """
+
+    first: pa.Schema
+    second: pa.Schema
+    second_from: int = 0
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of both; names tell the stream, so that they differ."""
+        return pa.schema(
+            [
+                pa.field(f"{number}.{field.name}", field.type)
+                for number, schema in enumerate((self.first, self.second))
+                for field in schema
+            ]
+        )
+
+    def widened(self, number: int, events: Events) -> Events:
+        """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
+        rows = events.batch.num_rows
+        own = list(events.batch.columns)
+        if number:
+            columns = [*(pa.nulls(rows, field.type) for field in self.first), *own]
+        else:
+            columns = [*own, *(pa.nulls(rows, field.type) for field in self.second)]
+        return replace(events, batch=pa.RecordBatch.from_arrays(columns, schema=self.schema))
+
+    def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
+        """Which of the events are of the second stream."""
+        return events.splits >= self.second_from
+
+    def batch_of(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of one of the streams, 0 or 1, by their own names."""
+        schema = self.second if number else self.first
+        start = len(self.first) if number else 0
+        return pa.RecordBatch.from_arrays(batch.columns[start : start + len(schema)], schema=schema)
+
+    def key_groups(
+        self, events: Events, keys: tuple[list[str], list[str]], max_parallelism: int
+    ) -> npt.NDArray[np.int32]:
+        """The key group of each event; 0 in a stream without keys."""
+        groups = np.zeros(len(events.splits), np.int32)
+        is_second = self.is_second(events)
+        for number, names in enumerate(keys):
+            rows = np.flatnonzero(is_second == bool(number))
+            if names and len(rows):
+                columns = self.batch_of(number, events.batch).select(names)
+                groups[rows] = key_groups(columns.take(pa.array(rows)), max_parallelism)
+        return groups

@@ -1,0 +1,92 @@
+"""An operator of a job behind which another one follows: blocks of one range of key groups to blocks for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.exchange import partition_rows
+from flinkcore.replay.element_rows import event_key_groups
+from flinkcore.replay.job_plan import JobPlan
+from flinkcore.replay.placed_events import PlacedEvents
+from flinkcore.replay.result import PlacedOutput
+from flinkcore.replay.stage_link import StageLink
+from flinkcore.spark.blocks import BlockWriter
+from flinkcore.spark.reduce_task import PartitionReplay
+
+SENT_ROWS = 1 << 16
+"""Results are distributed when there are so many."""
+
+SENT_BYTES = 16 << 20
+"""Or when they take so much memory."""
+
+
+@dataclass(frozen=True)
+class BlocksForNext:
+    """Sends results to the next operator, and side outputs along with them; a `TaskOutput`.
+
+    Attributes
+    ----------
+    plan
+        The job.
+    number
+        Of the next operator, from 0 on.
+    partitions
+        Into how many ranges its key groups are divided.
+    slots
+        What stands for each of its partitions in the shuffle.
+    """
+
+    plan: JobPlan
+    number: int
+    partitions: int
+    slots: tuple[int, ...]
+
+    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+        """Rows of the shuffle, manifests last."""
+        link = StageLink(self.plan.stages[self.number], self.number)
+        writer = BlockWriter(self.slots)
+        own_partition = replay.partition % self.partitions
+        sent = np.zeros(self.partitions, np.int64)
+        held: list[PlacedEvents] = []
+        for output in replay.run():
+            if isinstance(output, PlacedOutput):
+                held.append(link.passed_on(output.events))
+                n_rows = sum(part.batch.num_rows for part in held)
+                if n_rows >= SENT_ROWS or sum(part.nbytes for part in held) >= SENT_BYTES:
+                    sent += self._distribute(writer, held)
+                    held = []
+            else:
+                assert output.tag_id is not None
+                for batch in output.batches:
+                    writer.add_side_rows(own_partition, replay.partition, output.tag_id, batch)
+            if writer.nbytes >= SENT_BYTES:
+                yield writer.take()
+        sent += self._distribute(writer, held)
+        told = {**replay.counts(), "results": link.rows, "filtered": link.filtered}
+        for partition, n_rows in enumerate(sent.tolist()):
+            manifest: dict[str, Any] = {"chunk": replay.partition, "rows": n_rows}
+            if partition == own_partition:
+                manifest["told"] = told
+            writer.add_manifest(partition, replay.partition, manifest)
+        yield writer.take()
+
+    def _distribute(self, writer: BlockWriter, held: list[PlacedEvents]) -> npt.NDArray[np.int64]:
+        """Pack results into blocks; the number of rows that each partition got."""
+        held = [part for part in held if part.batch.num_rows]
+        if not held:
+            return np.zeros(self.partitions, np.int64)
+        stage = self.plan.stages[self.number]
+        results = PlacedEvents.concatenate(held).sorted()
+        groups = event_key_groups(results.batch, stage.keys, stage.max_parallelism)
+        order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
+        for partition in range(self.partitions):
+            rows = order[bounds[partition] : bounds[partition + 1]]
+            if len(rows):
+                writer.add_placed(partition, results.take(rows))
+        return np.diff(bounds)

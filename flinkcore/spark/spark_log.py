@@ -1,0 +1,72 @@
+"""A log of a job on Spark: what its tasks read, and in which DataFrame they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from flinkcore.replay.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.plan import ReplayPlan
+from flinkcore.spark.log_input import DataFrameInput, FileInput
+
+PARTITION_NUMBER: Final = HIDDEN_PREFIX + "partition"
+"""Column with the partition of a row in its own DataFrame: tasks that read several logs have other numbers."""
+
+
+@dataclass
+class SparkLog:
+    """A log and its input.
+
+    Attributes
+    ----------
+    plan
+        What is done with the log.
+    log
+        What the tasks read.
+    dataframe
+        Input of the tasks that read it: see `LogInput`.
+    is_alone
+        Whether it is the only one of its job.
+    """
+
+    plan: ReplayPlan
+    log: FileInput | DataFrameInput
+    dataframe: Any
+    is_alone: bool = True
+
+    @property
+    def is_recomputable(self) -> bool:
+        """Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike."""
+        return isinstance(self.log, DataFrameInput)
+
+    @property
+    def checked(self) -> FileInput | DataFrameInput:
+        """What the tasks of the first pass read."""
+        if not isinstance(self.log, DataFrameInput):
+            return self.log
+        return replace(
+            self.log,
+            checked=tuple(self.plan.deciding_columns()),
+            number_column=None if self.is_alone else PARTITION_NUMBER,
+        )
+
+    @cached_property
+    def read_dataframe(self) -> Any:
+        """The DataFrame with the columns that tasks read.
+
+        Of a log that is a DataFrame both passes read the same columns, though the first needs fewer: of other columns
+        Spark makes another plan, which deals rows out otherwise (repartition(n) does, by a hash of the whole row).
+        """
+        if not isinstance(self.log, DataFrameInput):
+            return self.dataframe
+        read = self.plan.reader(self.plan.data_columns()).columns_read
+        columns = [*_quoted(dict.fromkeys([*self.plan.deciding_columns(), *read]))]
+        if self.is_alone:
+            return self.dataframe.select(*columns)
+        return self.dataframe.selectExpr(*columns, f"spark_partition_id() AS {PARTITION_NUMBER}")
+
+
+def _quoted(columns: Iterable[str]) -> list[str]:
+    return ["`" + name.replace("`", "``") + "`" for name in columns]

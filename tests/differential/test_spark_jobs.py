@@ -1,0 +1,262 @@
+"""Jobs of several logs and operators give on Spark the rows that they give embedded, also where a task dies."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    CoProcessFunction,
+    DataStream,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+SIDE = OutputTag("side", pa.schema({"user": pa.string(), "row": pa.int64()}))
+LATE = OutputTag("late")
+BAD = OutputTag("bad"), OutputTag("bad, too")
+RULES: MapStateDescriptor[str, int] = MapStateDescriptor("rules")
+SEEN = pa.schema(
+    {
+        "user": pa.string(),
+        "what": pa.string(),
+        "number": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+        "held": pa.int64(),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    # A task may fail three times.
+    with spark_session("local[2,4]") as session:
+        yield session
+
+
+def table_of(seed: int, n: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
+    ts = arrival + random.integers(-30, 8, n)
+    return pa.table(
+        {
+            "ts": pa.array([None if i == 70 else t for i, t in enumerate(ts.tolist())], pa.int64()),
+            "at": arrival,
+            "part": random.choice([7, 7, 7, 1, 2, 3], n),
+            "user": [f"u{i}" for i in random.integers(0, 40, n)],
+            "row": range(n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pa.Table]:
+    """Files, and another log in memory that ends earlier."""
+    path = tmp_path_factory.mktemp("log")
+    table = table_of(7, 3000)
+    for part in range(3):
+        pq.write_table(table.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300)
+    return path, table_of(8, 400)
+
+
+def streams(env: StreamExecutionEnvironment, logs: tuple[Path, Any]) -> tuple[DataStream, DataStream]:
+    env.get_config().set_auto_watermark_interval(20)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
+    first, second = (
+        env.from_dataframe(log, timestamp="ts", arrival="at", split="part", on_bad_row=bad)
+        if isinstance(env, SparkExecutionEnvironment) and hasattr(log, "mapInArrow")
+        else env.from_event_log(log, timestamp="ts", arrival="at", split="part", on_bad_row=bad)
+        for log, bad in zip(logs, BAD, strict=True)
+    )
+    return (
+        first.filter(pc.field("row") != 77).assign_timestamps_and_watermarks(strategy),
+        second.assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_millis(100))),
+    )
+
+
+def connected(marker: str | None = None) -> Callable[[DataStream, DataStream], DataStream]:
+    """Both streams keyed; the function's class travels by value, as that of a notebook does."""
+
+    class Both(KeyedCoProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.held = runtime_context.get_state(ValueStateDescriptor("held"))
+
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+            if marker is not None and value.row == 1500:
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                    os._exit(9)
+                except FileExistsError:
+                    pass
+            timers = ctx.timer_service()
+            timers.register_event_time_timer(value.ts + 40)
+            if value.row % 5 == 0:
+                timers.register_processing_time_timer(timers.current_processing_time() + 25)
+                yield SIDE, {"user": value.user, "row": value.row}
+
+        def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.held.update((self.held.value() or 0) + value.row)
+            yield self._seen("element", value.row, ctx)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            yield self._seen(ctx.time_domain().name, timestamp, ctx)
+
+        def _seen(self, what: str, number: int, ctx: Any) -> tuple[Any, ...]:
+            timers = ctx.timer_service()
+            times = timers.current_watermark(), timers.current_processing_time()
+            return ctx.get_current_key(), what, number, *times, self.held.value()
+
+    def job(first: DataStream, second: DataStream) -> DataStream:
+        renamed = second.select("row", who=pc.field("user"))
+        return first.connect(renamed).key_by("user", "who").process(Both(), SEEN, side_outputs=[SIDE])
+
+    return job
+
+
+def broadcast(first: DataStream, second: DataStream) -> DataStream:
+    class Rules(KeyedBroadcastProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            known = ctx.get_broadcast_state(RULES).get(value.user)
+            times = ctx.current_watermark(), ctx.current_processing_time()
+            yield value.user, "element", value.row, *times, known
+
+        def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            ctx.get_broadcast_state(RULES).put(value.user, value.row)
+            yield value.user, "rule", value.row, ctx.current_watermark(), None, None
+
+    return first.key_by("user").connect(second.broadcast(RULES)).process(Rules(), SEEN)
+
+
+def without_keys(first: DataStream, second: DataStream) -> DataStream:
+    class Alternating(CoProcessFunction):
+        def __init__(self) -> None:
+            self.rows = 0
+
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.rows += 1
+            return iter(())
+
+        def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield value.user, "before", value.row, ctx.timer_service().current_watermark(), None, self.rows
+
+    return first.connect(second).process(Alternating(), SEEN)
+
+
+def union(first: DataStream, second: DataStream) -> DataStream:
+    windows = first.union(second.filter(pc.field("row") > 9)).key_by("user")
+    return windows.window(TumblingEventTimeWindows.of(Time.milliseconds(50))).aggregate(
+        n=count(), rows=sum_("row")
+    )
+
+
+def top() -> KeyedProcessFunction:
+    class Top(KeyedProcessFunction):
+        """The users with the most rows of each window, as often as it fires."""
+
+        def open(self, runtime_context: Any) -> None:
+            self.users = runtime_context.get_map_state(MapStateDescriptor("users"))
+
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.users.put(value.user, value.n)
+            ctx.timer_service().register_event_time_timer(value.window_end)
+            if value.late_firing:
+                times = ctx.timer_service().current_watermark(), ctx.timer_service().current_processing_time()
+                yield value.user, "late", value.window_end, *times, value.n
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            times = ctx.timer_service().current_watermark(), ctx.timer_service().current_processing_time()
+            ranked = sorted(self.users.items(), key=lambda entry: (-entry[1], entry[0]))
+            for rank, (user, n) in enumerate(ranked[:3]):
+                yield user, f"top {rank}", timestamp, *times, n
+
+    return Top()
+
+
+def top_users(first: DataStream, second: DataStream) -> DataStream:
+    windows = first.union(second).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(15)))
+    counted = windows.allowed_lateness(9).side_output_late_data(LATE).aggregate(n=count())
+    return counted.filter(pc.field("n") < 3).key_by("window_end").process(top(), SEEN)
+
+
+def three_operators(first: DataStream, second: DataStream) -> DataStream:
+    seen = connected()(first, second)
+    kinds = (
+        seen.filter(pc.field("what") != "PROCESSING_TIME").with_columns(kind=pc.field("what")).key_by("kind")
+    )
+    counted = kinds.window(TumblingEventTimeWindows.of(Time.milliseconds(40))).aggregate(n=count())
+    return (
+        counted.select("window_end", "late_firing", "n", user=pc.field("kind"))
+        .key_by("user")
+        .process(top(), SEEN)
+    )
+
+
+JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
+    "connected": connected(),
+    "broadcast": broadcast,
+    "without keys": without_keys,
+    "union": union,
+    "top users": top_users,
+    "three operators": three_operators,
+}
+
+
+def ordered(table: pa.Table) -> list[Any]:
+    return sorted(table.to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_jobs_give_on_spark_what_they_give_embedded(
+    name: str, spark: Any, logs: tuple[Path, pa.Table]
+) -> None:
+    embedded = JOBS[name](*streams(StreamExecutionEnvironment(), logs)).execute()
+    env = SparkExecutionEnvironment(spark).set_parallelism(3)
+    second = spark.createDataFrame(logs[1].to_pylist(), "ts long, at long, part long, user string, row long")
+    on_spark = JOBS[name](*streams(env, (logs[0], second.coalesce(1)))).execute()
+    assert ordered(on_spark.to_arrow()) == ordered(embedded.to_arrow())
+    for bad in BAD:
+        rejected = [each.get_side_output(bad).to_arrow() for each in (on_spark, embedded)]
+        assert ordered(rejected[0]) == ordered(rejected[1])
+        assert rejected[0].num_rows == 1
+    for tag in {"top users": [LATE], "connected": [SIDE], "three operators": [SIDE]}.get(name, []):
+        sides = [each.get_side_output(tag).to_arrow() for each in (on_spark, embedded)]
+        assert ordered(sides[0]) == ordered(sides[1])
+        assert sides[0].num_rows > 0
+        assert name != "top users" or embedded.report.late_firings > 0
+    assert embedded.to_arrow().num_rows > 0
+    assert (on_spark.report.repeated > 0) == (name == "broadcast")
+    on_spark.report.repeated = 0
+    assert on_spark.report == embedded.report
+
+
+def test_a_worker_that_dies_amid_a_job_of_two_logs_changes_nothing(
+    spark: Any, logs: tuple[Path, pa.Table], tmp_path: Path
+) -> None:
+    embedded = connected()(*streams(StreamExecutionEnvironment(), logs)).execute()
+    marker = tmp_path / "died"
+    env = SparkExecutionEnvironment(spark).set_parallelism(3)
+    on_spark = connected(str(marker))(*streams(env, logs)).execute()
+    assert ordered(on_spark.to_arrow()) == ordered(embedded.to_arrow())
+    assert marker.exists()
+    sides = [ordered(each.get_side_output(SIDE).to_arrow()) for each in (on_spark, embedded)]
+    assert sides[0] == sides[1]

@@ -1,0 +1,153 @@
+"""Two keyed operators, one behind the other, element by element and millisecond by millisecond."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from models.process_replay import Emitted, happenings
+from models.recorders import OutputRecorder
+from models.watermarks import MIN_TIMESTAMP, ReplayModel
+
+from flinkcore.common import OutputTag, Row, Watermark
+from flinkcore.datastream import KeyedProcessFunction
+from flinkcore.datastream.state import ListStateDescriptor
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators import KeyedProcessOperator
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+
+
+class Follower(KeyedProcessFunction):
+    """Tells what it sees of another operator's results, with timers of both kinds."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        self.seen.add(value.number)
+        yield self._told("result", value.number, ctx)
+        if value.number % 3 == 0 and ctx.timestamp() is not None:
+            timers.register_event_time_timer(ctx.timestamp() + value.number % 5)
+        if value.number % 3 == 1:
+            timers.register_processing_time_timer(timers.current_processing_time() + value.number % 7)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield self._told(ctx.time_domain().name, timestamp, ctx)
+
+    def _told(self, what: str, number: int, ctx: Any) -> tuple[Any, ...]:
+        timers = ctx.timer_service()
+        times = timers.current_watermark(), timers.current_processing_time(), ctx.timestamp()
+        return ctx.get_current_key(), what, number, *times, list(self.seen.get() or ())
+
+
+def keyed_process_operator(
+    function: KeyedProcessFunction, key_of: Callable[[Row], Any], output: Any
+) -> tuple[KeyedProcessOperator, DrivenProcessingTimeService]:
+    clock = DrivenProcessingTimeService()
+    backend = KeyedStateBackend(KeyContext(128), clock)
+    operator = KeyedProcessOperator(function, key_of, output, backend, clock)
+    operator.open(StreamingRuntimeContext(TaskInfo("task"), DefaultKeyedStateStore(backend)))
+    return operator, clock
+
+
+class Link:
+    """Hands results on; those of several timers in order of their times, then by key group.
+
+    Results are tuples that begin with their key.
+    """
+
+    def __init__(self, following: Any, row_of: Callable[[Any], Row | None]) -> None:
+        self.following = following
+        self.row_of = row_of
+        self.side = OutputRecorder()
+        self.held: list[StreamRecord[Any]] = []
+        self.key_group = JavaKeys(128)
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        self.held.append(record)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        self.side.collect_side(output_tag, record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.pass_on(by_timers=True)
+        self.following.process_watermark(watermark)
+
+    def pass_on(self, *, by_timers: bool) -> None:
+        held, self.held = self.held, []
+        if by_timers:
+            latest: dict[int, int] = {}
+            order = []
+            for record in held:
+                group = self.key_group(record.value[0])
+                fired = MIN_TIMESTAMP if record.timestamp is None else record.timestamp
+                latest[group] = max(latest.get(group, fired), fired)
+                order.append((latest[group], group))
+            held = [held[at] for at in sorted(range(len(held)), key=lambda at: order[at])]
+        for record in held:
+            row = self.row_of(record.value)
+            if row is not None:
+                self.following.process_element(StreamRecord(row, record.timestamp))
+
+
+def chained_run(
+    first: KeyedProcessFunction,
+    second: KeyedProcessFunction,
+    keys: tuple[Callable[[Row], Any], Callable[[Row], Any]],
+    row_of: Callable[[Any], Row | None],
+    model: ReplayModel,
+    rows: list[Row],
+) -> tuple[list[Emitted], list[Emitted]]:
+    """What the second operator emits, and what the first one gives to side outputs."""
+    output = OutputRecorder()
+    follower, later_clock = keyed_process_operator(second, keys[1], output)
+    link = Link(follower, row_of)
+    leader, clock = keyed_process_operator(first, keys[0], link)
+    now = None
+    for what, time, value in happenings(model, rows):
+        if now is not None and time > now:
+            later_clock.advance_to(now)
+        now = clock.now_ms = later_clock.now_ms = time
+        if what == "element":
+            leader.process_element(StreamRecord(*value))
+            link.pass_on(by_timers=False)
+        elif what == "due":
+            clock.advance_to(time)
+            link.pass_on(by_timers=True)
+        else:
+            if value == 2**63 - 1:
+                leader_is_at_end(later_clock, leader, link, value)
+                continue
+            leader.process_watermark(Watermark(value))
+    return _emitted(output), _emitted(link.side)
+
+
+def leader_is_at_end(
+    later_clock: DrivenProcessingTimeService, leader: KeyedProcessOperator, link: Link, watermark: int
+) -> None:
+    """The end comes to the first operator, whose results come to the second before timers of its last moment."""
+    follower = link.following
+
+    class Held:
+        def process_element(self, record: StreamRecord[Any]) -> None:
+            follower.process_element(record)
+
+        def process_watermark(self, mark: Watermark) -> None:
+            later_clock.advance_to(later_clock.now_ms)
+            follower.process_watermark(mark)
+
+    link.following = Held()
+    leader.process_watermark(Watermark(watermark))
+
+
+def _emitted(output: OutputRecorder) -> list[Emitted]:
+    emitted: list[Emitted] = []
+    for kind, *entry in output.take():
+        if kind == "record":
+            emitted.append((None, entry[1], entry[0]))
+        elif kind == "side":
+            emitted.append((entry[2], entry[1], entry[0]))
+    return emitted

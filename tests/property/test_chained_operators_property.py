@@ -1,0 +1,97 @@
+"""Jobs of two operators against the runtime's operators, one behind the other, millisecond by millisecond."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.chained_operators import Follower, chained_run
+from models.process_replay import SIDE, Emitted, Scripted
+from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.watermarks import Event, Punctuated, ReplayModel
+
+from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.common.row import rows_of_columns
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.replay import process_stage
+
+TOLD = pa.schema(
+    {
+        "key": pa.string(),
+        "what": pa.string(),
+        "number": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+        "timestamp": pa.int64(),
+        "seen": pa.list_(pa.int64()),
+    }
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rows=st.lists(ROWS, max_size=40),
+    bound=st.sampled_from([0, 2, 15, None]),
+    interval=st.sampled_from([0, 1, 5, 50]),
+    parallelism=st.sampled_from([1, 3]),
+    batch_rows=st.sampled_from([1, 3, 100]),
+    slice_rows=st.sampled_from([1, 4, 4096]),
+)
+def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
+    rows: list[tuple[Any, ...]],
+    bound: int | None,
+    interval: int,
+    parallelism: int,
+    batch_rows: int,
+    slice_rows: int,
+) -> None:
+    table = table_of(rows, batch_rows)
+    if bound is None:
+        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
+    else:
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(interval)
+    stream = (
+        env.from_event_log(table, timestamp="ts", arrival="at", split="split")
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by("user")
+        .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)])
+        .filter(pc.field("number") != 4)
+        .select("number", kind=pc.field("what"))
+        .key_by("kind")
+        .process(Follower(), TOLD, timestamp_column="record_time")
+    )
+    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+        result = stream.execute()
+        replayed: list[Emitted] = [
+            (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
+        ]
+    model = ReplayModel(
+        [
+            Event(split, at, ts)
+            for split, at, ts in zip(
+                *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
+            )
+        ],
+        bound,
+        None,
+        interval,
+        make_generator=Punctuated if bound is None else None,
+    )
+    elements = list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+
+    def row_of(value: tuple[Any, ...]) -> Row | None:
+        return None if value[2] == 4 else Row(number=value[2], kind=value[1])
+
+    expected, sides = chained_run(
+        Scripted(), Follower(), (lambda row: row.user, lambda row: row.kind), row_of, model, elements
+    )
+    assert by_key(replayed) == by_key(expected)
+    found = sorted(tuple(row.values()) for row in result.get_side_output(SIDE).to_arrow().to_pylist())
+    assert found == sorted(value for _, value, _ in sides)
+    (later,) = result.report.later_operators
+    assert later.events_read == result.report.results
+    assert later.processed == later.events_read - later.filtered

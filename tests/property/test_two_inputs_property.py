@@ -1,0 +1,126 @@
+"""Replays of two connected logs against the runtime's operators, millisecond by millisecond."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.process_replay import SIDE, Emitted
+from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.two_inputs import (
+    RULES,
+    ScriptedCo,
+    ScriptedRules,
+    Telling,
+    TellingRules,
+    operator_run,
+    replay_models,
+)
+from models.watermarks import Event, Punctuated
+
+from flinkcore.common import Duration, OutputTag, WatermarkStrategy
+from flinkcore.common.row import rows_of_columns
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.replay import process_stage
+from flinkcore.replay.result import EmbeddedResult
+
+FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
+
+
+def strategy_of(bound: int | None, idleness: int | None) -> WatermarkStrategy:
+    if bound is None:
+        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
+    else:
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    return strategy if idleness is None else strategy.with_idleness(Duration.of_millis(idleness))
+
+
+def second_table(rows: list[tuple[Any, ...]], batch_rows: int) -> pa.Table:
+    """The columns in another order, and the key by another name."""
+    table = table_of(rows, batch_rows).select(["split", "actions", "user", "ts", "number", "at"])
+    return table.rename_columns(["split", "actions", "who", "ts", "number", "at"])
+
+
+def joined(function: Any, streams: list[DataStream]) -> DataStream:
+    keyed = isinstance(function, ScriptedCo | ScriptedRules)
+    first, second = streams
+    kind: dict[str, Any] = {
+        "side_outputs": [OutputTag("side", SIDES)],
+        "timestamp_column": "record_time",
+    }
+    if isinstance(function, ScriptedRules | TellingRules):
+        first = first.key_by("user") if keyed else first
+        return first.connect(second.broadcast(RULES)).process(function, RESULTS, **kind)
+    connected = first.connect(second)
+    return (connected.key_by("user", "who") if keyed else connected).process(function, RESULTS, **kind)
+
+
+def emitted_by(result: EmbeddedResult) -> list[Emitted]:
+    return [
+        (tag, tuple(row.values())[:-1], row["record_time"])
+        for tag, output in ((None, result), ("side", result.get_side_output(SIDE)))
+        for row in output.to_arrow().to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.tuples(st.lists(ROWS, max_size=25), st.lists(ROWS, max_size=25)),
+    bounds=st.tuples(*[st.sampled_from([0, 2, 15, None])] * 2),
+    idlenesses=st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 2),
+    interval=st.sampled_from([1, 5, 50]),
+    parallelism=st.sampled_from([1, 3]),
+    batch_rows=st.sampled_from([1, 3, 100]),
+    slice_rows=st.sampled_from([1, 4, 4096]),
+)
+def test_connected_logs_give_what_the_operator_gives_element_by_element(
+    kind: Any,
+    rows: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]],
+    bounds: tuple[int | None, int | None],
+    idlenesses: tuple[int | None, int | None],
+    interval: int,
+    parallelism: int,
+    batch_rows: int,
+    slice_rows: int,
+) -> None:
+    tables = [table_of(rows[0], batch_rows), second_table(rows[1], batch_rows)]
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(interval)
+    streams = [
+        env.from_event_log(
+            table, timestamp="ts", arrival="at", split="split"
+        ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
+        for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
+    ]
+    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+        result = joined(kind(), streams).execute()
+        replayed = emitted_by(result)
+    models = replay_models(
+        [
+            [
+                Event(split, at, ts)
+                for split, at, ts in zip(
+                    *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
+                )
+            ]
+            for table in tables
+        ],
+        list(bounds),
+        list(idlenesses),
+        interval,
+        [Punctuated if bound is None else None for bound in bounds],
+    )
+    elements = [
+        list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+        for table in tables
+    ]
+    expected = operator_run(kind(), models, elements)
+    assert by_key(replayed) == by_key(expected)
+    assert result.report.processed == len(rows[0]) + len(rows[1])
+    if parallelism == 1:
+        assert [entry for entry in replayed if entry[0] is None] == [
+            entry for entry in expected if entry[0] is None
+        ]
