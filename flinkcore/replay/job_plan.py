@@ -30,7 +30,7 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.column_ops import ColumnOp, Select, output_schema
 from flinkcore.replay.connected_inputs import ConnectedInputs
 from flinkcore.replay.connected_process import ConnectedProcess, require_alike_keys
-from flinkcore.replay.keyed_operator import KeyedOperator, UserProcess, require_column
+from flinkcore.replay.keyed_operator import KeyedOperator, UserProcess, WindowProcess, require_column
 from flinkcore.replay.keyed_stage import keyed_stages
 from flinkcore.replay.plan import (
     ReplayPlan,
@@ -275,7 +275,9 @@ def _first_stage(last: Transformation, configuration: ExecutionConfig) -> tuple[
         logs += plans
     if len(inputs) == 2 and inputs[1].keys:
         require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
-    return logs, StagePlan(tuple(inputs), operator, logs[0].time_type(), configuration.get_max_parallelism())
+    return logs, StagePlan(
+        tuple(inputs), logs[0].operator, logs[0].time_type(), configuration.get_max_parallelism()
+    )
 
 
 def _next_stage(
@@ -302,9 +304,12 @@ def _next_stage(
     operator = _operator(last)
     for key in partition.key_columns:
         require_column(key, schema, f"key_by before operator {number}")
-        if not (pa.types.is_null(schema.field(key).type) and isinstance(operator, UserProcess)):
+        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
+        if not (untyped and pa.types.is_null(schema.field(key).type)):
             require_key_type(key, schema)
     operator.check(schema)
+    if isinstance(operator, WindowProcess):
+        operator = operator.of_rows(schema)
     return StagePlan(
         (StageInput(partition.key_columns, schema, ops=ops),),
         operator,

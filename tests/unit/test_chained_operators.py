@@ -1,0 +1,265 @@
+"""Operators behind operators in an embedded replay."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count, max_, sum_
+from flinkcore.datastream.functions import ReduceFunction
+from flinkcore.datastream.window import CountTrigger, GlobalWindows
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
+
+SEEN = pa.schema(
+    {
+        "key": pa.string(),
+        "value": pa.int64(),
+        "timestamp": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+    }
+)
+
+
+def seen(value: int, ctx: Any) -> tuple[Any, ...]:
+    timers = ctx.timer_service()
+    times = timers.current_watermark(), timers.current_processing_time()
+    return str(ctx.get_current_key()), value, ctx.timestamp(), *times
+
+
+class Sees(KeyedProcessFunction):
+    """Tells what it sees of a column `n`."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield seen(value.n, ctx)
+
+
+def log(
+    rows: list[tuple[str, int, int]], parallelism: int = 1, interval_ms: int = 10, bound_ms: int = 0
+) -> DataStream:
+    """Rows are user, timestamp and arrival."""
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(interval_ms)
+    columns = list(zip(*rows, strict=True))
+    table = pa.table(dict(zip(("user", "ts", "at"), columns, strict=True)))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
+    return env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(strategy)
+
+
+ROWS = [("a", 1, 1), ("b", 2, 2), ("a", 3, 3), ("c", 14, 15), ("b", 5, 16), ("c", 29, 33), ("a", 40, 45)]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_results_of_windows_come_before_the_watermark_that_fires_them_with_their_maximum_timestamps(
+    parallelism: int,
+) -> None:
+    windows = log(ROWS, parallelism).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    counted = windows.aggregate(n=count()).key_by("window_start")
+    rows = [tuple(row.values()) for row in counted.process(Sees(), SEEN).to_arrow().to_pylist()]
+    # Windows that start at 0 fire at the watermark 13 of the tick at 20, of which the second operator has 2 so far.
+    assert sorted(rows) == [
+        ("0", 2, 9, 2, 20),
+        ("0", 2, 9, 2, 20),
+        ("10", 1, 19, 13, 40),
+        ("20", 1, 29, 28, 45),
+        ("40", 1, 49, 39, 45),
+    ]
+
+
+def test_a_late_event_makes_results_at_its_own_place() -> None:
+    windows = log([*ROWS, ("b", 4, 46)], interval_ms=5).key_by("user")
+    late = windows.window(TumblingEventTimeWindows.of(Time.milliseconds(10))).allowed_lateness(100)
+    rows = late.aggregate(n=count()).filter(pc.field("late_firing")).key_by("user").process(Sees(), SEEN)
+    assert [tuple(row.values()) for row in rows.to_arrow().to_pylist()] == [
+        ("b", 2, 9, 13, 16),
+        ("b", 3, 9, 39, 46),
+    ]
+
+
+def test_windows_follow_windows_without_a_strategy_of_their_own() -> None:
+    small = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    large = (
+        small.aggregate(n=count()).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+    )
+    result = large.aggregate(total=sum_("n"), windows=count()).execute()
+    assert sorted(tuple(row.values())[:5] for row in result.to_arrow().to_pylist()) == [
+        ("a", 0, 30, 2, 1),
+        ("a", 30, 60, 1, 1),
+        ("b", 0, 30, 2, 1),
+        ("c", 0, 30, 2, 2),
+    ]
+    (later,) = result.report.later_operators
+    assert (result.report.windowed, later.events_read, later.windowed) == (7, 5, 5)
+    assert "operator 2: 5 rows from the one before\n               5 in windows" in str(result.report)
+
+
+def test_sessions_of_results_and_windows_of_functions_may_follow() -> None:
+    class Longest(ReduceFunction):
+        def reduce(self, value1: Any, value2: Any) -> Any:
+            return value1 if value1.n >= value2.n else value2
+
+    counted = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    sessions = counted.aggregate(n=count()).select("user", "n").key_by("user")
+    reduced = sessions.window(EventTimeSessionWindows.with_gap(Time.milliseconds(15))).reduce(Longest())
+    rows = reduced.key_by("user").process(Sees(), SEEN).to_arrow().select(["key", "value", "timestamp"])
+    assert sorted(tuple(row.values()) for row in rows.to_pylist()) == [
+        ("a", 1, 63),
+        ("a", 2, 23),
+        ("b", 2, 23),
+        ("c", 1, 43),
+    ]
+
+
+def test_a_count_makes_results_at_the_row_that_completes_it() -> None:
+    windows = log(ROWS).key_by("user").window(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    rows = windows.aggregate(n=count()).key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
+    assert [(row["key"], row["value"], row["clock"]) for row in rows] == [
+        ("a", 2, 3),
+        ("b", 2, 16),
+        ("c", 2, 33),
+    ]
+    assert {row["timestamp"] for row in rows} == {2**63 - 1}
+
+
+class Delays(KeyedProcessFunction):
+    """Gives a result when a processing-time timer fires, and tells of the late half of its elements on the side."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 4)
+        yield OutputTag("side"), (value.user,)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp
+
+
+DELAYED = pa.schema({"user": pa.string(), "n": pa.int64()})
+SIDE = OutputTag("side", pa.schema({"user": pa.string()}))
+
+
+def test_results_of_processing_time_timers_have_no_timestamp() -> None:
+    delayed = log(ROWS).key_by("user").process(Delays(), DELAYED)
+    rows = delayed.key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
+    assert {row["timestamp"] for row in rows} == {None}
+    assert [(row["value"], row["clock"]) for row in rows] == [(n, n) for n in (5, 6, 7, 19, 20, 37)]
+    windows = delayed.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    with pytest.raises(DataError, match="results of processing-time timers have none"):
+        windows.aggregate(n=count()).to_arrow()
+
+
+def test_side_outputs_of_all_operators_are_there(tmp_path: Any) -> None:
+    late = OutputTag("late")
+    delayed = log([*ROWS, ("c", 2, 46)]).key_by("user").process(Delays(), DELAYED, side_outputs=[SIDE])
+    stream = delayed.key_by("user").process(Sees(), SEEN)
+    result = stream.execute()
+    assert sorted(result.get_side_output(SIDE).to_arrow()["user"].to_pylist()) == list("aaabbccc")
+    stream.write_parquet(tmp_path / "rows", {SIDE: tmp_path / "side"})
+    assert pq.read_table(tmp_path / "side").num_rows == 8
+    assert pq.read_table(tmp_path / "rows").num_rows == result.to_arrow().num_rows
+    windows = (
+        log([*ROWS, ("c", 2, 61)]).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    )
+    counted = windows.side_output_late_data(late).aggregate(n=max_("ts")).key_by("user")
+    chained = counted.process(Sees(), SEEN).execute()
+    assert chained.get_side_output(late).to_arrow()["ts"].to_pylist() == [2]
+    with pytest.raises(ConfigurationError, match="no side output is named 'other'; this job has: late"):
+        chained.get_side_output(OutputTag("other"))
+
+
+def test_three_operators_behind_two_logs() -> None:
+    class Both(KeyedCoProcessFunction):
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield value.user, 1
+
+        def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield value.user, 10
+
+    first = log(ROWS, parallelism=2)
+    env = first.get_execution_environment()
+    table = pa.table({"user": ["a", "b"], "ts": [4, 41], "at": [4, 44]})
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    second = env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
+        strategy
+    )
+    both = first.connect(second).key_by("user", "user").process(Both(), DELAYED)
+    windows = both.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    result = windows.aggregate(n=sum_("n")).key_by("window_end").process(Sees(), SEEN).execute()
+    rows = sorted((row["key"], row["value"]) for row in result.to_arrow().to_pylist())
+    assert rows == [("10", 2), ("10", 12), ("20", 1), ("30", 1), ("50", 1), ("50", 10)]
+    assert [later.events_read for later in result.report.later_operators] == [9, 6]
+
+
+def test_an_error_behind_another_operator_names_function_and_element() -> None:
+    class Fails(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            raise ValueError("unlucky")
+
+    windows = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    with pytest.raises(UserCodeError, match=r"Fails.process_element failed at the element Row\(user='b'"):
+        windows.aggregate(n=count()).key_by("user").process(Fails(), SEEN).to_arrow()
+
+
+def test_a_null_key_between_operators_is_refused() -> None:
+    class Nameless(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield None, value.ts
+
+    stream = log(ROWS).key_by("user").process(Nameless(), DELAYED)
+    with pytest.raises(
+        DataError, match="key column 'user' of operator 2 is null in a result of the one before"
+    ):
+        stream.key_by("user").process(Sees(), SEEN).to_arrow()
+    kept = stream.filter(pc.is_valid(pc.field("user"))).key_by("user").process(Sees(), SEEN).execute()
+    assert kept.to_arrow().num_rows == 0
+    assert kept.report.later_operators[0].filtered == len(ROWS)
+
+
+def test_what_cannot_follow_an_operator_is_refused() -> None:
+    windows = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    counted = windows.aggregate(n=count())
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    cases: list[tuple[DataStream, type[Exception], str]] = [
+        (
+            counted.assign_timestamps_and_watermarks(strategy).key_by("user").process(Sees(), SEEN),
+            ConfigurationError,
+            "assign_timestamps_and_watermarks comes before the first operator",
+        ),
+        (
+            counted.key_by("nobody").process(Sees(), SEEN),
+            SchemaError,
+            "key_by before operator 2: there is no column 'nobody'",
+        ),
+        (
+            counted.key_by("user").process(Sees(), SEEN).filter(pc.field("value") > 1),
+            ConfigurationError,
+            "a job ends with aggregate",
+        ),
+        (
+            counted.union(counted).key_by("user").process(Sees(), SEEN),
+            ConfigurationError,
+            "streams are united and connected before their first operator",
+        ),
+        (
+            counted.key_by("user")
+            .process(Delays(), DELAYED, side_outputs=[SIDE])
+            .key_by("user")
+            .process(Delays(), DELAYED, side_outputs=[SIDE]),
+            ConfigurationError,
+            "side output 'side' is named for two operators",
+        ),
+    ]
+    for stream, error, message in cases:
+        with pytest.raises(error, match=message):
+            stream.execute()
