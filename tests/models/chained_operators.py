@@ -9,7 +9,9 @@ from models.watermarks import MIN_TIMESTAMP, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark
 from flinkcore.datastream import KeyedProcessFunction
+from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import ListStateDescriptor
+from flinkcore.datastream.window import WindowOperation
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.key_context import KeyContext
@@ -17,6 +19,7 @@ from flinkcore.runtime.operators import KeyedProcessOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.runtime.windowing import make_window_operator
 
 
 class Follower(KeyedProcessFunction):
@@ -43,12 +46,24 @@ class Follower(KeyedProcessFunction):
         return ctx.get_current_key(), what, number, *times, list(self.seen.get() or ())
 
 
-def keyed_process_operator(
-    function: KeyedProcessFunction, key_of: Callable[[Row], Any], output: Any
-) -> tuple[KeyedProcessOperator, DrivenProcessingTimeService]:
+class Counts(ProcessWindowFunction):
+    """Gives key, start, end and number of the elements of a window."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        window = context.window()
+        return [(key, window.start, window.end, len(list(elements)))]
+
+
+def keyed_operator(
+    function: KeyedProcessFunction | WindowOperation, key_of: Callable[[Row], Any], output: Any
+) -> tuple[Any, DrivenProcessingTimeService]:
     clock = DrivenProcessingTimeService()
     backend = KeyedStateBackend(KeyContext(128), clock)
-    operator = KeyedProcessOperator(function, key_of, output, backend, clock)
+    operator: Any
+    if isinstance(function, WindowOperation):
+        operator = make_window_operator(function, key_of, output, backend, clock)
+    else:
+        operator = KeyedProcessOperator(function, key_of, output, backend, clock)
     operator.open(StreamingRuntimeContext(TaskInfo("task"), DefaultKeyedStateStore(backend)))
     return operator, clock
 
@@ -56,10 +71,11 @@ def keyed_process_operator(
 class Link:
     """Hands results on; those of several timers in order of their times, then by key group.
 
-    Results are tuples that begin with their key.
+    Results are tuples that begin with their key; those of windows go on with the window's start.
     """
 
-    def __init__(self, following: Any, row_of: Callable[[Any], Row | None]) -> None:
+    def __init__(self, following: Any, row_of: Callable[[Any], Row | None], of_windows: bool) -> None:
+        self.of_windows = of_windows
         self.following = following
         self.row_of = row_of
         self.side = OutputRecorder()
@@ -85,7 +101,8 @@ class Link:
                 group = self.key_group(record.value[0])
                 fired = MIN_TIMESTAMP if record.timestamp is None else record.timestamp
                 latest[group] = max(latest.get(group, fired), fired)
-                order.append((latest[group], group))
+                window = (record.value[1], record.value[0]) if self.of_windows else ()
+                order.append((latest[group], group, *window))
             held = [held[at] for at in sorted(range(len(held)), key=lambda at: order[at])]
         for record in held:
             row = self.row_of(record.value)
@@ -94,7 +111,7 @@ class Link:
 
 
 def chained_run(
-    first: KeyedProcessFunction,
+    first: KeyedProcessFunction | WindowOperation,
     second: KeyedProcessFunction,
     keys: tuple[Callable[[Row], Any], Callable[[Row], Any]],
     row_of: Callable[[Any], Row | None],
@@ -103,9 +120,9 @@ def chained_run(
 ) -> tuple[list[Emitted], list[Emitted]]:
     """What the second operator emits, and what the first one gives to side outputs."""
     output = OutputRecorder()
-    follower, later_clock = keyed_process_operator(second, keys[1], output)
-    link = Link(follower, row_of)
-    leader, clock = keyed_process_operator(first, keys[0], link)
+    follower, later_clock = keyed_operator(second, keys[1], output)
+    link = Link(follower, row_of, isinstance(first, WindowOperation))
+    leader, clock = keyed_operator(first, keys[0], link)
     now = None
     for what, time, value in happenings(model, rows):
         if now is not None and time > now:
@@ -126,7 +143,7 @@ def chained_run(
 
 
 def leader_is_at_end(
-    later_clock: DrivenProcessingTimeService, leader: KeyedProcessOperator, link: Link, watermark: int
+    later_clock: DrivenProcessingTimeService, leader: Any, link: Link, watermark: int
 ) -> None:
     """The end comes to the first operator, whose results come to the second before timers of its last moment."""
     follower = link.following

@@ -7,14 +7,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.chained_operators import Follower, chained_run
+from models.chained_operators import Counts, Follower, chained_run
 from models.process_replay import SIDE, Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
 from models.watermarks import Event, Punctuated, ReplayModel
 
-from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
 from flinkcore.common.row import rows_of_columns
-from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.window import CountTrigger, WindowOperation
 from flinkcore.replay import process_stage
 
 TOLD = pa.schema(
@@ -30,7 +38,36 @@ TOLD = pa.schema(
 )
 
 
-@settings(deadline=None, max_examples=100)
+WINDOWS = [
+    TumblingEventTimeWindows.of(Time.milliseconds(10)),
+    SlidingEventTimeWindows.of(Time.milliseconds(12), Time.milliseconds(5)),
+    EventTimeSessionWindows.with_gap(Time.milliseconds(6)),
+]
+
+
+def strategy_of(bound: int | None) -> WatermarkStrategy:
+    if bound is None:
+        return WatermarkStrategy.for_generator(EvenTimestamps)
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+
+
+def modelled(table: pa.Table, bound: int | None, interval: int) -> tuple[ReplayModel, list[Row]]:
+    model = ReplayModel(
+        [
+            Event(split, at, ts)
+            for split, at, ts in zip(
+                *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
+            )
+        ],
+        bound,
+        None,
+        interval,
+        make_generator=Punctuated if bound is None else None,
+    )
+    return model, list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+
+
+@settings(deadline=None, max_examples=70)
 @given(
     rows=st.lists(ROWS, max_size=40),
     bound=st.sampled_from([0, 2, 15, None]),
@@ -48,15 +85,11 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     slice_rows: int,
 ) -> None:
     table = table_of(rows, batch_rows)
-    if bound is None:
-        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
-    else:
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     stream = (
         env.from_event_log(table, timestamp="ts", arrival="at", split="split")
-        .assign_timestamps_and_watermarks(strategy)
+        .assign_timestamps_and_watermarks(strategy_of(bound))
         .key_by("user")
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)])
         .filter(pc.field("number") != 4)
@@ -69,19 +102,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
         replayed: list[Emitted] = [
             (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
         ]
-    model = ReplayModel(
-        [
-            Event(split, at, ts)
-            for split, at, ts in zip(
-                *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
-            )
-        ],
-        bound,
-        None,
-        interval,
-        make_generator=Punctuated if bound is None else None,
-    )
-    elements = list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+    model, elements = modelled(table, bound, interval)
 
     def row_of(value: tuple[Any, ...]) -> Row | None:
         return None if value[2] == 4 else Row(number=value[2], kind=value[1])
@@ -95,3 +116,66 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     (later,) = result.report.later_operators
     assert later.events_read == result.report.results
     assert later.processed == later.events_read - later.filtered
+
+
+@settings(deadline=None, max_examples=70)
+@given(
+    rows=st.lists(ROWS, max_size=40),
+    assigner=st.sampled_from(WINDOWS),
+    counts_to=st.sampled_from([None, None, 2]),
+    lateness=st.sampled_from([0, 8, 100]),
+    bound=st.sampled_from([0, 2, 15, None]),
+    interval=st.sampled_from([0, 1, 5, 50]),
+    parallelism=st.sampled_from([1, 3]),
+    batch_rows=st.sampled_from([1, 3, 100]),
+    by_window=st.booleans(),
+)
+def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
+    rows: list[tuple[Any, ...]],
+    assigner: WindowAssigner[Any, Any],
+    counts_to: int | None,
+    lateness: int,
+    bound: int | None,
+    interval: int,
+    parallelism: int,
+    batch_rows: int,
+    by_window: bool,
+) -> None:
+    table = table_of(rows, batch_rows)
+    trigger = assigner.get_default_trigger() if counts_to is None else CountTrigger.of(counts_to)
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(interval)
+    windows = (
+        env.from_event_log(table, timestamp="ts", arrival="at", split="split")
+        .assign_timestamps_and_watermarks(strategy_of(bound))
+        .key_by("user")
+        .window(assigner)
+        .trigger(trigger)
+        .allowed_lateness(lateness)
+    )
+    kind = pc.field("window_start").cast("string") if by_window else pc.field("user")
+    result = (
+        windows.aggregate(number=count())
+        .select("number", kind=kind)
+        .key_by("kind")
+        .process(Follower(), TOLD, timestamp_column="record_time")
+        .execute()
+    )
+    replayed: list[Emitted] = [
+        (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
+    ]
+
+    def row_of(value: tuple[Any, ...]) -> Row:
+        return Row(number=value[3], kind=str(value[1]) if by_window else value[0])
+
+    operation = WindowOperation(assigner, trigger, allowed_lateness_ms=lateness, window_function=Counts())
+    expected, _ = chained_run(
+        operation,
+        Follower(),
+        (lambda row: row.user, lambda row: row.kind),
+        row_of,
+        *modelled(table, bound, interval),
+    )
+    assert by_key(replayed) == by_key(expected)
+    (later,) = result.report.later_operators
+    assert later.processed == later.events_read == result.report.on_time_firings + result.report.late_firings
