@@ -186,6 +186,7 @@ WINDOWS = st.sampled_from(
         TumblingEventTimeWindows.of(Time.milliseconds(50)),
         SlidingEventTimeWindows.of(Time.milliseconds(60), Time.milliseconds(25), Time.milliseconds(-7)),
         SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(30)),
+        SlidingEventTimeWindows.of(Time.milliseconds(60), Time.milliseconds(20)),
         EventTimeSessionWindows.with_gap(Time.milliseconds(20)),
         EventTimeSessionWindows.with_gap(Time.milliseconds(200)),
         CumulativeEventTimeWindows.of(Time.milliseconds(90), Time.milliseconds(30)),
@@ -256,6 +257,7 @@ def with_values(table: pa.Table) -> pa.Table:
     keys=st.sampled_from([("user",), ("split",), ("user", "split")]),
     trigger=TRIGGERS,
     aggregates=st.sampled_from([AGGREGATES, FEW_AGGREGATES, None]),
+    retracting=st.booleans(),
 )
 def test_windows_go_on_as_if_the_log_had_not_been_cut(
     rows: list[tuple[Any, ...]],
@@ -268,6 +270,7 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
     keys: tuple[str, ...],
     trigger: Trigger[Any, Any] | None,
     aggregates: dict[str, Any] | None,
+    retracting: bool,
 ) -> None:
     if isinstance(window, GlobalWindows):
         lateness = 0
@@ -283,8 +286,12 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
         if trigger is not None:
             windowed = windowed.trigger(trigger)
         windowed = windowed.allowed_lateness(lateness).side_output_late_data(late)
-        of_functions = windowed.process(OfElements(), ELEMENTS)
-        result = (windowed.aggregate(**aggregates) if aggregates else of_functions).execute(**checkpoints)
+        if aggregates is None:
+            result = windowed.process(OfElements(), ELEMENTS).execute(**checkpoints)
+        else:
+            withdraws = retracting and not isinstance(trigger, PurgingTrigger)
+            windowed = windowed.retracting() if withdraws else windowed
+            result = windowed.aggregate(**aggregates).execute(**checkpoints)
         return [result.to_arrow(), result.get_side_output(late).to_arrow()]
 
     whole = run(table, 1)
