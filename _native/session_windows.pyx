@@ -15,19 +15,23 @@ from libc.stdlib cimport free
 
 from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.aggregates cimport accumulators_clear, accumulators_merge
+from flinkcore._native.aggregates cimport accumulators_merge
 from flinkcore._native.firings cimport (
-    RowKind,
-    firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
-    firings_append_kind,
     pending_add,
     pending_flush,
     saturating_add,
 )
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.prefetch cimport prefetch, prefetch_all
+from flinkcore._native.session_firings cimport (
+    session_add_firing,
+    session_emit_firing,
+    session_fire,
+    session_merge_contents,
+    session_withdraw,
+)
 from flinkcore._native.session_timers cimport (
     SessionTimer,
     session_timer_due,
@@ -61,9 +65,6 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     check_retracts,
     core_add_late,
-    core_count,
-    core_emit,
-    core_emit_row,
     core_is_full,
     window_kernel,
     window_rows_add,
@@ -74,25 +75,6 @@ cdef enum:
     LOOK_AHEAD = 8
 
 
-cdef inline SessionKey* _key_of(const SessionWindows* state, uint32_t number) noexcept nogil:
-    return &state.store.keys[state.store.sessions[number].key]
-
-
-cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bint late) except -1 nogil:
-    cdef const Session* session = &state.store.sessions[number]
-    cdef SessionKey* key = _key_of(state, number)
-    cdef int64_t[2] offsets
-    if state.core.bytes_keys:
-        offsets[0] = 0
-        offsets[1] = key.length
-        firings_append_bytes_keys(&state.core.firings, key.data, offsets, 1)
-    else:
-        firings_append_int64_keys(&state.core.firings, &key.value, 1)
-    if state.core.retracts:
-        firings_append_kind(&state.core.firings, kind, 1)
-    return firings_append(&state.core.firings, session.start, session.end, late, state.core.cursor.watermark, 1)
-
-
 cdef inline int64_t _next_action(const SessionWindows* state, const Session* session) noexcept nogil:
     cdef int64_t action = saturating_add(session.end - 1, state.core.lateness) if session.fired else session.end - 1
     return min(action, session.trigger_state) if session.fires_before else action
@@ -100,74 +82,6 @@ cdef inline int64_t _next_action(const SessionWindows* state, const Session* ses
 
 cdef int _arm(SessionWindows* state, uint32_t number) except -1 nogil:
     return session_arm(&state.store, number, _next_action(state, &state.store.sessions[number]))
-
-
-cdef bint _emit_firing(SessionWindows* state) except -1 nogil:
-    # Emits the sessions that a watermark has fired so far; false where results are full before.
-    while state.n_emitted < state.n_firing:
-        if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
-            return False
-    state.n_firing = state.n_emitted = 0
-    return True
-
-
-cdef bint _emit_results(SessionWindows* state) except -1 nogil:
-    # As many as there is room for; false where there is none.
-    cdef const SessionKey* key
-    cdef int64_t i, first = state.n_emitted, n = core_emit(
-        &state.core,
-        state.firing + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
-    for i in range(first, first + n):
-        key = _key_of(state, state.firing[i])
-        prefetch(&state.store.slots[<uint32_t> key.hash & state.store.mask])
-    for i in range(first, first + n):
-        _append_firing(state, state.firing[i], RowKind.INSERT, False)
-        _fired(state, state.firing[i])
-    state.core.on_time_firings += n
-    state.n_emitted += n
-    return n > 0
-
-
-cdef bint _replace_result(SessionWindows* state) except -1 nogil:
-    # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
-    #
-    # A session's rows are added up in its entry, from one firing to the next; its twin holds what has been given.
-    cdef uint32_t number = state.firing[state.n_emitted], given = session_twin(number)
-    cdef Session* session = &state.store.sessions[number]
-    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
-    cdef RowKind kind = RowKind.UPDATE_AFTER if session.progress & Progress.GIVEN else RowKind.INSERT
-    if not session.progress & Progress.WITHDRAWN:
-        if session.progress & Progress.GIVEN:
-            if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-                return False
-            core_count(&state.core, RowKind.UPDATE_BEFORE, False)
-            _append_firing(state, number, RowKind.UPDATE_BEFORE, False)
-        accumulators_merge(state.core.table, given, session_entry(&state.store, number))
-        session.progress |= Progress.WITHDRAWN
-    if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-        return False
-    core_count(&state.core, kind, False)
-    _append_firing(state, number, kind, False)
-    _fired(state, number)
-    state.n_emitted += 1
-    return True
-
-
-cdef int _fired(SessionWindows* state, uint32_t number) except -1 nogil:
-    # Its result is out.
-    cdef Session* session = &state.store.sessions[number]
-    cdef uint32_t entry = session_entry(&state.store, number)
-    session.progress = Progress.FILLED | Progress.GIVEN
-    if state.trigger.purges:
-        accumulators_clear(state.core.table, &entry, 1)
-        session.progress = 0
-    if state.core.lateness == 0 and session.fired and state.trigger.kind != TriggerKind.ON_COUNT:
-        return session_retire(&state.store, number)
-    return 0
 
 
 cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) except -1 nogil:
@@ -180,12 +94,7 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     else:
         session.trigger_state = next_firing(state.trigger.every, time, session.end - 1)
     if session.progress & Progress.FILLED:
-        session.progress |= Progress.FIRING
-        state.firing[state.n_firing] = number
-        prefetch_all(&state.store.keys[session.key], sizeof(SessionKey))
-        if state.core.bytes_keys:
-            state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _key_of(state, number).length
-        state.n_firing += 1
+        session_add_firing(state, number)
     elif ends and state.core.lateness == 0:
         return session_retire(&state.store, number)
     if state.core.lateness or not ends:
@@ -235,7 +144,7 @@ cdef bint _fire_due(SessionWindows* state) except -1 nogil:
         pending_flush(&state.core.pending, state.core.table)
         state.core.due = True
     while True:
-        if not _emit_firing(state):
+        if not session_emit_firing(state):
             return False
         _collect_firing(state)
         if state.n_firing == 0:
@@ -260,42 +169,6 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-cdef int _emit_row(SessionWindows* state, uint32_t number, uint32_t entry, RowKind kind) except -1 nogil:
-    # A result because of a row.
-    cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
-    core_emit_row(&state.core, entry, _key_of(state, number).length, kind, late)
-    return _append_firing(state, number, kind, late)
-
-
-cdef int _fire(SessionWindows* state, uint32_t number) except -1 nogil:
-    # A row fires the session that it is in.
-    cdef uint32_t entry = session_entry(&state.store, number)
-    cdef bint known = (state.store.sessions[number].progress & Progress.GIVEN) != 0
-    pending_flush(&state.core.pending, state.core.table)
-    if state.core.retracts:
-        if known:
-            _emit_row(state, number, session_twin(number), RowKind.UPDATE_BEFORE)
-        accumulators_merge(state.core.table, session_twin(number), entry)
-        entry = session_twin(number)
-    _emit_row(state, number, entry, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
-    return _fired(state, number)
-
-
-cdef int _withdraw(SessionWindows* state, uint32_t number) except -1 nogil:
-    # Before it becomes a part of another session: all that it holds is in its twin then.
-    if state.store.sessions[number].progress & Progress.GIVEN:
-        _emit_row(state, number, session_twin(number), RowKind.DELETE)
-        state.store.sessions[number].progress &= ~Progress.GIVEN
-    return accumulators_merge(state.core.table, session_twin(number), session_entry(&state.store, number))
-
-
-cdef int _merge_contents(SessionWindows* state, uint32_t number, uint32_t other) except -1 nogil:
-    if not state.core.retracts:
-        return accumulators_merge(state.core.table, number, other)
-    _withdraw(state, other)
-    return accumulators_merge(state.core.table, session_twin(number), session_twin(other))
-
-
 cdef void _merge_triggers(SessionWindows* state, Session* session, const Session* other) noexcept nogil:
     # Trigger.onMerge, for two of the sessions that become one.
     if state.trigger.kind == TriggerKind.ON_COUNT:
@@ -318,13 +191,13 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
         return number
     if state.core.retracts:
         pending_flush(&state.core.pending, state.core.table)
-        _withdraw(state, number)
+        session_withdraw(state, number)
     session.start = min(session.start, start)
     session.end = max(session.end, end)
     while session.next != NOTHING and state.store.sessions[session.next].start <= end:
         other = session.next
         pending_flush(&state.core.pending, state.core.table)
-        _merge_contents(state, number, other)
+        session_merge_contents(state, number, other)
         _merge_triggers(state, session, &state.store.sessions[other])
         session.end = max(session.end, state.store.sessions[other].end)
         session.next = state.store.sessions[other].next
@@ -389,7 +262,7 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     pending_add(&state.core.pending, state.core.table, session_entry(&state.store, number), row)
     session.progress |= Progress.FILLED
     if fires:
-        _fire(state, number)
+        session_fire(state, number)
     state.core.windowed += 1
     return 0
 

@@ -13,24 +13,11 @@ it fires once there.
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 
-from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_merge
-from flinkcore._native.aligned_windows cimport (
-    end_step,
-    first_end,
-    first_start,
-    start_of_end,
-)
-from flinkcore._native.firings cimport RowKind, pending_add, pending_flush, saturating_add
+from flinkcore._native.aligned_windows cimport end_step, first_end, first_start, start_of_end
+from flinkcore._native.firings cimport pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.pane_firings cimport append_pane_keys
 from flinkcore._native.pane_firings cimport append_live_keys
-from flinkcore._native.pane_timers cimport (
-    PaneTimer,
-    TimerBucket,
-    pane_timer_add,
-    pane_timers_drop,
-    pane_timers_free,
-)
+from flinkcore._native.pane_timers cimport PaneTimer, TimerBucket, pane_timer_add, pane_timers_drop, pane_timers_free
 from flinkcore._native.panes cimport (
     pane_close,
     pane_entry,
@@ -45,6 +32,7 @@ from flinkcore._native.panes cimport (
     pane_twin,
 )
 from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.triggered_firings cimport triggered_add_firing, triggered_emit_firing
 from flinkcore._native.window_kernel cimport (
     TWIN_ENTRY,
     InputRows,
@@ -55,19 +43,11 @@ from flinkcore._native.window_kernel cimport (
     check_aligned_windows,
     check_retracts,
     core_add_late,
-    core_count,
-    core_emit,
     core_is_full,
     window_kernel,
     window_rows_add,
 )
-from flinkcore._native.window_triggers cimport (
-    Progress,
-    TriggerKind,
-    first_firing,
-    next_firing,
-    window_trigger,
-)
+from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
 
 cdef enum:
     LOOK_AHEAD = 16
@@ -103,80 +83,6 @@ cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
 # ---- firing ------------------------------------------------------------------------------------------------------
 
 
-cdef void _add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
-    # There is room: whoever adds has seen to it.
-    cdef int64_t i = state.n_firing
-    state.firing[i].pane = pane
-    state.firing[i].key = key
-    state.firing[i].late = late
-    state.entries[i] = entry
-    state.flags[entry] |= Progress.FIRING
-    if state.core.bytes_keys:
-        state.key_offsets[i + 1] = state.key_offsets[i] + pane.offsets[key + 1] - pane.offsets[key]
-    state.n_firing = i + 1
-
-
-cdef bint _emit_firing(TriggeredWindows* state) except -1 nogil:
-    # False where results are full before all are out.
-    if state.n_firing == 0:
-        return True
-    pending_flush(&state.core.pending, state.core.table)
-    while state.n_emitted < state.n_firing:
-        if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
-            state.core.due = True
-            return False
-    state.n_firing = state.n_emitted = 0
-    return True
-
-
-cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
-    # As many as there is room for; false where there is none.
-    cdef int64_t i, n = core_emit(
-        &state.core,
-        state.entries + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
-    cdef uint32_t entry
-    for i in range(state.n_emitted, state.n_emitted + n):
-        _append_firing(state, &state.firing[i], RowKind.INSERT)
-        entry = state.entries[i]
-        state.flags[entry] &= ~Progress.FIRING
-        if state.trigger.purges:
-            accumulators_clear_range(state.core.table, entry, 1)
-            state.flags[entry] = 0
-    state.n_emitted += n
-    return n > 0
-
-
-cdef int _append_firing(TriggeredWindows* state, const Firing* firing, RowKind kind) except -1 nogil:
-    core_count(&state.core, kind, firing.late)
-    return append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
-
-
-cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
-    # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
-    #
-    # A key's rows are added up in its entry, from one firing to the next; its twin holds what has been given.
-    cdef Firing* firing = &state.firing[state.n_emitted]
-    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
-    cdef uint32_t entry = state.entries[state.n_emitted], given = pane_twin(firing.pane, firing.key)
-    if not state.flags[entry] & Progress.WITHDRAWN:
-        if state.flags[entry] & Progress.GIVEN:
-            if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-                return False
-            _append_firing(state, firing, RowKind.UPDATE_BEFORE)
-        accumulators_merge(state.core.table, given, entry)
-        state.flags[entry] |= Progress.WITHDRAWN
-    if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-        return False
-    _append_firing(state, firing, RowKind.UPDATE_AFTER if state.flags[entry] & Progress.GIVEN else RowKind.INSERT)
-    state.flags[entry] = Progress.FILLED | Progress.GIVEN
-    state.n_emitted += 1
-    return True
-
-
 cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) except -1 nogil:
     # Trigger.onEventTime of a timer that the trigger has registered.
     cdef uint32_t entry = pane_entry(timer.pane, timer.key)
@@ -185,7 +91,7 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
         pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
     if state.flags[entry] & Progress.FILLED:
-        _add_firing(state, timer.pane, timer.key, entry, False)
+        triggered_add_firing(state, timer.pane, timer.key, entry, False)
     return 0
 
 
@@ -209,7 +115,7 @@ cdef bint _resume(TriggeredWindows* state) except -1 nogil:
     # Emits what has fired, and goes on firing where a watermark has come; false where results are full before.
     cdef TimerBucket* bucket
     state.core.due = True
-    if not _emit_firing(state):
+    if not triggered_emit_firing(state):
         return False
     while state.advancing and state.timers.n and state.timers.buckets[0].time <= state.core.cursor.watermark:
         while state.bucket_done < state.timers.buckets[0].n and state.n_firing < MOST_FIRINGS:
@@ -219,7 +125,7 @@ cdef bint _resume(TriggeredWindows* state) except -1 nogil:
         if state.bucket_done == state.timers.buckets[0].n:
             pane_timers_drop(&state.timers)
             state.bucket_done = 0
-        if not _emit_firing(state):
+        if not triggered_emit_firing(state):
             return False
     if state.advancing:
         _retire_due(state)
@@ -235,7 +141,7 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
     while state.core.cursor.next < state.core.cursor.steps and (
         to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
     ):
-        if not _emit_firing(state):
+        if not triggered_emit_firing(state):
             return False
         state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
         state.core.cursor.next += 1
@@ -283,9 +189,9 @@ cdef int _on_element(
         state.trigger_states[entry] += 1
         if state.trigger_states[entry] == state.trigger.every:
             state.trigger_states[entry] = 0
-            _add_firing(state, pane, key, entry, late)
+            triggered_add_firing(state, pane, key, entry, late)
     elif late:
-        _add_firing(state, pane, key, entry, late)
+        triggered_add_firing(state, pane, key, entry, late)
     elif state.trigger_states[entry] == INT64_MIN:
         state.trigger_states[entry] = (
             last if state.trigger.kind == TriggerKind.ON_EVENT_TIME else first_firing(state.trigger.every, timestamp, last)
@@ -316,7 +222,7 @@ cdef bint _take_row(
             state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
             state.flags[entries[i]] = 0
         firing |= (state.flags[entries[i]] & Progress.FIRING) != 0
-    if (firing or state.n_firing + n > MOST_FIRINGS) and not _emit_firing(state):
+    if (firing or state.n_firing + n > MOST_FIRINGS) and not triggered_emit_firing(state):
         return False
     for i in range(n):
         pending_add(&state.core.pending, state.core.table, entries[i], row)
@@ -348,7 +254,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         i += 1
         if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
             break
-    _emit_firing(state)
+    triggered_emit_firing(state)
     pending_flush(&state.core.pending, state.core.table)
     return i
 

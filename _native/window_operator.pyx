@@ -1,4 +1,4 @@
-"""The keyed event-time window operator over columns, with the default trigger, for any kind of windows.
+"""The keyed window operator over columns, for any kind of windows.
 
 Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, be it between two rows
 or amid the windows that one watermark fires, and goes on from there when they have been taken.
@@ -41,11 +41,11 @@ cdef int64_t _first_outside(const InputRows* input, int64_t first, int64_t lowes
 
 @cython.final
 cdef class WindowOperator:
-    """Aggregates rows in event-time windows per key; fires as Flink's WindowOperator does.
+    """Aggregates rows in windows per key; fires as Flink's WindowOperator does.
 
-    Follows `WindowOperator.processElement` and `onEventTime` with `EventTimeTrigger` and no evictor: a row goes into all
-    its windows that are not late, a row that is late for all goes to the late rows, a row in a window that has fired
-    fires it again at once.
+    Follows `WindowOperator.processElement` and `onEventTime` without an evictor: a row goes into all its windows that are
+    not late, a row that is late for all goes to the late rows. The kernel has the trigger; with `EventTimeTrigger`, a row in
+    a window that has fired fires it again at once.
 
     Parameters
     ----------

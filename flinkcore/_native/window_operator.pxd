@@ -1,4 +1,4 @@
-# The keyed event-time window operator over columns, with the default trigger, for any kind of windows.
+# The keyed window operator over columns, for any kind of windows.
 from libc.stdint cimport int64_t
 
 from flinkcore._native.aggregates cimport Accumulators

@@ -1,0 +1,1 @@
+"""Results of sessions at C level; nothing here for Python."""
