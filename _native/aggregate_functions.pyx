@@ -124,6 +124,9 @@ cdef void _free_owned(Aggregate* aggregate, int64_t first, int64_t n) noexcept n
 
 
 cdef void aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+    if n == 1 and aggregate.parts == Part.WORD_PART:
+        aggregate.words[first] = aggregate.empty_word
+        return
     _free_owned(aggregate, first, n)
     aggregate_start(aggregate, first, n)
 

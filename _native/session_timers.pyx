@@ -100,27 +100,29 @@ cdef int session_timer_push(SessionTimers* timers, SessionTimer timer) except -1
     return _put(timers, timer)
 
 
-cdef const SessionTimer* session_timer_due(SessionTimers* timers, int64_t time) except? NULL nogil:
-    cdef TimerBin* bin
-    cdef int64_t i, last = _bucket(timers, time)
-    while timers.near.n == 0 and timers.near_to <= last:
+cdef bint session_timers_load(SessionTimers* timers, int64_t time) except -1 nogil:
+    cdef TimerBin bin
+    cdef int64_t place, last = _bucket(timers, time)
+    while timers.near_to <= last:
         if timers.n_binned == 0:  # nothing is nearer than the far ones
             if timers.far.n == 0 or _bucket(timers, timers.far.timers[0].due) > last:
                 timers.near_to = last + 1
                 _take_far(timers)
-                break
+                return False
             timers.near_to = _bucket(timers, timers.far.timers[0].due)
             _take_far(timers)
-        bin = &timers.bins[timers.near_to & (TIMER_BUCKETS - 1)]
+        place = timers.near_to & (TIMER_BUCKETS - 1)
         timers.near_to += 1
-        timers.n_binned -= bin.n
-        for i in range(bin.n):
-            _heap_push(&timers.near, bin.timers[i])
-        bin.n = 0
+        if timers.bins[place].n:
+            bin = timers.loaded
+            timers.loaded = timers.bins[place]
+            timers.bins[place] = bin
+            timers.bins[place].n = 0
+            timers.n_binned -= timers.loaded.n
+            _take_far(timers)
+            return True
         _take_far(timers)
-    if timers.near.n and timers.near.timers[0].due <= time:
-        return &timers.near.timers[0]
-    return NULL
+    return False
 
 
 cdef void session_timer_pop(SessionTimers* timers) noexcept nogil:
@@ -162,5 +164,6 @@ cdef void session_timers_free(SessionTimers* timers) noexcept nogil:
         for i in range(TIMER_BUCKETS):
             free(timers.bins[i].timers)
     free(timers.bins)
+    free(timers.loaded.timers)
     free(timers.near.timers)
     free(timers.far.timers)

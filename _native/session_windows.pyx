@@ -34,9 +34,11 @@ from flinkcore._native.session_firings cimport (
 )
 from flinkcore._native.session_timers cimport (
     SessionTimer,
-    session_timer_due,
+    SessionTimers,
     session_timer_pop,
+    session_timer_push,
     session_timers_are_sound,
+    session_timers_load,
     session_timers_number,
     session_timers_start,
 )
@@ -102,11 +104,27 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     return 0
 
 
-cdef void _prefetch_next(const SessionWindows* state) noexcept nogil:
-    # The sessions whose timers come next are among the first of the heap.
-    cdef int64_t i
-    for i in range(1, min(state.store.timers.near.n, <int64_t> 7)):
-        prefetch_all(&state.store.sessions[state.store.timers.near.timers[i].session], sizeof(Session))
+cdef const SessionTimer* _next_due(SessionWindows* state) except? NULL nogil:
+    # The first timer that is due; NULL where there is none.
+    cdef SessionTimers* timers = &state.store.timers
+    cdef SessionTimer timer
+    cdef Session* session
+    cdef int64_t i, action
+    while timers.near.n == 0 and session_timers_load(timers, state.core.cursor.watermark):
+        for i in range(timers.loaded.n):
+            prefetch_all(&state.store.sessions[timers.loaded.timers[i].session], sizeof(Session))
+        for i in range(timers.loaded.n):
+            timer = timers.loaded.timers[i]
+            session = &state.store.sessions[timer.session]
+            if session.generation != timer.generation:
+                continue
+            action = _next_action(state, session)
+            if action > timer.due:  # the session has moved on
+                session.due = timer.due = action
+            session_timer_push(timers, timer)
+    if timers.near.n and timers.near.timers[0].due <= state.core.cursor.watermark:
+        return &timers.near.timers[0]
+    return NULL
 
 
 cdef int _collect_firing(SessionWindows* state) except -1 nogil:
@@ -115,11 +133,10 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
     cdef SessionTimer timer
     cdef Session* session
     while state.n_firing < FIRING_SESSIONS:
-        due = session_timer_due(&state.store.timers, state.core.cursor.watermark)
+        due = _next_due(state)
         if due == NULL:
             break
         timer = due[0]
-        _prefetch_next(state)
         session = &state.store.sessions[timer.session]
         if session.generation != timer.generation:
             session_timer_pop(&state.store.timers)
@@ -139,7 +156,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
 cdef bint _fire_due(SessionWindows* state) except -1 nogil:
     # False where results are full before everything has fired.
     if not state.core.due:
-        if session_timer_due(&state.store.timers, state.core.cursor.watermark) == NULL:
+        if _next_due(state) == NULL:
             return True
         pending_flush(&state.core.pending, state.core.table)
         state.core.due = True

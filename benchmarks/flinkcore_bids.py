@@ -12,11 +12,21 @@ import flinkcore
 from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine
 from benchmarks.nexmark import Bids
 from flinkcore.common import Duration, Time, WatermarkStrategy
-from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import count, max_, sum_
 
+TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))
+# As in peers/WindowedBids.java.
+SLIDING = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
+SESSION = EventTimeSessionWindows.with_gap(Time.seconds(10))
 
-def _windows(env: Any, log: Any, bids: Bids) -> Any:
+
+def _windows(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING) -> Any:
     out_of_orderness = Duration.of_seconds(bids.disorder_seconds)
     return (
         env.from_event_log(
@@ -24,7 +34,7 @@ def _windows(env: Any, log: Any, bids: Bids) -> Any:
         )
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_bounded_out_of_orderness(out_of_orderness))
         .key_by(KEY)
-        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .window(windows)
         .aggregate(n=count(), total=sum_("price"), top=max_("price"))
     )
 
@@ -33,9 +43,21 @@ def _embedded(threads: int) -> StreamExecutionEnvironment:
     return StreamExecutionEnvironment.get_execution_environment().set_parallelism(threads)
 
 
-def open_arrow(bids: Bids, threads: int) -> Engine:
+def _open_arrow(bids: Bids, threads: int, windows: Any) -> Engine:
     table = pq.read_table(bids.parquet(), columns=[KEY, "price", "date_time"])
-    return lambda: _windows(_embedded(threads), table, bids).to_arrow()
+    return lambda: _windows(_embedded(threads), table, bids, windows).to_arrow()
+
+
+def open_arrow(bids: Bids, threads: int) -> Engine:
+    return _open_arrow(bids, threads, TUMBLING)
+
+
+def open_sliding(bids: Bids, threads: int) -> Engine:
+    return _open_arrow(bids, threads, SLIDING)
+
+
+def open_session(bids: Bids, threads: int) -> Engine:
+    return _open_arrow(bids, threads, SESSION)
 
 
 def open_parquet(bids: Bids, threads: int) -> Engine:

@@ -37,14 +37,17 @@ cdef struct SessionTimers:
     TimerHeap far
     TimerBin* bins
     int64_t n_binned
+    TimerBin loaded      # of the bucket before near_to; not yet in the near heap
     uint64_t sequence
 
 
 cdef int session_timers_start(SessionTimers* timers, int64_t width) except -1
+# A new timer, or one whose time has changed: it gets its place in the order of registration.
 cdef int session_timer_push(SessionTimers* timers, SessionTimer timer) except -1 nogil
-# The first timer that is due at or before `time`, brought into the near heap; NULL where there is none.
-cdef const SessionTimer* session_timer_due(SessionTimers* timers, int64_t time) except? NULL nogil
-# Takes it off: only what session_timer_due has just given.
+# Where the near heap is empty: goes to the next bucket with timers that begins at or before `time`, whose timers are
+# `loaded` then, to be pushed again; false where there is none.
+cdef bint session_timers_load(SessionTimers* timers, int64_t time) except -1 nogil
+# Takes off the first of the near heap.
 cdef void session_timer_pop(SessionTimers* timers) noexcept nogil
 # Number of the timers in all; those that are void count, too.
 cdef int64_t session_timers_number(const SessionTimers* timers) noexcept nogil
