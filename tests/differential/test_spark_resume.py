@@ -27,6 +27,7 @@ from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.runtime.checkpoint import Checkpoint
 from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.task_outputs import CountsOutput
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -188,6 +189,24 @@ def test_windows_on_spark_and_embedded_go_on_from_checkpoints_of_each_other(
     windowed(embedded, str(days[0]), window).execute(stop_with_checkpoint=tmp_path / "embedded").to_arrow()
     dataframe = windowed(env, str(days[1]), window).execute(restore_from=tmp_path / "embedded").to_dataframe()
     assert dataframe.count() == second.to_arrow().num_rows
+
+
+def test_tasks_that_run_twice_leave_one_checkpoint(
+    spark: Any, log: pa.Table, days: list[Path], tmp_path: Path
+) -> None:
+    """As speculative duplicates do: both write whole parts, of which those count that come back."""
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    result = windowed(env, str(days[0])).execute(stop_with_checkpoint=tmp_path / "checkpoint")
+    replay = result._replay
+    with replay.begin() as stopping:
+        replay.collect(CountsOutput(), stopping)
+        result._complete(replay.collect(CountsOutput(), stopping), stopping)
+        stopping.commit()
+    assert len(list((tmp_path / "checkpoint").glob("data-*/*.arrow"))) == 3
+    embedded = StreamExecutionEnvironment().set_parallelism(1)
+    first = windowed(embedded, str(days[0])).execute(stop_with_checkpoint=tmp_path / "embedded").to_arrow()
+    second = windowed(embedded, str(days[1])).execute(restore_from=tmp_path / "checkpoint").to_arrow()
+    assert rows(first, second) == rows(windowed(embedded, log).to_arrow())
 
 
 def test_a_dataframe_cannot_stop_with_a_checkpoint(spark: Any, days: list[Path], tmp_path: Path) -> None:
