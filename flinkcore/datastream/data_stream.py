@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
@@ -45,8 +45,11 @@ class DataStream:
     :class:`flinkcore.replay.result.EmbeddedResult` or :class:`flinkcore.spark.result.SparkResult`, and so is the
     report.
 
-    A job so far has one shape: steps over columns, one :meth:`assign_timestamps_and_watermarks`, :meth:`key_by` and, as
-    its end, ``window`` with ``aggregate`` or ``process``. What comes after is done with the rows that it gives.
+    A job begins with one log, or with several that are united or connected: steps over columns and
+    :meth:`assign_timestamps_and_watermarks`. Then come operators, ``window`` or ``process`` behind :meth:`key_by`, one
+    behind the other with steps over columns between them; an operator is the end, and what comes after is done with the
+    rows that it gives. Results keep their timestamps (a window's are its last moment, those of a processing-time timer
+    none), and the watermarks go on from operator to operator.
 
     Notes
     -----
@@ -237,6 +240,12 @@ class DataStream:
             self._require_stream(stream, "union")
         united = tuple(stream._transformation for stream in (self, *streams))
         return DataStream(self._environment, UnionTransformation(united))
+
+    @overload
+    def connect(self, ds: "DataStream") -> "ConnectedStreams": ...
+
+    @overload
+    def connect(self, ds: "BroadcastStream") -> "BroadcastConnectedStream": ...
 
     def connect(self, ds: "DataStream | BroadcastStream") -> "ConnectedStreams | BroadcastConnectedStream":
         """Return this stream and another one, to be processed by one function.

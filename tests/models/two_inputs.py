@@ -7,6 +7,7 @@ from typing import Any
 
 from models.process_replay import Emitted, Scripted
 from models.recorders import OutputRecorder
+from models.valve import ValveModel
 from models.watermarks import MAX_TIMESTAMP, Event, Generator, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark
@@ -24,6 +25,7 @@ from flinkcore.runtime.operators import (
     CoProcessOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
+    KeyedProcessOperator,
 )
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
@@ -149,6 +151,29 @@ def happenings(models: list[ReplayModel], rows: list[list[Row]]) -> Iterator[tup
     yield "end", max(arrivals, default=0), 0, None
 
 
+def union_run(
+    function: Any, of_user: Callable[[Row], Any], models: list[ReplayModel], rows: list[list[Row]]
+) -> list[Emitted]:
+    """What the runtime's operator emits behind a valve with a channel for each log."""
+    clock, output, valve = DrivenProcessingTimeService(), OutputRecorder(), ValveModel(len(models))
+    backend = KeyedStateBackend(KeyContext(128), clock)
+    operator = KeyedProcessOperator(function, of_user, output, backend, clock)
+    operator.open(StreamingRuntimeContext(TaskInfo("task"), DefaultKeyedStateStore(backend)))
+    for what, clock.now_ms, log, value in happenings(models, rows):
+        if what == "element":
+            operator.process_element(StreamRecord(*value))
+        elif what == "due":
+            clock.advance_to(clock.now_ms)
+        elif what == "end":  # of all logs at once
+            operator.process_watermark(Watermark(MAX_TIMESTAMP))
+        else:
+            put = valve.input_watermark if what == "watermark" else valve.input_watermark_status
+            for kind, merged in put(log, value):
+                if kind == "watermark":
+                    operator.process_watermark(Watermark(int(merged)))
+    return emitted_of(output)
+
+
 def operator_run(function: Any, models: list[ReplayModel], rows: list[list[Row]]) -> list[Emitted]:
     """What the runtime's operator of a function emits."""
     clock, output = DrivenProcessingTimeService(), OutputRecorder()
@@ -183,6 +208,11 @@ def operator_run(function: Any, models: list[ReplayModel], rows: list[list[Row]]
             (operator.process_watermark1, operator.process_watermark2)[log](Watermark(value))
         else:
             (operator.process_watermark_status1, operator.process_watermark_status2)[log](statuses[value])
+    return emitted_of(output)
+
+
+def emitted_of(output: OutputRecorder) -> list[Emitted]:
+    """What an operator has emitted."""
     emitted: list[Emitted] = []
     for kind, *entry in output.take():
         if kind == "record":

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import SIDE, Emitted
+from models.process_replay import SIDE, Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
 from models.two_inputs import (
     RULES,
@@ -17,10 +17,11 @@ from models.two_inputs import (
     TellingRules,
     operator_run,
     replay_models,
+    union_run,
 )
-from models.watermarks import Event, Punctuated
+from models.watermarks import Event, Punctuated, ReplayModel
 
-from flinkcore.common import Duration, OutputTag, WatermarkStrategy
+from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.common.row import rows_of_columns
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.replay import process_stage
@@ -65,6 +66,34 @@ def emitted_by(result: EmbeddedResult) -> list[Emitted]:
     ]
 
 
+def modelled(
+    tables: list[pa.Table],
+    bounds: tuple[int | None, ...],
+    idlenesses: tuple[int | None, ...],
+    interval: int,
+) -> tuple[list[ReplayModel], list[list[Row]]]:
+    models = replay_models(
+        [
+            [
+                Event(split, at, ts)
+                for split, at, ts in zip(
+                    *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
+                )
+            ]
+            for table in tables
+        ],
+        list(bounds),
+        list(idlenesses),
+        interval,
+        [Punctuated if bound is None else None for bound in bounds],
+    )
+    elements = [
+        list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+        for table in tables
+    ]
+    return models, elements
+
+
 @pytest.mark.parametrize("kind", FUNCTIONS)
 @settings(deadline=None, max_examples=40)
 @given(
@@ -98,25 +127,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
     with patch.object(process_stage, "SLICE_ROWS", slice_rows):
         result = joined(kind(), streams).execute()
         replayed = emitted_by(result)
-    models = replay_models(
-        [
-            [
-                Event(split, at, ts)
-                for split, at, ts in zip(
-                    *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
-                )
-            ]
-            for table in tables
-        ],
-        list(bounds),
-        list(idlenesses),
-        interval,
-        [Punctuated if bound is None else None for bound in bounds],
-    )
-    elements = [
-        list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
-        for table in tables
-    ]
+    models, elements = modelled(tables, bounds, idlenesses, interval)
     expected = operator_run(kind(), models, elements)
     assert by_key(replayed) == by_key(expected)
     assert result.report.processed == len(rows[0]) + len(rows[1])
@@ -124,3 +135,40 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         assert [entry for entry in replayed if entry[0] is None] == [
             entry for entry in expected if entry[0] is None
         ]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    rows=st.tuples(*[st.lists(ROWS, max_size=20)] * 3),
+    bounds=st.tuples(*[st.sampled_from([0, 2, 15, None])] * 3),
+    idlenesses=st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 3),
+    interval=st.sampled_from([1, 5, 50]),
+    parallelism=st.sampled_from([1, 3]),
+    batch_rows=st.sampled_from([1, 3, 100]),
+)
+def test_a_union_gives_what_the_operator_behind_a_valve_gives(
+    rows: tuple[list[tuple[Any, ...]], ...],
+    bounds: tuple[int | None, ...],
+    idlenesses: tuple[int | None, ...],
+    interval: int,
+    parallelism: int,
+    batch_rows: int,
+) -> None:
+    tables = [table_of(of_log, batch_rows) for of_log in rows]
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(interval)
+    first, *others = (
+        env.from_event_log(
+            table, timestamp="ts", arrival="at", split="split"
+        ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
+        for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
+    )
+    result = (
+        first.union(*others)
+        .key_by("user")
+        .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
+        .execute()
+    )
+    expected = union_run(Scripted(), lambda row: row.user, *modelled(tables, bounds, idlenesses, interval))
+    assert by_key(emitted_by(result)) == by_key(expected)
+    assert result.report.processed == sum(map(len, rows))
