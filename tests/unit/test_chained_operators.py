@@ -18,7 +18,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count, max_, sum_
-from flinkcore.datastream.functions import ReduceFunction
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, ReduceFunction
 from flinkcore.datastream.window import CountTrigger, GlobalWindows
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
 
@@ -263,3 +263,24 @@ def test_what_cannot_follow_an_operator_is_refused() -> None:
     for stream, error, message in cases:
         with pytest.raises(error, match=message):
             stream.execute()
+
+
+def test_such_jobs_have_no_checkpoints_and_no_functions_over_batches(tmp_path: Any) -> None:
+    class Batches(KeyedBatchProcessFunction):
+        def process_batch(self, batch: Any, ctx: Any) -> Any:
+            return None
+
+    counted = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    keyed = counted.aggregate(n=count()).key_by("user")
+    with pytest.raises(ConfigurationError, match="can neither stop with a checkpoint nor go on from one"):
+        keyed.process(Sees(), SEEN).execute(stop_with_checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(
+        ConfigurationError, match="Batches is a function over batches, which a job with several"
+    ):
+        keyed.process(Batches(), SEEN).execute()
+
+
+def test_a_side_output_that_is_asked_for_need_not_be_named_before() -> None:
+    delayed = log(ROWS).key_by("user").process(Delays(), DELAYED)
+    names = delayed.key_by("user").process(Delays(), DELAYED).get_side_output(SIDE).to_arrow()
+    assert names["user"].to_pylist() == ["a", "b", "a", "c", "b", "c"]
