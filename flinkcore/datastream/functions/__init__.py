@@ -6,8 +6,10 @@ from flinkcore.datastream.functions.broadcast_process_function import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
 )
+from flinkcore.datastream.functions.co_group_function import CoGroupFunction
 from flinkcore.datastream.functions.co_process_function import CoProcessFunction
 from flinkcore.datastream.functions.function import Function, Results
+from flinkcore.datastream.functions.join_function import FlatJoinFunction, JoinFunction
 from flinkcore.datastream.functions.keyed_batch_process_function import (
     BatchResults,
     KeyedBatchProcessFunction,
@@ -16,6 +18,7 @@ from flinkcore.datastream.functions.keyed_co_process_function import KeyedCoProc
 from flinkcore.datastream.functions.keyed_process_function import KeyedProcessFunction
 from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
 from flinkcore.datastream.functions.process_function import ProcessFunction
+from flinkcore.datastream.functions.process_join_function import ProcessJoinFunction
 from flinkcore.datastream.functions.process_window_function import (
     ProcessAllWindowFunction,
     ProcessWindowFunction,
@@ -31,8 +34,11 @@ __all__ = [
     "BaseBroadcastProcessFunction",
     "BatchResults",
     "BroadcastProcessFunction",
+    "CoGroupFunction",
     "CoProcessFunction",
+    "FlatJoinFunction",
     "Function",
+    "JoinFunction",
     "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -40,6 +46,7 @@ __all__ = [
     "KeyedStateStore",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "ReduceFunctionWrapper",

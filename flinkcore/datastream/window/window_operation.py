@@ -13,6 +13,7 @@ from flinkcore.datastream.functions import (
     ReduceFunction,
     WindowFunction,
 )
+from flinkcore.datastream.functions.co_group_window_function import called_function
 from flinkcore.datastream.window.evictor import Evictor
 from flinkcore.datastream.window.trigger import Trigger
 from flinkcore.datastream.window.window_assigner import (
@@ -102,7 +103,9 @@ class WindowOperation:
     def function_names(self) -> list[str]:
         """The classes of the functions, in the order of their calls; not empty."""
         functions = (self.pre_aggregation, self.window_function)
-        return [type(function).__qualname__ for function in functions if function is not None]
+        return [
+            type(called_function(function)).__qualname__ for function in functions if function is not None
+        ]
 
     def __str__(self) -> str:
         late = (

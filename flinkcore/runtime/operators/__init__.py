@@ -3,6 +3,7 @@
 from flinkcore.runtime.operators.broadcast_process_operator import BroadcastProcessOperator
 from flinkcore.runtime.operators.co_process_operator import CoProcessOperator
 from flinkcore.runtime.operators.input import Input, TwoInputs
+from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
 from flinkcore.runtime.operators.keyed_broadcast_process_operator import KeyedBroadcastProcessOperator
 from flinkcore.runtime.operators.keyed_co_process_operator import KeyedCoProcessOperator
 from flinkcore.runtime.operators.keyed_process_operator import KeyedProcessOperator
@@ -19,6 +20,7 @@ __all__ = [
     "BroadcastProcessOperator",
     "CoProcessOperator",
     "Input",
+    "IntervalJoinOperator",
     "KeyedBroadcastProcessOperator",
     "KeyedCoProcessOperator",
     "KeyedProcessOperator",

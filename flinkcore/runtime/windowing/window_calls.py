@@ -14,6 +14,7 @@ from flinkcore.datastream.functions import (
     RuntimeContext,
     WindowFunction,
 )
+from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.windowing.window_contexts import OperatorWindowContext
@@ -83,7 +84,8 @@ def window_call(
         return lambda elements: process_all(context, elements), "process"
     if isinstance(function, WindowFunction):
         apply = function.apply
-        return lambda elements: apply(key_context.current_key, context.current_window, elements), "apply"
+        method = function.method if isinstance(function, CoGroupWindowFunction) else "apply"
+        return lambda elements: apply(key_context.current_key, context.current_window, elements), method
     assert isinstance(function, AllWindowFunction)
     apply_all = function.apply
     return lambda elements: apply_all(context.current_window, elements), "apply"

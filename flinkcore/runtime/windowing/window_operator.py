@@ -6,6 +6,7 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, RuntimeContext
+from flinkcore.datastream.functions.co_group_window_function import called_function
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -112,6 +113,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._get_result = aggregation.get_result if isinstance(aggregation, AggregateFunction) else None
         function = operation.window_function or aggregation
         assert function is not None
+        function = called_function(function)
         self._results = FunctionResults(function, self._output, backend.key_context)
         self._trigger_calls = TriggerCalls(operation.trigger, self._trigger_context, self._results)
         if isinstance(operation.assigner, MergingWindowAssigner):

@@ -1,0 +1,81 @@
+"""All that an interval join is told to do."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.functions import ProcessJoinFunction
+from flinkcore.errors import ConfigurationError
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalJoinOperation:
+    """An interval join: which timestamps a right element may have for a left one, and what is made of the pair.
+
+    Attributes
+    ----------
+    lower_bound_ms, upper_bound_ms : int
+        Of the right timestamp minus the left one.
+    function : ProcessJoinFunction
+    is_lower_bound_inclusive, is_upper_bound_inclusive : bool
+    left_late_tag, right_late_tag : OutputTag or None
+        Where elements go that are late; None: counted and dropped.
+
+    Raises
+    ------
+    ConfigurationError
+        If the lower bound is greater than the upper one, one is no integer of 64 bits, or another setting is no such
+        thing.
+
+    Notes
+    -----
+    What Flink's ``KeyedStream.IntervalJoined`` and ``IntervalJoinOperator`` are made with.
+    """
+
+    lower_bound_ms: int
+    upper_bound_ms: int
+    function: ProcessJoinFunction[Any, Any]
+    is_lower_bound_inclusive: bool = True
+    is_upper_bound_inclusive: bool = True
+    left_late_tag: OutputTag | None = None
+    right_late_tag: OutputTag | None = None
+
+    def __post_init__(self) -> None:
+        for name, bound in (("lower", self.lower_bound_ms), ("upper", self.upper_bound_ms)):
+            if type(bound) is not int or not MIN_TIMESTAMP <= bound <= MAX_TIMESTAMP:
+                raise ConfigurationError(
+                    f"the {name} bound of an interval join is an integer of 64 bits, in ms, not {bound!r}"
+                )
+        if self.lower_bound_ms > self.upper_bound_ms:
+            raise ConfigurationError(
+                f"the lower bound of an interval join is {self.lower_bound_ms} ms, greater than the upper one of "
+                f"{self.upper_bound_ms} ms: exchange them, between(lower, upper)"
+            )
+        if not isinstance(self.function, ProcessJoinFunction):
+            raise ConfigurationError(f"an interval join takes a ProcessJoinFunction, not {self.function!r}")
+        for tag in (self.left_late_tag, self.right_late_tag):
+            if tag is not None and not isinstance(tag, OutputTag):
+                raise ConfigurationError(f"late rows go to an OutputTag, not to {tag!r}")
+
+    @property
+    def least_difference_ms(self) -> int:
+        """The least right timestamp minus the left one that joins."""
+        return self.lower_bound_ms + (not self.is_lower_bound_inclusive)
+
+    @property
+    def greatest_difference_ms(self) -> int:
+        """The greatest one; where it is below the least, nothing joins."""
+        return self.upper_bound_ms - (not self.is_upper_bound_inclusive)
+
+    def __str__(self) -> str:
+        opening = "[" if self.is_lower_bound_inclusive else "("
+        closing = "]" if self.is_upper_bound_inclusive else ")"
+        late = [
+            f"late {side} rows {'counted and dropped' if tag is None else f'to side output {tag.tag_id}'}"
+            for side, tag in (("left", self.left_late_tag), ("right", self.right_late_tag))
+        ]
+        return (
+            f"interval join, right - left in {opening}{self.lower_bound_ms} ms, {self.upper_bound_ms} ms{closing}, "
+            f"{', '.join(late)}"
+        )

@@ -1,0 +1,208 @@
+"""The operator that joins elements of two keyed streams whose timestamps are close."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.functions import ProcessJoinFunction, RuntimeContext
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.state import MapState, MapStateDescriptor
+from flinkcore.errors import DataError
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.function_results import FunctionResults
+from flinkcore.runtime.operators.keyed_calls import KeySelector, selected_key
+from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
+from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.runtime.timers import InternalTimer
+
+LEFT_BUFFER = "LEFT_BUFFER"
+RIGHT_BUFFER = "RIGHT_BUFFER"
+CLEANUP_TIMER_NAME = "CLEANUP_TIMER"
+CLEANUP_NAMESPACE_LEFT = "CLEANUP_LEFT"
+CLEANUP_NAMESPACE_RIGHT = "CLEANUP_RIGHT"
+
+
+class JoinContext(ProcessJoinFunction.Context):
+    """Context of a pair; the operator sets the timestamps before each call."""
+
+    left_timestamp = MIN_TIMESTAMP
+    right_timestamp = MIN_TIMESTAMP
+
+    def get_left_timestamp(self) -> int:
+        """Return the timestamp of the left element."""
+        return self.left_timestamp
+
+    def get_right_timestamp(self) -> int:
+        """Return the timestamp of the right element."""
+        return self.right_timestamp
+
+    def get_timestamp(self) -> int:
+        """Return the greater one."""
+        return max(self.left_timestamp, self.right_timestamp)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One input, as seen from an element of it.
+
+    Attributes
+    ----------
+    own, other : MapState
+        Elements by timestamp, of this input and of the other one.
+    least_ms, greatest_ms : int
+        Bounds of the other timestamp minus the element's.
+    namespace : str
+        Of the timers that drop its elements.
+    """
+
+    is_left: bool
+    own: MapState[int, list[Any]]
+    other: MapState[int, list[Any]]
+    least_ms: int
+    greatest_ms: int
+    namespace: str
+    late_tag: OutputTag | None
+
+    @property
+    def kept_ms(self) -> int:
+        """How long after its timestamp an element may still meet another one."""
+        return max(self.greatest_ms, 0)
+
+
+class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]], TwoInputStreamOperator):
+    """Calls a function for every pair of a left and a right element of a key whose timestamps are close.
+
+    Elements of either input wait, by their timestamps, as long as the watermark lets the other input have one that
+    joins. What is given for a pair carries the greater of both timestamps.
+
+    Parameters
+    ----------
+    operation : IntervalJoinOperation
+    key_selector1, key_selector2 : callable
+        From an element of either input to its key.
+    output : Output
+    keyed_state_backend : KeyedStateBackend
+        The operator's own, with its key context.
+    processing_time_service : ProcessingTimeService
+    latency_stats : LatencyStats, optional
+
+    Attributes
+    ----------
+    num_late_records : int
+        Elements that came behind the watermark, and so were not joined.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.co.IntervalJoinOperator``. An element that meets several others
+    meets them in order of their timestamps, where Flink's order is that of a hash table. Deliberate difference:
+    nothing wraps around at 64 bits; an element that would be dropped behind the last timestamp stays.
+    """
+
+    def __init__(
+        self,
+        operation: IntervalJoinOperation,
+        key_selector1: KeySelector,
+        key_selector2: KeySelector,
+        output: Output,
+        keyed_state_backend: KeyedStateBackend,
+        processing_time_service: ProcessingTimeService,
+        latency_stats: LatencyStats | None = None,
+    ) -> None:
+        super().__init__(
+            operation.function, output, keyed_state_backend, processing_time_service, latency_stats
+        )
+        self._operation = operation
+        self._key_selectors = (key_selector1, key_selector2)
+        self._sides: tuple[_Side, _Side] | None = None
+        self.num_late_records = 0
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Start the timers, ask for the state and open the function; before anything is processed."""
+        backend, operation = self._keyed_state_backend, self._operation
+        self._timers = self._time_service_manager.get_internal_timer_service(CLEANUP_TIMER_NAME, self)
+        left: MapState[int, list[Any]] = backend.get_or_create_keyed_state(MapStateDescriptor(LEFT_BUFFER))
+        right: MapState[int, list[Any]] = backend.get_or_create_keyed_state(MapStateDescriptor(RIGHT_BUFFER))
+        least, greatest = operation.least_difference_ms, operation.greatest_difference_ms
+        self._sides = (
+            _Side(True, left, right, least, greatest, CLEANUP_NAMESPACE_LEFT, operation.left_late_tag),
+            _Side(False, right, left, -greatest, -least, CLEANUP_NAMESPACE_RIGHT, operation.right_late_tag),
+        )
+        self._context = JoinContext()
+        self._results = FunctionResults(self._function, self._output, backend.key_context)
+        self._function.open(runtime_context)
+
+    def process_element1(self, record: StreamRecord[Any]) -> None:
+        """Join a left element with the right ones that have come, and keep it for others.
+
+        Raises
+        ------
+        DataError
+            If it has no timestamp, or its key has no key group, or one that is not this operator's.
+        UserCodeError
+            If the function raises, or gives what is no iterable; or the key selector raises.
+        """
+        self._process(0, record)
+
+    def process_element2(self, record: StreamRecord[Any]) -> None:
+        """Join a right element with the left ones that have come; errors as of `process_element1`."""
+        self._process(1, record)
+
+    def _process(self, number: int, record: StreamRecord[Any]) -> None:
+        if self._sides is None:
+            refuse_before_open(record)
+        assert self._sides is not None
+        side = self._sides[number]
+        self._keyed_state_backend.set_current_key(selected_key(self._key_selectors[number], record))
+        timestamp = record.timestamp
+        if timestamp is None or timestamp == MIN_TIMESTAMP:
+            raise DataError(
+                f"{self._results.described(record)}, of the {'left' if side.is_left else 'right'} input, cannot be "
+                "joined by time: give elements timestamps, with assign_timestamps_and_watermarks"
+            )
+        if timestamp < self._timers.current_watermark():
+            self.num_late_records += 1
+            if side.late_tag is not None:
+                self._output.collect_side(side.late_tag, record)
+            return
+        # Lists in the state are never changed: a snapshot may hold them.
+        side.own.put(timestamp, [*(side.own.get(timestamp) or ()), record.value])
+        self._join(side, record.value, timestamp)
+        cleanup_time = timestamp + side.kept_ms
+        if cleanup_time <= MAX_TIMESTAMP:
+            self._timers.register_event_time_timer(side.namespace, cleanup_time)
+
+    def _join(self, side: _Side, value: Any, timestamp: int) -> None:
+        least, greatest = timestamp + side.least_ms, timestamp + side.greatest_ms
+        for other_timestamp in sorted(other for other in side.other.keys() if least <= other <= greatest):  # noqa: SIM118
+            for other in side.other.get(other_timestamp) or ():
+                if side.is_left:
+                    self._collect(value, other, timestamp, other_timestamp)
+                else:
+                    self._collect(other, value, other_timestamp, timestamp)
+
+    def _collect(self, left: Any, right: Any, left_timestamp: int, right_timestamp: int) -> None:
+        context = self._context
+        context.left_timestamp = left_timestamp
+        context.right_timestamp = right_timestamp
+        timestamp = max(left_timestamp, right_timestamp)
+        pair = StreamRecord((left, right), timestamp)
+        try:
+            given = self._function.process_element(left, right, context)
+        except Exception as failure:
+            raise self._results.failed("process_element", pair, failure) from failure
+        if given is not None:
+            self._results.emit(given, timestamp, timestamp, "process_element", pair)
+
+    def on_event_time(self, timer: InternalTimer) -> None:
+        """Drop the elements that nothing can join any more."""
+        assert self._sides is not None
+        side = self._sides[0 if timer.namespace == CLEANUP_NAMESPACE_LEFT else 1]
+        side.own.remove(timer.timestamp_ms - side.kept_ms)
+
+    def on_processing_time(self, timer: InternalTimer) -> None:
+        """Do nothing: there are no such timers."""
