@@ -14,9 +14,9 @@ A harness runs one subtask of an operator with a clock that stands still, and ke
 
 How one is made
     `for_process_function`, `for_keyed_process_function`, `for_co_process_function`, `for_keyed_co_process_function`,
-    `for_broadcast_process_function`, `for_keyed_broadcast_process_function`, `for_window_operation` and
-    `for_watermark_strategy` make and open one. The classes (`OneInputStreamOperatorTestHarness` and so on) take any
-    operator, by a function of `StreamOperatorParameters` that makes it.
+    `for_broadcast_process_function`, `for_keyed_broadcast_process_function`, `for_window_operation`,
+    `for_interval_join` and `for_watermark_strategy` make and open one. The classes (`OneInputStreamOperatorTestHarness`
+    and so on) take any operator, by a function of `StreamOperatorParameters` that makes it.
 What goes in
     `process_element`, `process_watermark`, `process_watermark_status` (with 1 or 2, or `broadcast`, for two inputs),
     `set_processing_time`, `advance_time`.
@@ -52,6 +52,7 @@ from flinkcore.testing.output_assertion import assert_output
 from flinkcore.testing.process_function_test_harnesses import (
     for_broadcast_process_function,
     for_co_process_function,
+    for_interval_join,
     for_keyed_broadcast_process_function,
     for_keyed_co_process_function,
     for_keyed_process_function,
@@ -83,6 +84,7 @@ __all__ = [
     "assert_output",
     "for_broadcast_process_function",
     "for_co_process_function",
+    "for_interval_join",
     "for_keyed_broadcast_process_function",
     "for_keyed_co_process_function",
     "for_keyed_process_function",

@@ -9,6 +9,7 @@ from flinkcore.testing.abstract_stream_operator_test_harness import AbstractStre
 from flinkcore.testing.process_function_test_harnesses import (
     for_broadcast_process_function,
     for_co_process_function,
+    for_interval_join,
     for_keyed_broadcast_process_function,
     for_keyed_co_process_function,
     for_keyed_process_function,
@@ -49,6 +50,7 @@ class HarnessMakers:
         self.for_broadcast_process_function = self._closing(for_broadcast_process_function)
         self.for_keyed_broadcast_process_function = self._closing(for_keyed_broadcast_process_function)
         self.for_window_operation = self._closing(for_window_operation)
+        self.for_interval_join = self._closing(for_interval_join)
         self.for_watermark_strategy = self._closing(for_watermark_strategy)
 
     def close_at_end(self, harness: H) -> H:

@@ -17,12 +17,14 @@ from flinkcore.datastream.functions import (
     KeyedProcessFunction,
     ProcessFunction,
 )
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.operators import (
     BroadcastProcessOperator,
     CoProcessOperator,
+    IntervalJoinOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
@@ -273,6 +275,51 @@ def for_window_operation(
                 given.processing_time_service,
             ),
             key_selector,
+            key_type,
+            task=task,
+        ),
+        restore_from,
+    )
+
+
+def for_interval_join(
+    operation: IntervalJoinOperation,
+    key_selector1: Callable[[Any], K],
+    key_selector2: Callable[[Any], K],
+    key_type: Any = None,
+    *,
+    task: TaskInfo = TASK,
+    restore_from: State | None = None,
+) -> KeyedTwoInputStreamOperatorTestHarness[K, Any, Any, Any]:
+    """Return an open harness of an interval join of two keyed streams, the first of which is the left one.
+
+    What waits is ``harness.get_keyed_state("LEFT_BUFFER", key)`` and ``"RIGHT_BUFFER"``: elements by timestamp; late
+    ones are in ``harness.get_side_output(operation.left_late_tag)``.
+
+    Parameters
+    ----------
+    operation : IntervalJoinOperation
+        Such as ``IntervalJoinOperation(-1000, 1000, MyProcessJoinFunction())``.
+    key_selector1, key_selector2, key_type, task, restore_from
+        As of `for_keyed_co_process_function`, whose errors it raises.
+
+    Notes
+    -----
+    Flink's tests put an ``IntervalJoinOperator`` into a ``KeyedTwoInputStreamOperatorTestHarness`` likewise.
+    """
+    _require(operation, IntervalJoinOperation)
+    return _opened(
+        KeyedTwoInputStreamOperatorTestHarness(
+            lambda given: IntervalJoinOperator(
+                operation,
+                given.key_selector,
+                given.key_selector2,
+                given.output,
+                given.keyed_state_backend,
+                given.processing_time_service,
+            ),
+            key_selector1,
+            key_selector2,
             key_type,
             task=task,
         ),

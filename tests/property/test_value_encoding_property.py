@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.runtime.checkpoint.value_decoding import decode
 from flinkcore.runtime.checkpoint.value_encoding import encode
@@ -37,6 +38,7 @@ values = st.recursive(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),
         st.dictionaries(hashables, inner, max_size=3),
+        st.builds(TaggedUnion, inner, st.booleans()),
     ),
     max_leaves=8,
 )

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.row_kind import RowKind
+from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
@@ -150,6 +151,12 @@ def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:
     return [SerializedValue(name, data) for name, data in zip(*map(_objects, _fields(array)), strict=True)]
 
 
+def _tagged_unions(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    _expect(pa.types.is_struct(array.type) and array.type.num_fields == 2 and len(parts) == 1, array, shape)
+    is_second, values = _fields(array)
+    return list(map(TaggedUnion, decode(values, parts[0]), decode(is_second, "bool")))
+
+
 def _time_windows(array: pa.Array) -> list[Any]:
     return list(map(TimeWindow, *(column.to_pylist() for column in _fields(array))))
 
@@ -230,4 +237,5 @@ _NESTED: dict[str, Callable[[pa.Array, list[Any], Shape], list[Any]]] = {
     "list": _list,
     "dict": _dict,
     "serialized": _serialized,
+    "tagged_union": _tagged_unions,
 }

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
+from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
@@ -262,6 +263,14 @@ def _global_windows(values: Sequence[GlobalWindow], what: str, depth: int) -> En
     return pa.array([True] * len(values), pa.bool_()), "global_window"
 
 
+def _tagged_unions(values: Sequence[TaggedUnion[Any, Any]], what: str, depth: int) -> Encoded:
+    is_second = [value.is_two() for value in values]
+    elements = [value.get_two() if value.is_two() else value.get_one() for value in values]
+    array, shape = encode(elements, what, depth + 1)
+    parts = [pa.array(is_second, pa.bool_()), array]
+    return pa.StructArray.from_arrays(parts, ["is_second", "value"]), ["tagged_union", shape]
+
+
 _ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
     type(None): lambda values, what, depth: (pa.nulls(len(values)), "none"),
     bool: _of_type(pa.bool_(), "bool"),
@@ -282,6 +291,7 @@ _ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
     TimeWindow: _time_windows,
     CountWindow: _count_windows,
     GlobalWindow: _global_windows,
+    TaggedUnion: _tagged_unions,
 }
 
 _NULLABLE = {bool, int, float, str, bytes, Decimal, date, time, timedelta}

@@ -9,7 +9,8 @@ Shape = str | list[Any]
 `datetime_zone` (with a time zone or a fold), `timedelta`; `optional` (of a kind, or None), `union` (of several);
 `list`, `tuple` (all of one length, a shape for each position), `tuples` (of any length), `dict` (keys, values),
 `row` (all with the same names, ``["names", "user"]``, or `none`, and a shape for each position), `rows` (any),
-`serialized` (by which serializers); `time_window`, `count_window`, `global_window`.
+`serialized` (by which serializers); `time_window`, `count_window`, `global_window`; `tagged_union`
+(of two streams, a shape for the values of both).
 """
 
 _TEXTS = {
@@ -47,6 +48,8 @@ def shape_text(shape: Shape) -> str:
         return f"{texts[0]} | None"
     if kind == "union":
         return " | ".join(dict.fromkeys(texts))
+    if kind == "tagged_union":
+        return f"TaggedUnion[{texts[0]}]"
     if kind == "tuples":
         return f"tuple[{texts[0]}, ...]"
     return f"{kind}[{', '.join(texts) or '()'}]"

@@ -113,8 +113,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._get_result = aggregation.get_result if isinstance(aggregation, AggregateFunction) else None
         function = operation.window_function or aggregation
         assert function is not None
-        function = called_function(function)
-        self._results = FunctionResults(function, self._output, backend.key_context)
+        self._results = FunctionResults(called_function(function), self._output, backend.key_context)
         self._trigger_calls = TriggerCalls(operation.trigger, self._trigger_context, self._results)
         if isinstance(operation.assigner, MergingWindowAssigner):
             self._merging = MergingWindows(
