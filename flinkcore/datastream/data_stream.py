@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         BroadcastStream,
         ConnectedStreams,
     )
+    from flinkcore.datastream.joined_streams import CoGroupedStreams, JoinedStreams
     from flinkcore.datastream.keyed_stream import KeyedStream
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -275,6 +276,38 @@ class DataStream:
             return BroadcastConnectedStream(self, ds)
         self._require_stream(ds, "connect")
         return ConnectedStreams(self, ds)
+
+    def join(self, other_stream: "DataStream") -> "JoinedStreams":
+        """Return this stream and another one, to be joined in windows.
+
+        Parameters
+        ----------
+        other_stream : DataStream
+            Its columns may differ from this stream's.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no stream of this environment.
+
+        Notes
+        -----
+        Flink's ``DataStream.join``, which PyFlink does not have.
+        """
+        from flinkcore.datastream.joined_streams import JoinedStreams  # gives streams of this class
+
+        self._require_stream(other_stream, "join")
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: "DataStream") -> "CoGroupedStreams":
+        """Return this stream and another one, whose groups are to come to a function together, window by window.
+
+        Flink's ``DataStream.coGroup``; parameters and errors as of :meth:`join`.
+        """
+        from flinkcore.datastream.joined_streams import CoGroupedStreams
+
+        self._require_stream(other_stream, "co_group")
+        return CoGroupedStreams(self, other_stream)
 
     def broadcast(
         self,

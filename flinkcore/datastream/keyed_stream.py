@@ -1,7 +1,7 @@
 """Streams partitioned by key."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema
@@ -20,6 +20,9 @@ from flinkcore.datastream.window import (
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.datastream.windowed_stream import WindowedStream
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.interval_join import IntervalJoin
 
 
 class KeyedStream(DataStream):
@@ -74,6 +77,36 @@ class KeyedStream(DataStream):
         if slide == 0:
             return self.window(CountTumblingWindowAssigner(size))
         return self.window(CountSlidingWindowAssigner(size, slide))
+
+    def interval_join(self, other_stream: "KeyedStream") -> "IntervalJoin":
+        """Return this stream and another one, to be joined where timestamps of a key are close; this is the left one.
+
+        Parameters
+        ----------
+        other_stream : KeyedStream
+            With as many key columns as this one, of the same types.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no keyed stream of this environment.
+
+        Notes
+        -----
+        Flink's ``KeyedStream.intervalJoin``, which PyFlink does not have.
+
+        Examples
+        --------
+        >>> clicks.interval_join(orders).between(
+        ...     Time.seconds(-5), Time.seconds(10)
+        ... ).process(MyJoin(), schema)  # doctest: +SKIP
+        """
+        from flinkcore.datastream.interval_join import IntervalJoin  # made of this class
+
+        self._require_stream(other_stream, "interval_join")
+        if not isinstance(other_stream, KeyedStream):
+            raise ConfigurationError("interval_join takes a keyed stream: call key_by on the other one, too")
+        return IntervalJoin(self, other_stream)
 
     def process(
         self,

@@ -11,6 +11,7 @@ from flinkcore.datastream.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
 )
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.transformations import (
     OneInputTransformation,
@@ -18,9 +19,15 @@ from flinkcore.datastream.transformations import (
     check_function_outputs,
     shown_function_outputs,
 )
+from flinkcore.datastream.window import WindowOperation
 
 TwoInputFunction = (
-    CoProcessFunction | KeyedCoProcessFunction | BroadcastProcessFunction | KeyedBroadcastProcessFunction
+    CoProcessFunction
+    | KeyedCoProcessFunction
+    | BroadcastProcessFunction
+    | KeyedBroadcastProcessFunction
+    | IntervalJoinOperation
+    | WindowOperation
 )
 
 
@@ -62,7 +69,7 @@ class TwoInputTransformation(Transformation):
     ----------
     input1, input2 : Transformation
         Both partitioned by key, or none; or the second is broadcast.
-    function : CoProcessFunction, KeyedCoProcessFunction or one of the broadcast process functions
+    function : CoProcessFunction, KeyedCoProcessFunction, one of the broadcast process functions, or a join
     output_type, tags, timestamp_column
         As of ``ProcessTransformation``.
     """

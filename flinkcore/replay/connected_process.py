@@ -32,6 +32,11 @@ class ConnectedProcess(UserProcess):
     broadcast_states: tuple[MapStateDescriptor[Any, Any], ...] | None = None
 
     @property
+    def unites_inputs(self) -> bool:
+        """Whether the watermark is that of a union of both streams, and not that of an operator with two inputs."""
+        return False
+
+    @property
     def is_broadcast(self) -> bool:
         """Whether all rows of the second stream go to every partition."""
         return self.broadcast_states is not None

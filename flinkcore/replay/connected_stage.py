@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -253,6 +253,8 @@ class ConnectedStages:
         Into how many ranges the key groups are divided.
     """
 
+    stage_class: ClassVar[type[ConnectedStage]] = ConnectedStage
+
     def __init__(
         self,
         plan: StagePlan,
@@ -276,7 +278,7 @@ class ConnectedStages:
 
     def stage(self, partition: int) -> ConnectedStage:
         """A stage, with a copy of the function, which is opened."""
-        return ConnectedStage(
+        return self.stage_class(
             self._plan,
             self._process,
             self._inputs,

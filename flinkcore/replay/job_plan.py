@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
+from flinkcore.datastream.join_transformations import IntervalJoinTransformation, WindowJoinTransformation
 from flinkcore.datastream.transformations import (
     EventLogSource,
     OneInputTransformation,
@@ -30,6 +31,7 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.column_ops import ColumnOp, Select, output_schema
 from flinkcore.replay.connected_inputs import ConnectedInputs
 from flinkcore.replay.connected_process import ConnectedProcess, require_alike_keys
+from flinkcore.replay.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.keyed_operator import KeyedOperator, UserProcess, WindowProcess, require_column
 from flinkcore.replay.keyed_stage import keyed_stages
 from flinkcore.replay.plan import (
@@ -332,6 +334,10 @@ def log_sources(graph: StreamGraph) -> list[EventLogSource]:
 def _operator(step: Transformation) -> KeyedOperator:
     if not isinstance(step, TwoInputTransformation):
         return keyed_operator(step)
+    if isinstance(step, IntervalJoinTransformation):
+        return IntervalJoinProcess(step.function, step.output_type, step.tags, step.timestamp_column)
+    if isinstance(step, WindowJoinTransformation):
+        return WindowJoinProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     second = step.input2
     return ConnectedProcess(
         step.function,

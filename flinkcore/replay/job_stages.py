@@ -9,10 +9,10 @@ from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointS
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.connected_inputs import ConnectedInputs
 from flinkcore.replay.connected_process import ConnectedProcess
-from flinkcore.replay.connected_stage import ConnectedStages
 from flinkcore.replay.job_checkpoint import JobCheckpoints, RestoredOperator
 from flinkcore.replay.job_plan import JobPlan, StagePlan
 from flinkcore.replay.job_time import ReplayTime
+from flinkcore.replay.join_stage import connected_stages_class
 from flinkcore.replay.keyed_operator import WindowAggregation
 from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.placed_windows import JoinedWindowStages
@@ -64,7 +64,7 @@ def stages_of(
     inputs = connected_inputs(stage, time.second_from)
     if inputs is not None:
         assert isinstance(stage.operator, ConnectedProcess)
-        return ConnectedStages(
+        return connected_stages_class(stage.operator)(
             stage, stage.operator, inputs, time.timeline, time.last_arrival_ms, partitions
         ), inputs
     if len(plan.stages) > 1 and isinstance(stage.operator, WindowAggregation):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flinkcore.replay.combined_timeline import StreamTime, combined_by_operator, merged_by_valve
+from flinkcore.replay.connected_process import ConnectedProcess
 from flinkcore.replay.job_plan import JobPlan
 from flinkcore.replay.timeline import Timeline, TimePlane
 from flinkcore.replay.total_order import Events
@@ -70,6 +71,9 @@ class JobTime:
             StreamTime(time_plane.timeline, time_plane.statuses).with_splits_from(first_split)
             for time_plane, first_split in zip(self.time_planes, self.first_splits, strict=False)
         ]
+        operator = self._plan.stages[0].operator
+        if isinstance(operator, ConnectedProcess) and operator.unites_inputs:
+            return merged_by_valve(logs)
         return combined_by_operator(
             [merged_by_valve([logs[number] for number in each.logs]) for each in self._plan.stages[0].inputs]
         )

@@ -280,8 +280,7 @@ class WindowProcess(UserProcess):
     @property
     def timestamp_range(self) -> tuple[int, int]:
         """Timestamps whose windows do not overflow, where the timestamp alone tells."""
-        span_ms = _longest_window_ms(self.function.assigner)
-        return MIN_TIMESTAMP + span_ms, MAX_TIMESTAMP - span_ms
+        return window_timestamp_range(self.function.assigner)
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
@@ -290,6 +289,12 @@ class WindowProcess(UserProcess):
         if output_tag == self.function.late_tag:
             return events
         return super().side_output_schema(output_tag, events, time_type)
+
+
+def window_timestamp_range(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
+    """Return the timestamps whose windows do not overflow, where the timestamp alone tells."""
+    span_ms = _longest_window_ms(assigner)
+    return MIN_TIMESTAMP + span_ms, MAX_TIMESTAMP - span_ms
 
 
 def _longest_window_ms(assigner: WindowAssigner[Any, Any]) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.join_process import WindowJoinProcess
 from flinkcore.replay.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
 from flinkcore.replay.operator_plan import OperatorPlan
 from flinkcore.replay.paused_spans import PausedSpans
@@ -48,7 +49,8 @@ class ReplayReport:
     windowed
         Events that went into at least one window.
     late
-        Events too late for all their windows: in the late side output where there is one, else dropped.
+        Events too late for all their windows, or for an interval join: in the late side output where there is one,
+        else dropped.
     in_no_window
         Events in no window, where the slide is longer than the size.
     processed
@@ -139,7 +141,7 @@ class ReplayReport:
         return report
 
     def _set_operator(self, operator: KeyedOperator) -> None:
-        self._has_windows = isinstance(operator, WindowAggregation | WindowProcess)
+        self._has_windows = isinstance(operator, WindowAggregation | WindowProcess | WindowJoinProcess)
         self._has_functions = not isinstance(operator, WindowAggregation)
 
     def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
@@ -312,6 +314,7 @@ class ReplayReport:
         else:
             lines.append(f"  {self.processed:>14,} processed")
         for count, label in (
+            (0 if self._has_windows else self.late, "late: behind the watermark"),
             (self.in_no_window, "between windows (the slide is longer than the size)"),
             (self.filtered, "filtered"),
             *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),

@@ -1,0 +1,257 @@
+"""Two streams whose rows meet in windows: joins and co-groups."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Generic, TypeVar
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.schemas import Schema
+from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction
+from flinkcore.datastream.join_transformations import WindowJoinTransformation
+from flinkcore.datastream.transformations import PartitionTransformation
+from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
+from flinkcore.datastream.window.window_assigner import require_assigner
+from flinkcore.errors import ConfigurationError
+
+F = TypeVar("F", bound=CoGroupFunction[Any, Any] | JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any])
+
+
+class _TwoStreams(Generic[F]):
+    """Two streams, and which functions they take."""
+
+    def __init__(
+        self, stream1: DataStream, stream2: DataStream, call: str, function_types: tuple[type, ...]
+    ) -> None:
+        self.stream1 = stream1
+        self.stream2 = stream2
+        self.call = call
+        self.function_types = function_types
+
+    def where(self, *key_columns: str) -> "Where[F]":
+        """Return this with the key of the first stream.
+
+        Parameters
+        ----------
+        *key_columns : str
+            Columns of the first stream.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none, one is given twice, or one is no name.
+
+        Notes
+        -----
+        Columns instead of Flink's key selector.
+        """
+        return Where(self, self._keyed(self.stream1, key_columns))
+
+    def _keyed(self, stream: DataStream, key_columns: tuple[str, ...]) -> PartitionTransformation:
+        keyed = stream.key_by(*key_columns)
+        return PartitionTransformation(keyed._transformation, keyed._key_columns)
+
+
+class JoinedStreams(_TwoStreams[JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any]]):
+    """Two streams, every two of whose rows that have one key and lie in one window are joined.
+
+    ``a.join(b).where("user").equal_to("who").window(assigner).apply(MyJoinFunction(), output_type)``
+
+    Notes
+    -----
+    Flink's ``JoinedStreams``, which PyFlink does not have; made by :meth:`DataStream.join`.
+    """
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        super().__init__(stream1, stream2, "join", (JoinFunction, FlatJoinFunction))
+
+
+class CoGroupedStreams(_TwoStreams[CoGroupFunction[Any, Any]]):
+    """Two streams whose rows of one key and one window come to a function together, also where one has none.
+
+    ``a.co_group(b).where("user").equal_to("who").window(assigner).apply(MyCoGroupFunction(), output_type)``
+
+    Notes
+    -----
+    Flink's ``CoGroupedStreams``, which PyFlink does not have; made by :meth:`DataStream.co_group`.
+    """
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        super().__init__(stream1, stream2, "co_group", (CoGroupFunction,))
+
+
+class Where(Generic[F]):
+    """Two streams, the first of which has a key.
+
+    Notes
+    -----
+    Flink's ``JoinedStreams.Where`` and ``CoGroupedStreams.Where``.
+    """
+
+    def __init__(self, streams: _TwoStreams[F], keyed1: PartitionTransformation) -> None:
+        self._streams = streams
+        self._keyed1 = keyed1
+
+    def equal_to(self, *key_columns: str) -> "EqualTo[F]":
+        """Return this with the key of the second stream.
+
+        Parameters
+        ----------
+        *key_columns : str
+            Columns of the second stream: as many as of the first one, and of the same types.
+
+        Raises
+        ------
+        ConfigurationError
+            If their number differs, there is none, one is given twice, or one is no name.
+        """
+        keyed2 = self._streams._keyed(self._streams.stream2, key_columns)
+        columns1 = self._keyed1.key_columns
+        if len(columns1) != len(keyed2.key_columns):
+            raise ConfigurationError(
+                f"where({', '.join(columns1)}) and equal_to({', '.join(keyed2.key_columns)}) name keys of "
+                f"{len(columns1)} and {len(keyed2.key_columns)} columns: name as many"
+            )
+        return EqualTo(self._streams, self._keyed1, keyed2)
+
+
+class EqualTo(Generic[F]):
+    """Two streams with keys.
+
+    Notes
+    -----
+    Flink's ``JoinedStreams.Where.EqualTo`` and ``CoGroupedStreams.Where.EqualTo``.
+    """
+
+    def __init__(
+        self,
+        streams: _TwoStreams[F],
+        keyed1: PartitionTransformation,
+        keyed2: PartitionTransformation,
+    ) -> None:
+        self._streams = streams
+        self._keyed = keyed1, keyed2
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> "WithWindow[F]":
+        """Return these streams cut into windows.
+
+        Parameters
+        ----------
+        window_assigner : WindowAssigner
+            From :mod:`flinkcore.datastream.window`. What gap extractors, triggers and evictors get are rows of either
+            stream, each as a :class:`TaggedUnion`.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a window assigner.
+        """
+        return WithWindow(self._streams, self._keyed, require_assigner(window_assigner, "window"))
+
+
+class WithWindow(Generic[F]):
+    """Two streams with keys, cut into windows, to be given a function.
+
+    Notes
+    -----
+    Flink's ``JoinedStreams.WithWindow`` and ``CoGroupedStreams.WithWindow``, which have no side output for late rows
+    either: they are counted and dropped. Deliberate difference: each call returns a new object.
+    """
+
+    def __init__(
+        self,
+        streams: _TwoStreams[F],
+        keyed: tuple[PartitionTransformation, PartitionTransformation],
+        window_assigner: WindowAssigner[Any, Any],
+    ) -> None:
+        self._streams = streams
+        self._keyed = keyed
+        self._window_assigner = window_assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any] | None = None
+        self._allowed_lateness_ms = 0
+
+    def _with(self, **settings: Any) -> "WithWindow[F]":
+        changed = copy(self)
+        for name, value in settings.items():
+            setattr(changed, f"_{name}", value)
+        return changed
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> "WithWindow[F]":
+        """Return this with windows that fire when a trigger says so, instead of their own.
+
+        Parameters
+        ----------
+        trigger : Trigger
+        """
+        return self._with(trigger=trigger)
+
+    def evictor(self, evictor: Evictor[Any]) -> "WithWindow[F]":
+        """Return this with windows that lose elements before or after the function.
+
+        Parameters
+        ----------
+        evictor : Evictor
+        """
+        return self._with(evictor=evictor)
+
+    def allowed_lateness(self, time_ms: int | Time | Duration) -> "WithWindow[F]":
+        """Return this with windows that stay open for late rows.
+
+        Parameters
+        ----------
+        time_ms : int, Time or Duration
+            Not negative; a number is milliseconds. A row that comes into a fired window fires it again, at once, with
+            everything that is in it.
+        """
+        return self._with(allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
+
+    def apply(
+        self,
+        function: F,
+        output_type: Schema = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> DataStream:
+        """Return what a function gives at each firing of a window; it runs row by row.
+
+        Parameters
+        ----------
+        function : JoinFunction, FlatJoinFunction or CoGroupFunction
+            One of the former two for a join, the last for a co-group. Rows are ``flinkcore.common.Row`` with the
+            columns of their stream. Every parallel instance works on a copy.
+        output_type, side_outputs, timestamp_column
+            As of :meth:`KeyedStream.process`. The timestamp is the largest one of the window.
+
+        Raises
+        ------
+        ConfigurationError
+            If the function is another one, trigger, evictor or lateness are not possible, or a type is missing or no
+            schema.
+
+        Notes
+        -----
+        Flink's ``WithWindow.apply``. Deliberate difference: the type is an Arrow schema, and not optional.
+        """
+        streams = self._streams
+        if not isinstance(function, streams.function_types):
+            names = " or a ".join(kind.__name__ for kind in streams.function_types)
+            raise ConfigurationError(f"{streams.call} takes a {names}, not {function!r}")
+        environment = streams.stream1.get_execution_environment()
+        trigger = self._trigger
+        operation = WindowOperation(
+            self._window_assigner,
+            self._window_assigner.get_default_trigger(environment) if trigger is None else trigger,
+            self._evictor,
+            self._allowed_lateness_ms,
+            window_function=CoGroupWindowFunction(function),
+        )
+        return DataStream(
+            environment,
+            WindowJoinTransformation(
+                *self._keyed, operation, output_type, tuple(side_outputs), timestamp_column
+            ),
+        )
