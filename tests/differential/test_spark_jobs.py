@@ -25,6 +25,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -211,6 +212,37 @@ def three_operators(first: DataStream, second: DataStream) -> DataStream:
     )
 
 
+def interval_join(first: DataStream, second: DataStream) -> DataStream:
+    class Near(ProcessJoinFunction[Any, Any]):
+        def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
+            yield (
+                left.user,
+                right.who,
+                left.row,
+                ctx.get_left_timestamp(),
+                ctx.get_right_timestamp(),
+                right.row,
+            )
+
+    right = second.with_columns(who=pc.field("user")).key_by("who")
+    near = first.key_by("user").interval_join(right).between(Time.milliseconds(-40), 90)
+    return near.side_output_left_late_data(LATE).process(Near(), SEEN)
+
+
+def co_group(first: DataStream, second: DataStream) -> DataStream:
+    class Sizes(CoGroupFunction[Any, Any]):
+        def co_group(self, first: Any, second: Any) -> Iterator[Any]:
+            user = (first or second)[0].user
+            yield user, "sizes", len(first), len(second), sum(row.row for row in first), None
+
+    keyed = first.co_group(second).where("user").equal_to("user")
+    return (
+        keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        .allowed_lateness(9)
+        .apply(Sizes(), SEEN)
+    )
+
+
 JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "connected": connected(),
     "broadcast": broadcast,
@@ -218,7 +250,12 @@ JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "union": union,
     "top users": top_users,
     "three operators": three_operators,
+    "interval join": interval_join,
+    "co-group": co_group,
 }
+
+
+SIDES = {"top users": [LATE], "connected": [SIDE], "three operators": [SIDE], "interval join": [LATE]}
 
 
 def ordered(table: pa.Table) -> list[Any]:
@@ -238,7 +275,7 @@ def test_jobs_give_on_spark_what_they_give_embedded(
         rejected = [each.get_side_output(bad).to_arrow() for each in (on_spark, embedded)]
         assert ordered(rejected[0]) == ordered(rejected[1])
         assert rejected[0].num_rows == 1
-    for tag in {"top users": [LATE], "connected": [SIDE], "three operators": [SIDE]}.get(name, []):
+    for tag in SIDES.get(name, []):
         sides = [each.get_side_output(tag).to_arrow() for each in (on_spark, embedded)]
         assert ordered(sides[0]) == ordered(sides[1])
         assert sides[0].num_rows > 0
