@@ -16,22 +16,29 @@ from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
     BroadcastProcessFunction,
+    CoGroupFunction,
     CoProcessFunction,
+    FlatJoinFunction,
     Function,
+    JoinFunction,
     KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     WindowFunction,
 )
+from flinkcore.datastream.interval_join import IntervalJoin, IntervalJoined
+from flinkcore.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
@@ -60,14 +67,21 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",
+    "CoGroupFunction",
+    "CoGroupedStreams",
     "CoProcessFunction",
     "CoalescingTimerService",
     "ConnectedStreams",
     "CountWindow",
     "DataStream",
     "EventTimeSessionWindows",
+    "FlatJoinFunction",
     "Function",
     "GlobalWindow",
+    "IntervalJoin",
+    "IntervalJoined",
+    "JoinFunction",
+    "JoinedStreams",
     "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -77,12 +91,14 @@ __all__ = [
     "OutputTag",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "SideOutputStream",
     "SlidingEventTimeWindows",
     "StreamExecutionEnvironment",
+    "TaggedUnion",
     "TimeCharacteristic",
     "TimeDomain",
     "TimeWindow",

@@ -278,32 +278,14 @@ class DataStream:
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: "DataStream") -> "JoinedStreams":
-        """Return this stream and another one, to be joined in windows.
-
-        Parameters
-        ----------
-        other_stream : DataStream
-            Its columns may differ from this stream's.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is no stream of this environment.
-
-        Notes
-        -----
-        Flink's ``DataStream.join``, which PyFlink does not have.
-        """
+        """Return this stream and another one, to be joined in windows (Flink's ``join``); errors as of `connect`."""
         from flinkcore.datastream.joined_streams import JoinedStreams  # gives streams of this class
 
         self._require_stream(other_stream, "join")
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: "DataStream") -> "CoGroupedStreams":
-        """Return this stream and another one, whose groups are to come to a function together, window by window.
-
-        Flink's ``DataStream.coGroup``; parameters and errors as of :meth:`join`.
-        """
+        """Return this stream and another one, to be grouped together in windows (Flink's ``coGroup``); as `join`."""
         from flinkcore.datastream.joined_streams import CoGroupedStreams
 
         self._require_stream(other_stream, "co_group")
