@@ -7,7 +7,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction, RuntimeContext
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.state import MapState, MapStateDescriptor
+from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
@@ -18,6 +18,7 @@ from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.runtime.state.heap_map_state import HeapMapState
 from flinkcore.runtime.timers import InternalTimer
 
 LEFT_BUFFER = "LEFT_BUFFER"
@@ -52,26 +53,25 @@ class _Side:
 
     Attributes
     ----------
-    own, other : MapState
+    own, other : HeapMapState
         Elements by timestamp, of this input and of the other one.
     least_ms, greatest_ms : int
         Bounds of the other timestamp minus the element's.
+    kept_ms : int
+        How long after its timestamp an element may still meet another one.
     namespace : str
         Of the timers that drop its elements.
+    late_tag : OutputTag or None
     """
 
     is_left: bool
-    own: MapState[int, list[Any]]
-    other: MapState[int, list[Any]]
+    own: HeapMapState[int, list[Any]]
+    other: HeapMapState[int, list[Any]]
     least_ms: int
     greatest_ms: int
+    kept_ms: int
     namespace: str
     late_tag: OutputTag | None
-
-    @property
-    def kept_ms(self) -> int:
-        """How long after its timestamp an element may still meet another one."""
-        return max(self.greatest_ms, 0)
 
 
 class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]], TwoInputStreamOperator):
@@ -125,12 +125,34 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         """Start the timers, ask for the state and open the function; before anything is processed."""
         backend, operation = self._keyed_state_backend, self._operation
         self._timers = self._time_service_manager.get_internal_timer_service(CLEANUP_TIMER_NAME, self)
-        left: MapState[int, list[Any]] = backend.get_or_create_keyed_state(MapStateDescriptor(LEFT_BUFFER))
-        right: MapState[int, list[Any]] = backend.get_or_create_keyed_state(MapStateDescriptor(RIGHT_BUFFER))
+        left: HeapMapState[int, list[Any]] = backend.get_or_create_keyed_state(
+            MapStateDescriptor(LEFT_BUFFER)
+        )
+        right: HeapMapState[int, list[Any]] = backend.get_or_create_keyed_state(
+            MapStateDescriptor(RIGHT_BUFFER)
+        )
         least, greatest = operation.least_difference_ms, operation.greatest_difference_ms
         self._sides = (
-            _Side(True, left, right, least, greatest, CLEANUP_NAMESPACE_LEFT, operation.left_late_tag),
-            _Side(False, right, left, -greatest, -least, CLEANUP_NAMESPACE_RIGHT, operation.right_late_tag),
+            _Side(
+                True,
+                left,
+                right,
+                least,
+                greatest,
+                max(greatest, 0),
+                CLEANUP_NAMESPACE_LEFT,
+                operation.left_late_tag,
+            ),
+            _Side(
+                False,
+                right,
+                left,
+                -greatest,
+                -least,
+                max(-least, 0),
+                CLEANUP_NAMESPACE_RIGHT,
+                operation.right_late_tag,
+            ),
         )
         self._context = JoinContext()
         self._results = FunctionResults(self._function, self._output, backend.key_context)
@@ -169,17 +191,23 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
             if side.late_tag is not None:
                 self._output.collect_side(side.late_tag, record)
             return
-        # Lists in the state are never changed: a snapshot may hold them.
-        side.own.put(timestamp, [*(side.own.get(timestamp) or ()), record.value])
-        self._join(side, record.value, timestamp)
+        value = record.value
+        waiting: dict[int, list[Any]] | None = side.own.get_internal()
+        if waiting is None:
+            side.own.update_internal({timestamp: [value]})
+        else:  # lists in the state are never changed: a snapshot may hold them
+            waiting[timestamp] = [*waiting.get(timestamp, ()), value]
+        others: dict[int, list[Any]] | None = side.other.get_internal()
+        if others is not None:
+            self._join(side, others, value, timestamp)
         cleanup_time = timestamp + side.kept_ms
         if cleanup_time <= MAX_TIMESTAMP:
             self._timers.register_event_time_timer(side.namespace, cleanup_time)
 
-    def _join(self, side: _Side, value: Any, timestamp: int) -> None:
+    def _join(self, side: _Side, others: dict[int, list[Any]], value: Any, timestamp: int) -> None:
         least, greatest = timestamp + side.least_ms, timestamp + side.greatest_ms
-        for other_timestamp in sorted(other for other in side.other.keys() if least <= other <= greatest):  # noqa: SIM118
-            for other in side.other.get(other_timestamp) or ():
+        for other_timestamp in sorted([other for other in others if least <= other <= greatest]):
+            for other in others[other_timestamp]:
                 if side.is_left:
                     self._collect(value, other, timestamp, other_timestamp)
                 else:
