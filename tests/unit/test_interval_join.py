@@ -269,3 +269,13 @@ def test_a_snapshot_does_not_change_while_the_operator_goes_on() -> None:
     repackaged = AbstractStreamOperatorTestHarness.repackage_state(snapshot)
     with joining(-5, 5, restore_from=repackaged) as restored:
         assert restored.get_keyed_state("LEFT_BUFFER", "a") == {10: ["a1"]}
+
+
+@pytest.mark.parametrize("waiting", [3, 40])
+def test_a_short_interval_finds_its_elements_among_few_and_among_many(waiting: int) -> None:
+    with joining(-2, 1) as harness:
+        for timestamp in range(waiting, 0, -1):
+            harness.process_element2(f"a{timestamp}", timestamp)
+        harness.process_element1("a", 3)
+        expected = [f"a-a{timestamp}" for timestamp in range(1, 5) if timestamp <= waiting]
+        assert harness.extract_output_values() == expected

@@ -206,7 +206,11 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
 
     def _join(self, side: _Side, others: dict[int, list[Any]], value: Any, timestamp: int) -> None:
         least, greatest = timestamp + side.least_ms, timestamp + side.greatest_ms
-        for other_timestamp in sorted([other for other in others if least <= other <= greatest]):
+        if greatest - least < len(others):  # much waits for the watermark, and the interval is short
+            joined = [other for other in range(least, greatest + 1) if other in others]
+        else:
+            joined = sorted([other for other in others if least <= other <= greatest])
+        for other_timestamp in joined:
             for other in others[other_timestamp]:
                 if side.is_left:
                     self._collect(value, other, timestamp, other_timestamp)
