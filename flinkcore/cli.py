@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
+from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -66,8 +67,13 @@ def instants(column: str | None, unit: str | None) -> Any:
     return microseconds.cast("int64").cast(pa.timestamp("us"))
 
 
+WINDOWS: Final = (
+    "tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET], cumulate:SIZE,STEP[,OFFSET] or session:GAP"
+)
+
+
 def window_assigner(text: str) -> Any:
-    """Window assigner of a text such as tumbling:1h, tumbling:1h,15m (offset), sliding:1h,10m or session:30m.
+    """Window assigner of a text: tumbling:1h, tumbling:1h,15m (offset), sliding:1h,10m, cumulate:1h,10m or session:30m.
 
     Raises
     ------
@@ -80,11 +86,11 @@ def window_assigner(text: str) -> Any:
         return TumblingEventTimeWindows.of(times[0], times[1] if len(times) == 2 else None)
     if kind == "sliding" and len(times) in (2, 3):
         return SlidingEventTimeWindows.of(*times)
+    if kind == "cumulate" and len(times) in (2, 3):
+        return CumulativeEventTimeWindows.of(*times)
     if kind == "session" and len(times) == 1:
         return EventTimeSessionWindows.with_gap(*times)
-    raise ConfigurationError(
-        f"{text!r} is no window; write tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or session:GAP"
-    )
+    raise ConfigurationError(f"{text!r} is no window; write {WINDOWS}")
 
 
 def named_aggregate(text: str) -> tuple[str, Aggregate]:
@@ -159,9 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--key", required=True, action="append", metavar="COLUMN", help="key; repeat for a composite key"
     )
-    replay.add_argument(
-        "--window", required=True, help="tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or session:GAP"
-    )
+    replay.add_argument("--window", required=True, help=WINDOWS)
     replay.add_argument(
         "--out-of-orderness", default="0s", help="the watermark trails the largest timestamp by this and 1 ms"
     )

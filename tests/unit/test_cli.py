@@ -17,6 +17,7 @@ from flinkcore.datastream import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.errors import ConfigurationError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "seed_trace.jsonl"
@@ -256,6 +257,7 @@ def test_durations(text: str, milliseconds: int) -> None:
 def test_windows_and_aggregates_are_read_from_text() -> None:
     assert window_assigner("tumbling:1h,15m") == TumblingEventTimeWindows(3_600_000, 900_000)
     assert window_assigner("sliding:10s,2s") == SlidingEventTimeWindows(10_000, 2_000)
+    assert window_assigner("cumulate:1h,10m") == CumulativeEventTimeWindows(3_600_000, 600_000)
     assert window_assigner("session:30m") == EventTimeSessionWindows(1_800_000)
     assert named_aggregate("best=max_by(item, price)") == ("best", Aggregate("max_by", "item", "price"))
     assert named_aggregate("n=count") == ("n", Aggregate("count"))
@@ -273,7 +275,9 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         duration_ms(text)
 
 
-@pytest.mark.parametrize("text", ["tumbling", "tumbling:", "hopping:1s", "session:1s,2s", "sliding:1s"])
+@pytest.mark.parametrize(
+    "text", ["tumbling", "tumbling:", "hopping:1s", "session:1s,2s", "sliding:1s", "cumulate:1s"]
+)
 def test_what_is_no_window_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="no window"):
         window_assigner(text)
