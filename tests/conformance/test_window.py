@@ -10,14 +10,23 @@ from models.canonical import canonical_entries
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.session_windows import session_windows
-from flinkcore._native.triggered_windows import global_windows, triggered_windows
-from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.shared_accumulators import are_shareable
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore._native.windows import time_windows
 from flinkcore.common import Time
-from flinkcore.datastream import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.replay.native_windows import window_kernel
 
 ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
 # Flink wraps around, or takes the record for late; flinkcore refuses the timestamp.
@@ -70,32 +79,38 @@ def aggregates_of(function: dict[str, Any]) -> list[tuple[str, str | None, str |
     return RESULT[function["op"] if kind == "reduce" else kind]
 
 
-def make_kernel(item: dict[str, Any]) -> WindowKernel:
-    assigner, lateness, trigger = item["assigner"], item["allowed_lateness"], inner_trigger(item)
+def assigner_of(item: dict[str, Any]) -> WindowAssigner[Any, Any]:
+    assigner = item["assigner"]
     times = {name: Time.milliseconds(value) for name, value in assigner.items() if name != "type"}
-    kind = "event_time" if trigger["type"] == "default" else trigger["type"]
-    firing = {"trigger": kind, "every": trigger.get("n", trigger.get("interval", 1))}
-    purges = item["trigger"]["type"] == "purging"
-    if assigner["type"].startswith("global"):
-        return global_windows(**firing, purges=purges)
+    if assigner["type"] == "global":
+        return GlobalWindows.create()
+    if assigner["type"] == "global_end_of_stream":
+        return GlobalWindows.create_with_end_of_stream_trigger()
     if assigner["type"] == "session":
-        gap = EventTimeSessionWindows.with_gap(times["gap"]).gap_ms
-        return session_windows(gap=gap, allowed_lateness=lateness, **firing, purges=purges)
+        return EventTimeSessionWindows.with_gap(times["gap"])
     if assigner["type"] == "sliding":
-        sliding = SlidingEventTimeWindows.of(times["size"], times["slide"], times["offset"])
-        windows = {"size": sliding.size_ms, "slide": sliding.slide_ms, "offset": sliding.offset_ms}
-    else:
-        tumbling = TumblingEventTimeWindows.of(times["size"], times["offset"])
-        windows = {"size": tumbling.size_ms, "slide": tumbling.size_ms, "offset": tumbling.offset_ms}
-    if kind == "event_time":
-        return time_windows(**windows, allowed_lateness=lateness, purges=purges)
-    return triggered_windows(**windows, allowed_lateness=lateness, **firing, purges=purges)
+        return SlidingEventTimeWindows.of(times["size"], times["slide"], times["offset"])
+    return TumblingEventTimeWindows.of(times["size"], times["offset"])
 
 
-def make_operator(item: dict[str, Any], clocks: list[int], watermarks: list[int]) -> WindowOperator:
+def trigger_of(item: dict[str, Any]) -> Trigger[Any, Any] | None:
+    trigger = inner_trigger(item)
+    if trigger["type"] == "default":
+        return None
+    made: Trigger[Any, Any] = EventTimeTrigger.create()
+    if trigger["type"] == "count":
+        made = CountTrigger.of(trigger["n"])
+    elif trigger["type"] == "continuous_event_time":
+        made = ContinuousEventTimeTrigger.of(Time.milliseconds(trigger["interval"]))
+    return PurgingTrigger.of(made) if item["trigger"]["type"] == "purging" else made
+
+
+def make_operator(
+    item: dict[str, Any], clocks: list[int], watermarks: list[int], shareable: bool
+) -> WindowOperator:
     aggregates = aggregates_of(item["function"])
     return WindowOperator(
-        make_kernel(item),
+        window_kernel(assigner_of(item), trigger_of(item), item["allowed_lateness"], shareable=shareable),
         keys=KeyEncoder(ROWS, ["key"]),
         accumulators=Accumulators(ROWS, aggregates),
         key_names=["key"],
@@ -124,11 +139,13 @@ def value_of(item: dict[str, Any], row: dict[str, Any]) -> Any:
     }
 
 
-def run(item: dict[str, Any]) -> dict[str, Any]:
+def run(item: dict[str, Any], shareable: bool = False) -> dict[str, Any]:
     """Runs a scenario event by event: event i arrives at clock 2 i + 1, a watermark between its neighbours."""
     events = item["events"]
     advancing = [at for at, event in enumerate(events) if event[0] == "w"]
-    operator = make_operator(item, [2 * at for at in advancing], [events[at][1] for at in advancing])
+    operator = make_operator(
+        item, [2 * at for at in advancing], [events[at][1] for at in advancing], shareable
+    )
     keys = KeyEncoder(ROWS, ["key"])
     empty = pa.record_batch([[], []], schema=ROWS)
     entries: list[dict[str, Any]] = []
@@ -203,12 +220,14 @@ def check(scenario: dict[str, Any]) -> None:
         with pytest.raises((ConfigurationError, DataError)):
             run(item)
         return
-    got = run(item)
     wanted = shown(want["entries"])
-    if inner_trigger(item)["type"] == "continuous_event_time":
-        got["entries"] = with_times_of_timers(got["entries"], wanted)
-    assert canonical_entries("window", item, got["entries"]) == canonical_entries("window", item, wanted)
-    assert got["late_dropped"] == want["late_dropped"]
+    # Windows give the same whether they share slices or not.
+    for shareable in {False, are_shareable(Accumulators(ROWS, aggregates_of(item["function"])))}:
+        got = run(item, shareable)
+        if inner_trigger(item)["type"] == "continuous_event_time":
+            got["entries"] = with_times_of_timers(got["entries"], wanted)
+        assert canonical_entries("window", item, got["entries"]) == canonical_entries("window", item, wanted)
+        assert got["late_dropped"] == want["late_dropped"]
 
 
 def test_columnar_windows_fire_as_flink_does(window_scenario: dict[str, Any]) -> None:
