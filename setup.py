@@ -40,6 +40,7 @@ MODULES = (
     "sessions",
     "shared_accumulators",
     "sliced_windows",
+    "split_merge_state",
     "split_positions",
     "split_records",
     "timeline",

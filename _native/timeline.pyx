@@ -30,16 +30,6 @@ from flinkcore.errors import ConfigurationError, DataError
 cdef int64_t _NEVER = INT64_MAX  # later than all calls
 cdef int64_t _MAX_ARRIVAL = _MAX_ARRIVAL_MS
 
-_STATE_COLUMNS = (
-    "generator_ms",
-    "unseen",
-    "inactive_since_ms",
-    "generator_idle",
-    "watermark_ms",
-    "operator_idle",
-    "idle_since_ms",
-)
-
 
 # ---- one split ---------------------------------------------------------------------------------------------------
 
@@ -473,76 +463,6 @@ cdef class SplitMerge:
         for i in range(WATERMARK_BUFFER_SIZE * self.n_splits):
             self.samples[i] = INT64_MIN
         return 0
-
-    def restore(self, dict state not None, int64_t stopped_ms):
-        """Go on from where the operators and the valve of another log stood; before `run`.
-
-        Parameters
-        ----------
-        state : dict of str to numpy.ndarray of int64, shape (splits,), and "opened_ms" and "output_ms" to int
-            As of `state`, for the splits of this log.
-        stopped_ms : int
-            The last arrival of that log: ticks before it have been done.
-
-        Raises
-        ------
-        ConfigurationError
-            If the splits are aligned.
-        DataError
-            If a column has not a value for each split.
-        """
-        cdef int32_t split
-        cdef SplitOperator* operator
-        if self.samples != NULL:
-            raise ConfigurationError("the state of splits that are aligned with each other is not carried on")
-        cdef const int64_t[:, ::1] columns = np.stack([state[name] for name in _STATE_COLUMNS])
-        if columns.shape[1] != self.n_splits:
-            raise DataError(f"the state of {columns.shape[1]} splits for {self.n_splits} splits")
-        self.opened = state["opened_ms"]
-        self.stopped = stopped_ms
-        self.restored = True
-        for split in range(self.n_splits):
-            operator = &self.splits[split]
-            operator.generator.max_timestamp = max(columns[0, split], operator.generator.max_timestamp)
-            operator.unseen = operator.generator.activity = columns[1, split] != 0
-            operator.generator.inactive_since = columns[2, split]
-            operator.generator.is_idle_now = columns[3, split] != 0
-            operator.current_watermark = columns[4, split]
-            operator.idle = columns[5, split] != 0
-            operator.idle_since = columns[6, split]
-        self.valve.restore(state["channel_ms"], state["channel_idle"].astype(np.uint8), state["output_ms"])
-
-    def state(self):
-        """What `restore` takes, after `run` has stopped.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray of int64, shape (splits,), and int
-            Per split: `generator_ms` (the maximum timestamp), `unseen` (whether there were events since its last call),
-            `inactive_since_ms` (on its clock, which counts from the opening; 0: not), `generator_idle`, `watermark_ms` and
-            `operator_idle` (as emitted), `idle_since_ms`, `channel_ms` and `channel_idle` (as the valve knows). For all:
-            `opened_ms`, when they were opened, and `output_ms`, the watermark that the valve has put out last.
-        """
-        cdef int32_t split
-        cdef const SplitOperator* operator
-        cdef int64_t[:, ::1] columns = np.empty((7, self.n_splits), np.int64)
-        for split in range(self.n_splits):
-            operator = &self.splits[split]
-            columns[0, split] = operator.generator.max_timestamp
-            columns[1, split] = operator.unseen
-            columns[2, split] = operator.generator.inactive_since
-            columns[3, split] = operator.generator.is_idle_now
-            columns[4, split] = operator.current_watermark
-            columns[5, split] = operator.idle
-            columns[6, split] = operator.idle_since
-        channels, idle, output = self.valve.state()
-        return {
-            **dict(zip(_STATE_COLUMNS, columns.base)),
-            "channel_ms": channels,
-            "channel_idle": idle.astype(np.int64),
-            "opened_ms": self.opened,
-            "output_ms": output,
-        }
 
     def run(self, *, bint stops=False):
         """Run to the end of the log; once.

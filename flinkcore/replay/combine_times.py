@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.split_merge_state import restore_split_merge, split_merge_state
 from flinkcore._native.split_records import SplitRecords
 from flinkcore._native.timeline import SplitMerge
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -125,7 +126,7 @@ def combine(
                 limits,
             )
             if before.last_arrival_ms is not None:
-                merge.restore(before.operators(values), before.last_arrival_ms)
+                restore_split_merge(merge, before.operators(values), before.last_arrival_ms)
             merge.run(stops=stops)
     none = np.empty(0, np.int64)
     steps = merge.steps() if merge is not None else (none, none)
@@ -255,7 +256,7 @@ class _LogTimes:
         }
         if merge is None:
             return TimeCut(None, None, MIN_TIMESTAMP, values, before.columns_of(values) | columns)
-        state = merge.state()
+        state = split_merge_state(merge)
         opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
         return TimeCut(self.ends()[1], opened_ms, watermark_ms, values, state | columns)
 

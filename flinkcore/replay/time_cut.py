@@ -62,7 +62,7 @@ class TimeCut:
         The values of the split column, in split order.
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
         `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
-        `recorded_arrival_ms`, that of the last event; and the columns of `SplitMerge.state`.
+        `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.split_merge_state`.
     """
 
     last_arrival_ms: int | None
@@ -91,7 +91,7 @@ class TimeCut:
         return {name: self.column(name, split_values) for name in _NEW_SPLIT}
 
     def operators(self, split_values: Sequence[Any]) -> dict[str, Any]:
-        """What `SplitMerge.restore` takes, for these splits; there was an event."""
+        """What `restore_split_merge` takes, for these splits; there was an event."""
         return self.columns_of(split_values) | {"opened_ms": self.opened_ms, "output_ms": self.watermark_ms}
 
     def check_goes_on(self, split_values: Sequence[Any], first_arrival_ms: Int64s, events: Int64s) -> None:
