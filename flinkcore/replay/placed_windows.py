@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.datastream.columnar_windows import columnar_trigger
+from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
 from flinkcore.errors import DataError
 from flinkcore.replay.element_rows import event_key_groups
 from flinkcore.replay.keyed_operator import WindowAggregation
@@ -59,6 +60,8 @@ class JoinedWindowStage(WindowStage):
         )
         trigger = columnar_trigger(aggregation.window, aggregation.trigger)
         self._counts_rows = trigger is not None and trigger.name == "count"
+        self._window = aggregation.window
+        self._allowed_lateness_ms = aggregation.allowed_lateness_ms
         self._end_ms = end_of_replay_ms(timeline, last_arrival_ms)
         self._number = number
         self._places_results = places_results
@@ -118,11 +121,21 @@ class JoinedWindowStage(WindowStage):
             )
 
     def _rows_alone(self, timestamps: Int64Array, steps: Int64Array) -> list[int]:
-        """Which rows may fire a window that the watermark has passed, or for which there is a count."""
+        """Which rows may fire a window: one with a count, or one that is over and still kept."""
         if self._counts_rows:
             return list(range(len(timestamps)))
-        late: list[int] = np.flatnonzero(timestamps <= self._timeline.watermark_after(steps)).tolist()
+        if self._allowed_lateness_ms == 0:
+            return []
+        watermarks = self._timeline.watermark_after(steps)
+        late: list[int] = np.flatnonzero(self._first_firings_ms(timestamps) <= watermarks).tolist()
         return late
+
+    def _first_firings_ms(self, timestamps: Int64Array) -> Int64Array:
+        """A time that no window of each row is over before."""
+        window = self._window
+        if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is WindowStagger.ALIGNED:
+            return timestamps - np.mod(timestamps - window.offset_ms, window.size_ms) + (window.size_ms - 1)
+        return timestamps
 
     def _taken_in(self, prepared: EncodedEvents, rows: RowNumbers, steps: Int64Array) -> list[pa.RecordBatch]:
         taken, batches = 0, list[pa.RecordBatch]()

@@ -39,7 +39,7 @@ TOLD = pa.schema(
 
 
 WINDOWS = [
-    TumblingEventTimeWindows.of(Time.milliseconds(10)),
+    TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(3)),
     SlidingEventTimeWindows.of(Time.milliseconds(12), Time.milliseconds(5)),
     EventTimeSessionWindows.with_gap(Time.milliseconds(6)),
 ]
