@@ -1,14 +1,24 @@
 """PyFlink's ``pyflink.common`` names: time, watermark strategies and settings, without a JVM."""
 
+from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.instant import Instant
+from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
+from flinkcore.common.serialization import (
+    DeserializationSchema,
+    Encoder,
+    SerializationSchema,
+    SimpleStringSchema,
+)
 from flinkcore.common.serializer import PickleSerializer, Serializer
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.timestamp_assigner import RecordTimestampAssigner, TimestampAssigner
+from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
@@ -25,8 +35,13 @@ __all__ = [
     "MIN_TIMESTAMP",
     "AscendingTimestampsWatermarks",
     "BoundedOutOfOrdernessWatermarks",
+    "Configuration",
+    "DeserializationSchema",
     "Duration",
+    "Encoder",
     "ExecutionConfig",
+    "Instant",
+    "JobExecutionResult",
     "NoWatermarksGenerator",
     "OutputTag",
     "PercentileOutOfOrdernessWatermarks",
@@ -34,9 +49,13 @@ __all__ = [
     "RecordTimestampAssigner",
     "Row",
     "RowKind",
+    "SerializationSchema",
     "Serializer",
+    "SimpleStringSchema",
     "Time",
     "TimestampAssigner",
+    "TypeInformation",
+    "Types",
     "Watermark",
     "WatermarkAlignmentParams",
     "WatermarkGenerator",

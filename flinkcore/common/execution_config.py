@@ -1,10 +1,13 @@
 """Settings of a job that do not belong to one operator."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 
 
 def _whole_number_within(value: int, setting: str, lowest: int, highest: int) -> int:
@@ -32,6 +35,10 @@ class ExecutionConfig:
     _parallelism: int = PARALLELISM_DEFAULT
     _max_parallelism: int = 128
     _auto_watermark_interval_ms: int = 200
+    _arrival_rate: float = 1000.0
+    _chaining_enabled: bool = True
+    _job_name: str = "Flink Streaming Job"
+    _job_parameters: dict[str, str] = field(default_factory=dict)
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; ``PARALLELISM_DEFAULT`` (-1) leaves it to the executor."""
@@ -76,3 +83,115 @@ class ExecutionConfig:
             interval, "auto-watermark interval in ms", 0, MAX_TIMESTAMP
         )
         return self
+
+    def get_arrival_rate(self) -> float:
+        """Return how many elements per second arrive from each split of a source that is no event log."""
+        return self._arrival_rate
+
+    def set_arrival_rate(self, rate: float) -> "ExecutionConfig":
+        """Set how fast elements of sources that are no event logs arrive, on the job's clock.
+
+        The clock decides between which elements periodic watermarks come and processing-time timers fire; how fast the
+        job really runs is another matter.
+
+        Parameters
+        ----------
+        rate : float
+            Elements per second of each split, above 0; 1,000 unless set.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no such number.
+        """
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+            raise ConfigurationError(
+                f"the arrival rate is a number of elements per second above zero, not {rate!r}"
+            )
+        self._arrival_rate = float(rate)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Return whether operators call the next one directly where they can."""
+        return self._chaining_enabled
+
+    def set_chaining_enabled(self, enabled: bool) -> "ExecutionConfig":
+        """Set whether operators call the next one directly where they can."""
+        self._chaining_enabled = bool(enabled)
+        return self
+
+    def get_job_name(self) -> str:
+        """Return the name of jobs that are given none."""
+        return self._job_name
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        """Return what functions can ask for by ``get_job_parameter``."""
+        return dict(self._job_parameters)
+
+    def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> "ExecutionConfig":
+        """Set what functions can ask for by ``get_job_parameter``; values become texts."""
+        self._job_parameters = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
+        return self
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take over the settings that have a meaning; see ``StreamExecutionEnvironment.configure``."""
+        if configuration.contains_key("parallelism.default"):
+            self.set_parallelism(configuration.get_integer("parallelism.default", 1))
+        if configuration.contains_key("pipeline.max-parallelism"):
+            self.set_max_parallelism(configuration.get_integer("pipeline.max-parallelism", 128))
+        if configuration.contains_key("pipeline.auto-watermark-interval"):
+            interval = configuration.get_string("pipeline.auto-watermark-interval", "200").strip()
+            number = interval[:-2].strip() if interval.endswith("ms") else interval
+            if not number.isdecimal():
+                raise ConfigurationError(
+                    f"pipeline.auto-watermark-interval is a number of milliseconds, not {interval!r}"
+                )
+            self.set_auto_watermark_interval(int(number))
+        self.set_chaining_enabled(
+            configuration.get_boolean("pipeline.operator-chaining.enabled", self._chaining_enabled)
+        )
+        self._job_name = configuration.get_string("pipeline.name", self._job_name)
+        parameters = configuration.get_string("pipeline.global-job-parameters", "")
+        pairs = (pair.partition(":") for pair in parameters.split(",") if pair.strip())
+        self._job_parameters |= {key.strip(): value.strip() for key, _, value in pairs}
+
+    def __getattr__(self, name: str) -> "Callable[..., ExecutionConfig]":
+        """Accept what PyFlink can set about Java objects and clusters, without an effect; what is set, nobody knows."""
+        if name in _OF_THE_JVM:
+            if name.startswith(("enable_", "disable_", "set_")):
+                return lambda *values: self
+            raise SettingOfTheJvmError(
+                f"ExecutionConfig.{name} is about Java objects and clusters, which there are none of here: leave it out"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class SettingOfTheJvmError(UnsupportedOperationError, AttributeError):
+    """A setting of PyFlink's that has no meaning without a JVM."""
+
+
+_OF_THE_JVM = frozenset(
+    f"{verb}{what}"
+    for what, verbs in {
+        "closure_cleaner": ("enable_", "disable_"),
+        "closure_cleaner_enabled": ("is_",),
+        "latency_tracking_interval": ("set_", "get_"),
+        "task_cancellation_interval": ("set_", "get_"),
+        "task_cancellation_timeout": ("set_", "get_"),
+        "force_kryo": ("enable_", "disable_"),
+        "force_kryo_enabled": ("is_",),
+        "generic_types": ("enable_", "disable_"),
+        "generic_types_disabled": ("has_",),
+        "auto_generated_uids": ("enable_", "disable_"),
+        "auto_generated_uids_enabled": ("has_",),
+        "force_avro": ("enable_", "disable_"),
+        "force_avro_enabled": ("is_",),
+        "object_reuse": ("enable_", "disable_"),
+        "object_reuse_enabled": ("is_",),
+        "default_kryo_serializer_classes": ("get_",),
+        "registered_kryo_types": ("get_",),
+        "registered_pojo_types": ("get_",),
+        "use_snapshot_compression": ("is_", "set_"),
+    }.items()
+    for verb in verbs
+)

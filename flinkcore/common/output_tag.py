@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from flinkcore.common.schemas import Schema, is_schema
+from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkcore.errors import ConfigurationError
 
 
@@ -14,18 +15,19 @@ class OutputTag:
     ----------
     tag_id : str
         Not empty.
-    type_info : pyarrow.Schema, optional
-        Columns of what a process function emits to it. Rows of a columnar side output (late or rejected ones)
-        bring their own.
+    type_info : TypeInformation or pyarrow.Schema, optional
+        Type of what a function emits to it, any Python object unless given; a list of types is a row of these. A
+        schema names the columns of what a process function of the columnar path emits; rows of a columnar side
+        output (late or rejected ones) bring their own.
 
     Raises
     ------
     ConfigurationError
-        If the id is empty or not a string, or the type is no schema.
+        If the id is empty or not a string, or the type is neither a type nor a schema.
 
     Notes
     -----
-    Follows ``pyflink.datastream.OutputTag``, whose type is a ``TypeInformation``.
+    Follows ``pyflink.datastream.OutputTag``.
 
     Examples
     --------
@@ -34,13 +36,17 @@ class OutputTag:
     """
 
     tag_id: str
-    type_info: Schema = field(default=None, compare=False, repr=False)
+    type_info: TypeInformation | Schema = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tag_id, str) or not self.tag_id:
             raise ConfigurationError(f"OutputTag needs a string that is not empty, not {self.tag_id!r}")
-        if self.type_info is not None and not is_schema(self.type_info):
+        if isinstance(self.type_info, list):
+            object.__setattr__(self, "type_info", RowTypeInfo(self.type_info))
+        elif not (
+            self.type_info is None or isinstance(self.type_info, TypeInformation) or is_schema(self.type_info)
+        ):
             raise ConfigurationError(
-                f"the type of OutputTag({self.tag_id!r}) is a pyarrow.Schema, such as pyarrow.schema({{'user': "
-                f"pyarrow.string()}}), not {self.type_info!r}"
+                f"the type of OutputTag({self.tag_id!r}) is a type such as Types.STRING(), or a pyarrow.Schema such as "
+                f"pyarrow.schema({{'user': pyarrow.string()}}), not {self.type_info!r}"
             )

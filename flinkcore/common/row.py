@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -81,6 +81,14 @@ class Row:
         row = Row(*args, **kwargs)
         row._row_kind = row_kind
         return row
+
+    def copied(self) -> Row:
+        """Return a row with the same values, names and kind; it can be changed without this one."""
+        copy: Row = object.__new__(self.__class__)
+        copy._values = self._values
+        if self.__class__ is Row:
+            copy._fields, copy._row_kind = self._fields, self._row_kind
+        return copy
 
     def get_row_kind(self) -> RowKind:
         """Return the kind, at first INSERT."""
@@ -205,6 +213,17 @@ def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> I
     [Row(user='ada', age=36), Row(user='bob', age=41)]
     """
     return map(_row_class(tuple(names)), zip(*columns, strict=True))
+
+
+def row_maker(names: Sequence[str]) -> Callable[[tuple[Any, ...]], Row]:
+    """Return what makes a row with these names of a tuple of values, in a fraction of the constructor's time.
+
+    Examples
+    --------
+    >>> row_maker(["user", "age"])(("ada", 36))
+    Row(user='ada', age=36)
+    """
+    return _row_class(tuple(names))
 
 
 @lru_cache(maxsize=256)

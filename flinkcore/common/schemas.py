@@ -1,5 +1,6 @@
 """Recognising the Arrow schemas that a user passes in."""
 
+import sys
 from typing import Any, TypeAlias
 
 from flinkcore.errors import ConfigurationError
@@ -10,11 +11,8 @@ Schema: TypeAlias = Any
 
 def is_schema(value: object) -> bool:
     """Return True exactly if the value is a ``pyarrow.Schema``."""
-    if value is None or isinstance(value, str | int | float):
-        return False
-    import pyarrow
-
-    return isinstance(value, pyarrow.Schema)
+    pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded it
+    return pyarrow is not None and isinstance(value, pyarrow.Schema)
 
 
 def require_row_schema(value: Schema, setting: str) -> None:

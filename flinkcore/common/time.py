@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.instant import Instant
 from flinkcore.errors import ConfigurationError
+
+__all__ = ["Duration", "Instant", "Time", "bound_ms", "interval_ms", "interval_or_ms", "timeout_ms"]
 
 
 def _whole_number(value: int, setting: str) -> int:

@@ -1,10 +1,15 @@
 """PyFlink's ``pyflink.datastream`` names: environment, streams, windows and aggregates, as a graph only."""
 
+from typing import NoReturn
+
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.all_windowed_stream import AllWindowedStream
 from flinkcore.datastream.batch_timer_service import BatchTimerService
+from flinkcore.datastream.checkpoint_config import CheckpointConfig
+from flinkcore.datastream.checkpointing_mode import CheckpointingMode
+from flinkcore.datastream.closeable_iterator import CloseableIterator
 from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.connected_streams import (
     BroadcastConnectedStream,
@@ -12,30 +17,42 @@ from flinkcore.datastream.connected_streams import (
     ConnectedStreams,
 )
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.data_stream_sink import DataStreamSink
+from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
     BroadcastProcessFunction,
+    CoFlatMapFunction,
     CoGroupFunction,
+    CoMapFunction,
     CoProcessFunction,
+    FilterFunction,
     FlatJoinFunction,
+    FlatMapFunction,
     Function,
     JoinFunction,
     KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
     ProcessAllWindowFunction,
     ProcessFunction,
     ProcessJoinFunction,
     ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
+    SinkFunction,
+    SourceFunction,
     WindowFunction,
 )
 from flinkcore.datastream.interval_join import IntervalJoin, IntervalJoined
 from flinkcore.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from flinkcore.datastream.keyed_stream import KeyedStream
+from flinkcore.datastream.missing_features import refuse_name
 from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.tagged_union import TaggedUnion
@@ -67,36 +84,50 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",
+    "CheckpointConfig",
+    "CheckpointingMode",
+    "CloseableIterator",
+    "CoFlatMapFunction",
     "CoGroupFunction",
     "CoGroupedStreams",
+    "CoMapFunction",
     "CoProcessFunction",
     "CoalescingTimerService",
     "ConnectedStreams",
     "CountWindow",
     "DataStream",
+    "DataStreamSink",
     "EventTimeSessionWindows",
+    "FilterFunction",
     "FlatJoinFunction",
+    "FlatMapFunction",
     "Function",
     "GlobalWindow",
     "IntervalJoin",
     "IntervalJoined",
     "JoinFunction",
     "JoinedStreams",
+    "KeySelector",
     "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
+    "MapFunction",
     "MergingWindowAssigner",
     "OutputTag",
+    "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
+    "RuntimeExecutionMode",
     "SideOutputStream",
+    "SinkFunction",
     "SlidingEventTimeWindows",
+    "SourceFunction",
     "StreamExecutionEnvironment",
     "TaggedUnion",
     "TimeCharacteristic",
@@ -112,3 +143,8 @@ __all__ = [
     "WindowedStream",
     "coalesced_timestamp",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Say what to use instead of what PyFlink has and flinkcore has not."""
+    refuse_name(__name__, name)

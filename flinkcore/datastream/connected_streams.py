@@ -1,27 +1,34 @@
 """Two streams that one function processes."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema
+from flinkcore.common.schemas import Schema, is_schema
+from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.element_transformations import ConnectedTransformation
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
     CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
+    KeySelector,
 )
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.transformations import PartitionTransformation, Transformation
-from flinkcore.datastream.two_input_transformations import BroadcastTransformation, TwoInputTransformation
+from flinkcore.datastream.transformations import Transformation
+from flinkcore.datastream.two_input_transformations import (
+    BroadcastTransformation,
+    TwoInputFunction,
+    TwoInputTransformation,
+)
 from flinkcore.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-
-KeyColumns = str | Sequence[str]
+Key = str | Sequence[str] | KeySelector | Callable[[Any], Any]
 
 
 class BroadcastStream:
@@ -54,36 +61,110 @@ class ConnectedStreams:
         self.stream1 = stream1
         self.stream2 = stream2
 
-    def key_by(self, key_columns1: KeyColumns, key_columns2: KeyColumns) -> "ConnectedStreams":
+    def key_by(
+        self, key_selector1: Key, key_selector2: Key, key_type: TypeInformation | None = None
+    ) -> "ConnectedStreams":
         """Return these streams partitioned by key.
 
         Parameters
         ----------
-        key_columns1, key_columns2 : str or sequence of str
-            Columns that make up the key in the first and in the second stream: as many, and of the same types.
+        key_selector1, key_selector2 : str or sequence of str, or KeySelector or callable
+            Columns that make up the key in the first and in the second stream: as many, and of the same types; or
+            for both a function of an element.
+        key_type : TypeInformation, optional
+            Of what the functions give.
 
         Raises
         ------
         ConfigurationError
-            If a stream has a key already, or the numbers of columns differ.
+            If a stream has a key of columns already, or the numbers of columns differ.
 
         Notes
         -----
-        The columnar counterpart of ``ConnectedStreams.key_by``: columns instead of key selector functions.
+        Follows ``pyflink.datastream.ConnectedStreams.key_by``; columns are its columnar counterpart.
         """
+        if _is_function(key_selector1) and _is_function(key_selector2):
+            streams = [DataStream(s._environment, s._transformation) for s in (self.stream1, self.stream2)]
+            return ConnectedStreams(
+                streams[0].key_by(key_selector1, key_type=key_type),
+                streams[1].key_by(key_selector2, key_type=key_type),
+            )
         for number, stream in enumerate((self.stream1, self.stream2), start=1):
             if isinstance(stream, KeyedStream):
                 raise ConfigurationError(
                     f"stream {number} of the connected streams has a key already: leave out one of the two key_by"
                 )
         return ConnectedStreams(
-            self.stream1.key_by(*_columns(key_columns1)), self.stream2.key_by(*_columns(key_columns2))
+            self.stream1.key_by(*_columns(key_selector1)), self.stream2.key_by(*_columns(key_selector2))
         )
+
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Return what a function makes of each element of both streams; None is left out.
+
+        Parameters
+        ----------
+        func : CoMapFunction
+            With keyed state if both streams are keyed.
+        output_type : TypeInformation, optional
+            Of the results; any Python object unless given.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is another function, only one stream is keyed, or the type is none.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.ConnectedStreams.map``.
+        """
+        return self._of_elements(func, CoMapFunction, "map", output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Return all that a function makes of each element of both streams.
+
+        Parameters
+        ----------
+        func : CoFlatMapFunction
+            With keyed state if both streams are keyed.
+        output_type : TypeInformation, optional
+            Of the results; any Python object unless given.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is another function, only one stream is keyed, or the type is none.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.ConnectedStreams.flat_map``.
+        """
+        return self._of_elements(func, CoFlatMapFunction, "flat_map", output_type)
+
+    def _of_elements(
+        self, func: CoMapFunction | CoFlatMapFunction, kind: type, call: str, output_type: Any
+    ) -> DataStream:
+        self._is_keyed()
+        if not isinstance(func, kind):
+            raise ConfigurationError(f"{call} on connected streams takes a {kind.__name__}, not {func!r}")
+        return self.stream1._then(
+            ConnectedTransformation(
+                self.stream1._input(), self.stream2._input(), func, declared_type(output_type)
+            )
+        )
+
+    def _is_keyed(self) -> bool:
+        keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
+        if keyed[0] != keyed[1]:
+            raise ConfigurationError(
+                f"stream {keyed.index(True) + 1} of the connected streams is keyed and the other is not: key both, "
+                "with connect(...).key_by('column1', 'column2'), or broadcast the one without a key"
+            )
+        return keyed[0]
 
     def process(
         self,
         func: CoProcessFunction | KeyedCoProcessFunction,
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -107,25 +188,14 @@ class ConnectedStreams:
         -----
         Follows ``pyflink.datastream.ConnectedStreams.process``; the differences of :meth:`KeyedStream.process`.
         """
-        keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
-        if keyed[0] != keyed[1]:
-            raise ConfigurationError(
-                f"stream {keyed.index(True) + 1} of the connected streams is keyed and the other is not: key both, "
-                "with connect(...).key_by('column1', 'column2'), or broadcast the one without a key"
-            )
-        expected = KeyedCoProcessFunction if keyed[0] else CoProcessFunction
+        keyed = self._is_keyed()
+        expected = KeyedCoProcessFunction if keyed else CoProcessFunction
         if not isinstance(func, expected):
-            what = "keyed streams" if keyed[0] else "streams without keys"
+            what = "keyed streams" if keyed else "streams without keys"
             raise ConfigurationError(f"process on connected {what} takes a {expected.__name__}, not {func!r}")
-        transformation = TwoInputTransformation(
-            _partitioned(self.stream1),
-            _partitioned(self.stream2),
-            func,
-            output_type,
-            tuple(side_outputs),
-            timestamp_column,
+        return _processed(
+            self.stream1, self.stream2._input(), func, output_type, tuple(side_outputs), timestamp_column
         )
-        return DataStream(self.stream1.get_execution_environment(), transformation)
 
 
 class BroadcastConnectedStream:
@@ -143,7 +213,7 @@ class BroadcastConnectedStream:
     def process(
         self,
         func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -175,8 +245,8 @@ class BroadcastConnectedStream:
                 f"process on {what} connected with a broadcast one takes a {expected.__name__}, not {func!r}"
             )
         broadcast = self.broadcast_stream
-        transformation = TwoInputTransformation(
-            _partitioned(self.non_broadcast_stream),
+        return _processed(
+            self.non_broadcast_stream,
             BroadcastTransformation(
                 broadcast.input_stream._transformation, broadcast.broadcast_state_descriptors
             ),
@@ -185,18 +255,28 @@ class BroadcastConnectedStream:
             tuple(side_outputs),
             timestamp_column,
         )
-        return DataStream(self._environment, transformation)
-
-    @property
-    def _environment(self) -> "StreamExecutionEnvironment":
-        return self.non_broadcast_stream.get_execution_environment()
 
 
-def _columns(key_columns: KeyColumns) -> tuple[str, ...]:
+def _processed(
+    stream: DataStream,
+    input2: Transformation,
+    func: TwoInputFunction,
+    output_type: Any,
+    side_outputs: tuple[OutputTag, ...],
+    timestamp_column: str | None,
+) -> DataStream:
+    input1 = stream._input()
+    if is_schema(output_type):
+        return stream._then(
+            TwoInputTransformation(input1, input2, func, output_type, side_outputs, timestamp_column)
+        )
+    refuse_columns_of_outputs(side_outputs, timestamp_column)
+    return stream._then(ConnectedTransformation(input1, input2, func, declared_type(output_type)))
+
+
+def _is_function(key: object) -> bool:
+    return isinstance(key, KeySelector) or callable(key)
+
+
+def _columns(key_columns: Any) -> tuple[str, ...]:
     return (key_columns,) if isinstance(key_columns, str) else tuple(key_columns)
-
-
-def _partitioned(stream: DataStream) -> Transformation:
-    if isinstance(stream, KeyedStream):
-        return PartitionTransformation(stream._transformation, stream._key_columns)
-    return stream._transformation

@@ -5,13 +5,15 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema
+from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.element_transformations import ConnectedTransformation
 from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.join_transformations import IntervalJoinTransformation
-from flinkcore.datastream.transformations import PartitionTransformation
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class IntervalJoined:
     def process(
         self,
         process_join_function: ProcessJoinFunction[Any, Any],
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -135,13 +137,11 @@ class IntervalJoined:
         Raises
         ------
         ConfigurationError
-            If the function is another one, the lower bound is greater than the upper one, or a type is missing or no
-            schema.
+            If the function is another one, the lower bound is greater than the upper one, or a type is none.
 
         Notes
         -----
-        Flink's ``KeyedStream.IntervalJoined.process``. Deliberate difference: the type is an Arrow schema, and not
-        optional.
+        Flink's ``KeyedStream.IntervalJoined.process``.
         """
         operation = IntervalJoinOperation(
             self._lower_bound_ms,
@@ -152,15 +152,16 @@ class IntervalJoined:
             self._left_late_tag,
             self._right_late_tag,
         )
-        left, right = (
-            PartitionTransformation(stream._transformation, stream._key_columns)
-            for stream in (self._left, self._right)
-        )
-        return DataStream(
-            self._left.get_execution_environment(),
+        left, right = self._left._input(), self._right._input()
+        if not is_schema(output_type):
+            refuse_columns_of_outputs(side_outputs, timestamp_column)
+            return self._left._then(
+                ConnectedTransformation(left, right, operation, declared_type(output_type))
+            )
+        return self._left._then(
             IntervalJoinTransformation(
                 left, right, operation, output_type, tuple(side_outputs), timestamp_column
-            ),
+            )
         )
 
 

@@ -1,16 +1,34 @@
 """Streams partitioned by key."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema
+from flinkcore.common.schemas import Schema, is_schema
+from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
+from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.element_transformations import (
+    ElementProcessTransformation,
+    KeyedTransformation,
+    Partitioning,
+    ReduceTransformation,
+)
+from flinkcore.datastream.functions import (
+    KeyedBatchProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    ReduceFunction,
+    require_function,
+)
+from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.transformations import (
     BatchProcessTransformation,
     PartitionTransformation,
     ProcessTransformation,
+    Transformation,
 )
 from flinkcore.datastream.window import (
     CountSlidingWindowAssigner,
@@ -28,15 +46,37 @@ if TYPE_CHECKING:
 class KeyedStream(DataStream):
     """A stream partitioned by key.
 
+    Parameters
+    ----------
+    stream : DataStream
+    key_columns : tuple of str
+        Columns that make up the key; empty if a function gives it.
+    key_selector : KeySelector or callable, optional
+    key_type : TypeInformation, optional
+        Of what the function gives.
+
     Notes
     -----
-    Follows ``pyflink.datastream.KeyedStream``: calls inherited from :class:`DataStream` apply to the stream
-    before it was keyed.
+    Follows ``pyflink.datastream.KeyedStream``: what is not about keys applies to the stream before it was keyed.
     """
 
-    def __init__(self, stream: DataStream, key_columns: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        stream: DataStream,
+        key_columns: tuple[str, ...],
+        key_selector: KeySelector | Callable[[Any], Any] | None = None,
+        key_type: TypeInformation | None = None,
+    ) -> None:
         super().__init__(stream._environment, stream._transformation)
         self._key_columns = key_columns
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def _input(self) -> Transformation:
+        if self._key_selector is None:
+            return PartitionTransformation(self._transformation, self._key_columns)
+        assert self._key_type is not None
+        return KeyedTransformation(self._transformation, self._key_selector, self._key_type)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Return this stream cut into windows.
@@ -78,7 +118,7 @@ class KeyedStream(DataStream):
             return self.window(CountTumblingWindowAssigner(size))
         return self.window(CountSlidingWindowAssigner(size, slide))
 
-    def interval_join(self, other_stream: "KeyedStream") -> "IntervalJoin":
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
         """Return this stream and another one, to be joined where timestamps of a key are close; this is the left one.
 
         Parameters
@@ -108,6 +148,52 @@ class KeyedStream(DataStream):
             raise ConfigurationError("interval_join takes a keyed stream: call key_by on the other one, too")
         return IntervalJoin(self, other_stream)
 
+    def reduce(self, func: ReduceFunction[Any] | Callable[[Any, Any], Any]) -> DataStream:
+        """Return for each element what it and all before it of its key are reduced to.
+
+        Parameters
+        ----------
+        func : ReduceFunction or callable
+            Of two elements.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot be called.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.KeyedStream.reduce``.
+        """
+        require_function(func, ReduceFunction, "reduce")
+        return self._then(ReduceTransformation(self._input(), func, self.get_type()))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Return for each element the one before it of its key, with the sum of a field.
+
+        Parameters
+        ----------
+        position_to_sum : int or str
+            Position or name of the field; 0 is a number itself.
+        """
+        return self.reduce(RollingAggregation(RollingAggregation.Kind.SUM, position_to_sum))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Return for each element the first one of its key, with the smallest value of a field so far."""
+        return self.reduce(RollingAggregation(RollingAggregation.Kind.MIN, position_to_min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Return for each element the first one of its key, with the largest value of a field so far."""
+        return self.reduce(RollingAggregation(RollingAggregation.Kind.MAX, position_to_max))
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Return for each element that of its key with the smallest value of a field so far; the first of equals."""
+        return self.reduce(RollingAggregation(RollingAggregation.Kind.MIN_BY, position_to_min_by))
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Return for each element that of its key with the largest value of a field so far; the first of equals."""
+        return self.reduce(RollingAggregation(RollingAggregation.Kind.MAX_BY, position_to_max_by))
+
     def process(
         self,
         func: KeyedProcessFunction | KeyedBatchProcessFunction,
@@ -125,10 +211,11 @@ class KeyedStream(DataStream):
         ----------
         func : KeyedProcessFunction or KeyedBatchProcessFunction
             The latter gets Arrow batches of rows of many keys, not rows.
-        output_type : pyarrow.Schema
-            Columns of the results. A result for a row is a Row, a tuple or list in the order of the columns, or a dict;
-            where there is one column only, also the bare value, and that alone where the column is a list, struct or
-            map.
+        output_type : pyarrow.Schema or TypeInformation, optional
+            A schema names the columns of the results of a columnar job; any other type, or none, makes the job run
+            element by element. Of a schema, a result for a row is a Row, a tuple or list in the order of the
+            columns, or a dict; where there is one column only, also the bare value, and that alone where the
+            column is a list, struct or map.
         side_outputs : sequence of OutputTag
             Side outputs that are wanted, each with a schema as its `type_info`. One that is asked for by
             :meth:`get_side_output` need not be named here. What the function emits to others is counted and
@@ -140,22 +227,48 @@ class KeyedStream(DataStream):
         Raises
         ------
         ConfigurationError
-            If the function is another one, or a type is missing or no schema.
+            If the function is another one, or a type is none.
 
         Notes
         -----
-        Follows ``pyflink.datastream.KeyedStream.process``. Deliberate difference: the type is an Arrow schema, and
-        not optional.
+        Follows ``pyflink.datastream.KeyedStream.process``.
         """
         if not isinstance(func, KeyedProcessFunction | KeyedBatchProcessFunction):
             raise ConfigurationError(
                 "process on a keyed stream takes a KeyedProcessFunction or a KeyedBatchProcessFunction, "
                 f"not {func!r}"
             )
-        keyed = PartitionTransformation(self._transformation, self._key_columns)
         is_over_batches = isinstance(func, KeyedBatchProcessFunction)
+        if isinstance(func, KeyedProcessFunction) and not is_schema(output_type):
+            refuse_columns_of_outputs(side_outputs, timestamp_column)
+            return self._then(ElementProcessTransformation(self._input(), func, declared_type(output_type)))
+        if not self._key_columns:
+            raise ConfigurationError(
+                "an output_type that is a pyarrow.Schema needs a key of columns, key_by('user'), or take a type of "
+                "Types such as Types.ROW_NAMED([...], [...])"
+            )
         transformation = BatchProcessTransformation if is_over_batches else ProcessTransformation
-        return DataStream(
-            self._environment,
-            transformation(keyed, func, output_type, tuple(side_outputs), timestamp_column),
+        return self._then(
+            transformation(self._input(), func, output_type, tuple(side_outputs), timestamp_column)
         )
+
+    def _repartition(self, partitioning: Partitioning) -> DataStream:
+        raise ConfigurationError(
+            f"{partitioning.value} cannot take the place of a key: call it on the stream before key_by"
+        )
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Raise a ConfigurationError: the key says where elements go."""
+        raise ConfigurationError(
+            "partition_custom cannot take the place of a key: call it on the stream before key_by"
+        )
+
+    def broadcast(self, *descriptors: Any) -> Any:
+        """Raise a ConfigurationError: the key says where elements go."""
+        raise ConfigurationError(
+            "broadcast cannot take the place of a key: call it on the stream before key_by"
+        )
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Return tuples with some of the fields of this stream's tuples, without a key."""
+        return DataStream(self._environment, self._transformation).project(*field_indexes)

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
+from flinkcore.datastream.element_job import ElementJob, ElementJobRun
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError
 
@@ -71,8 +72,11 @@ class PipelineExecutor(Protocol):
     ) -> ReplayResult:
         """Plan a job and return its result, which runs it at the latest when rows are asked for."""
 
+    def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementJobRun:
+        """Plan and open a job that runs element by element; one that cannot run raises ConfigurationError."""
 
-EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.embedded:EmbeddedExecutor"}
+
+EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}
 
 
 def load_executor(name: str) -> PipelineExecutor:

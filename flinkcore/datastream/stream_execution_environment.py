@@ -6,18 +6,29 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
+from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.cluster_settings import ClusterSettings
+from flinkcore.datastream.connectors.base import Source
+from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.declared_type import declared_type
+from flinkcore.datastream.element_job import ElementJob, ElementJobRun
+from flinkcore.datastream.element_transformations import SinkTransformation, SourceTransformation
 from flinkcore.datastream.pipeline_executor import PipelineExecutor, load_executor
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import EventLogSource
+from flinkcore.datastream.timestamps import as_watermark_strategy
+from flinkcore.datastream.transformations import EventLogSource, Transformation
 from flinkcore.errors import ConfigurationError
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(ClusterSettings):
     """Holds the settings of jobs and makes their source streams.
 
     Parameters
@@ -27,9 +38,11 @@ class StreamExecutionEnvironment:
 
     Notes
     -----
-    Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: the environment holds no
-    graph of its own. A job is what leads to one result stream, and that stream's :meth:`DataStream.execute`
-    runs it.
+    Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: all that the environment knows
+    of a graph are its sinks. :meth:`execute` runs what leads to them; so does
+    :meth:`DataStream.execute_and_collect`, with what leads to that stream. Then, as in Flink, the environment has
+    forgotten them. A step that leads to no sink is never run. A columnar job needs no sink: it is what leads to one
+    result stream, and that stream's :meth:`DataStream.execute` runs it.
 
     Examples
     --------
@@ -39,14 +52,42 @@ class StreamExecutionEnvironment:
     """
 
     def __init__(self, executor: PipelineExecutor | None = None) -> None:
+        super().__init__()
         self._executor = executor
         self._config = ExecutionConfig()
         self._time_characteristic = TimeCharacteristic.EventTime
+        self._sinks: list[SinkTransformation] = []
 
     @staticmethod
-    def get_execution_environment() -> "StreamExecutionEnvironment":
-        """Return a new environment that runs jobs embedded, in this process."""
-        return StreamExecutionEnvironment()
+    def get_execution_environment(configuration: Configuration | None = None) -> "StreamExecutionEnvironment":
+        """Return a new environment that runs jobs embedded, in this process.
+
+        Parameters
+        ----------
+        configuration : Configuration, optional
+            As for :meth:`configure`.
+        """
+        environment = StreamExecutionEnvironment()
+        if configuration is not None:
+            environment.configure(configuration)
+        return environment
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take settings over.
+
+        Parameters
+        ----------
+        configuration : Configuration
+            ``parallelism.default``, ``pipeline.max-parallelism``, ``pipeline.auto-watermark-interval`` (ms),
+            ``pipeline.operator-chaining.enabled``, ``pipeline.name`` and ``pipeline.global-job-parameters`` have a
+            meaning; others, such as ``python.execution-mode``, have none.
+
+        Raises
+        ------
+        ConfigurationError
+            If a value has no meaning.
+        """
+        self._config.configure(configuration)
 
     def get_config(self) -> ExecutionConfig:
         """Return the settings, to be read and changed."""
@@ -97,6 +138,139 @@ class StreamExecutionEnvironment:
             )
         self._time_characteristic = characteristic
         self._config.set_auto_watermark_interval(characteristic.auto_watermark_interval_ms)
+
+    def from_collection(self, collection: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """Return the stream of the elements of a collection.
+
+        Parameters
+        ----------
+        collection : iterable
+            Its elements are taken now. On the job's clock they arrive at a rate: see
+            :meth:`ExecutionConfig.set_arrival_rate`.
+        type_info : TypeInformation, optional
+            Any Python object unless given.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no collection, or the type is none.
+        DataError
+            If an element is of another type.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.from_collection``.
+        """
+        declared = declared_type(type_info, "type_info")
+        source = CollectionSource(collection, declared)
+        stream = DataStream(self, SourceTransformation(source, None, declared))
+        return stream.name("Collection Source").force_non_parallel()
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Return the stream of the elements of a source.
+
+        Parameters
+        ----------
+        source : Source
+            From :mod:`flinkcore.datastream.connectors`.
+        watermark_strategy : WatermarkStrategy
+            For each split of the source.
+        source_name : str
+        type_info : TypeInformation, optional
+            That of the source unless given.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no source, or the type is none.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.from_source``.
+        """
+        if not isinstance(source, Source):
+            raise ConfigurationError(
+                f"from_source takes a source such as a FileSource or NumberSequenceSource, not {source!r}; an event "
+                "log is read by from_event_log(...)"
+            )
+        declared = source.produced_type() if type_info is None else declared_type(type_info, "type_info")
+        strategy = as_watermark_strategy(watermark_strategy)
+        stream = DataStream(self, SourceTransformation(source, strategy, declared)).name(source_name)
+        return stream if source.is_parallel() else stream.force_non_parallel()
+
+    def add_source(
+        self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """Return the stream of the elements of a source, without timestamps.
+
+        Parameters
+        ----------
+        source_func : Source
+            PyFlink takes a ``SourceFunction``, which is Java's.
+        source_name : str
+        type_info : TypeInformation, optional
+            That of the source unless given.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no source, or the type is none.
+        """
+        return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run what leads to the sinks of this environment, which are then forgotten.
+
+        Parameters
+        ----------
+        job_name : str, optional
+
+        Returns
+        -------
+        JobExecutionResult
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no sink, or the job has no meaning.
+        UserCodeError
+            If a function raises.
+        """
+        if not self._sinks:
+            raise ConfigurationError(
+                "there is nothing to execute: give a stream to print(), sink_to(...) or add_sink(...), or take its "
+                "elements by execute_and_collect()"
+            )
+        return self._start_job(job_name, None).run_to_end()
+
+    def _add_sink(self, sink: SinkTransformation) -> None:
+        self._sinks.append(sink)
+
+    def _start_job(self, job_name: str | None, collected: Transformation | None) -> ElementJobRun:
+        if job_name is not None and not isinstance(job_name, str):
+            raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
+        job = ElementJob(job_name or self._config.get_job_name(), tuple(self._sinks), collected)
+        self._sinks.clear()
+        return self.executor.start(job, self._config)
+
+    def disable_operator_chaining(self) -> "StreamExecutionEnvironment":
+        """Let no operator call the next one directly; results stay the same."""
+        self._config.set_chaining_enabled(False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Return whether operators call the next one directly where they can."""
+        return self._config.is_chaining_enabled()
+
+    def close(self) -> None:
+        """Forget the sinks that were not executed."""
+        self._sinks.clear()
 
     @property
     def executor(self) -> PipelineExecutor:

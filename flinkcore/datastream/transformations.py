@@ -8,9 +8,12 @@ from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
+from flinkcore.datastream.operator_settings import OperatorSettings
 from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.datastream.window import Trigger, WindowAssigner, WindowOperation
 from flinkcore.errors import ConfigurationError
@@ -25,8 +28,12 @@ class Transformation:
     path : str
         How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows`` steps
         call a Python function for each row.
+    needs_rows : bool
+        Whether a job with this step runs element by element, all of it.
+    settings : OperatorSettings
+        Name, parallelism and so on.
     uid : str or None
-        By which the step finds what it held in a checkpoint; None: the executor names it.
+        By which the step finds what it held in a checkpoint; None: the executor names it. One of its settings.
 
     Notes
     -----
@@ -34,8 +41,19 @@ class Transformation:
     """
 
     path: ClassVar[str] = "columnar"
+    needs_rows: ClassVar[bool] = False
 
-    uid: str | None = field(default=None, kw_only=True)
+    settings: OperatorSettings = field(default_factory=OperatorSettings, kw_only=True, repr=False)
+
+    @property
+    def uid(self) -> str | None:
+        """By which the step finds what it held in a checkpoint."""
+        return self.settings.uid
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """The declared type of what this step gives; any Python object unless declared."""
+        return Types.PICKLED_BYTE_ARRAY()
 
     def inputs(self) -> "tuple[Transformation, ...]":
         """Return the transformations whose output this one reads; none for a source."""
@@ -143,6 +161,11 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
 
     strategy: WatermarkStrategy
 
+    @property
+    def element_type(self) -> TypeInformation:
+        """That of the input."""
+        return self.input.element_type
+
     def __str__(self) -> str:
         return f"timestamps and watermarks: {self.strategy}"
 
@@ -212,6 +235,11 @@ class ProcessTransformation(OneInputTransformation):
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of the function."""
         return self.tags
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """Rows with the columns of the schema; those of the input where there is none."""
+        return declared_type(self.output_type)
 
     def __str__(self) -> str:
         outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
@@ -335,6 +363,11 @@ class StreamGraph:
     """
 
     result: Transformation
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the job runs element by element."""
+        return any(step.needs_rows for step in self.transformations())
 
     def transformations(self) -> tuple[Transformation, ...]:
         """Return the transformations in order from the source to the result."""

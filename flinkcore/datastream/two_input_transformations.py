@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema
+from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -41,6 +43,11 @@ class UnionTransformation(Transformation):
         """Return the streams."""
         return self.united
 
+    @property
+    def element_type(self) -> TypeInformation:
+        """That of the first stream."""
+        return self.united[0].element_type
+
     def __str__(self) -> str:
         return f"union of {len(self.united)} streams"
 
@@ -56,6 +63,11 @@ class BroadcastTransformation(OneInputTransformation):
     """
 
     descriptors: tuple[MapStateDescriptor[Any, Any], ...]
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """That of the input."""
+        return self.input.element_type
 
     def __str__(self) -> str:
         return f"broadcast, for the states {', '.join(descriptor.name for descriptor in self.descriptors)}"
@@ -82,6 +94,11 @@ class TwoInputTransformation(Transformation):
     output_type: Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """Rows with the columns of the schema."""
+        return declared_type(self.output_type)
 
     def __post_init__(self) -> None:
         check_function_outputs(self.output_type, self.tags, self.timestamp_column)

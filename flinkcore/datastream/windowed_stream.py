@@ -5,10 +5,13 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema
+from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.element_transformations import ElementWindowTransformation
 from flinkcore.datastream.functions import (
     AggregateFunction,
     ProcessWindowFunction,
@@ -18,7 +21,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.reduce_function import as_reduce_function
 from flinkcore.datastream.output_mode import ROW_KIND, OutputMode, require_output_mode
 from flinkcore.datastream.transformations import (
-    PartitionTransformation,
+    StreamGraph,
     WindowProcessTransformation,
     WindowTransformation,
 )
@@ -34,6 +37,7 @@ from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.keyed_stream import KeyedStream
+    from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "watermark")
 """Columns of every window result beside the keys and the aggregates."""
@@ -67,6 +71,14 @@ class WindowedStream:
         for name, value in settings.items():
             setattr(changed, f"_{name}", value)
         return changed
+
+    def get_execution_environment(self) -> "StreamExecutionEnvironment":
+        """Return the environment that the stream belongs to."""
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """Return the declared type of the elements."""
+        return self._stream.get_type()
 
     def trigger(self, trigger: Trigger[Any, Any]) -> "WindowedStream":
         """Return this with windows that fire when a trigger says so, instead of their own.
@@ -200,7 +212,7 @@ class WindowedStream:
         aggregate_function: AggregateFunction[Any, Any, Any],
         window_function: SomeWindowFunction | None = None,
         accumulator_type: Any = None,
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -304,11 +316,9 @@ class WindowedStream:
                     f"{', '.join((*keys, *taken))}"
                 )
         require_output_mode(self._output_mode, self._window_assigner, self._trigger, aggregates)
-        keyed = PartitionTransformation(self._stream._transformation, keys)
-        return DataStream(
-            self._stream._environment,
+        return self._stream._then(
             WindowTransformation(
-                keyed,
+                self._stream._input(),
                 self._window_assigner,
                 self._allowed_lateness_ms,
                 self._late_tag,
@@ -322,7 +332,7 @@ class WindowedStream:
         self,
         reduce_function: ReduceFunction[Any] | Callable[[Any, Any], Any],
         window_function: SomeWindowFunction | None = None,
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -335,7 +345,7 @@ class WindowedStream:
             Of two rows, which are ``flinkcore.common.Row``.
         window_function : ProcessWindowFunction or WindowFunction, optional
             Gets the one reduced row, and gives what goes out instead.
-        output_type : pyarrow.Schema
+        output_type : pyarrow.Schema or TypeInformation
             As of :meth:`process`; without a window function by default that of the rows.
         side_outputs, timestamp_column
             As of :meth:`process`.
@@ -343,7 +353,7 @@ class WindowedStream:
         Raises
         ------
         ConfigurationError
-            If a function is another one, or a type is missing or no schema.
+            If a function is another one, or a type is none.
         """
         return self._of_functions(
             as_reduce_function(reduce_function), window_function, output_type, side_outputs, timestamp_column
@@ -352,7 +362,7 @@ class WindowedStream:
     def apply(
         self,
         window_function: WindowFunction[Any, Any, Any, Any],
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -363,7 +373,7 @@ class WindowedStream:
     def process(
         self,
         process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
-        output_type: Schema = None,
+        output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
@@ -374,8 +384,8 @@ class WindowedStream:
         ----------
         process_window_function : ProcessWindowFunction
             Rows are ``flinkcore.common.Row`` with the columns of the stream. Every parallel instance works on a copy.
-        output_type : pyarrow.Schema
-            Columns of the results, as of :meth:`KeyedStream.process`.
+        output_type : pyarrow.Schema or TypeInformation, optional
+            As of :meth:`KeyedStream.process`.
         side_outputs : sequence of OutputTag
             Side outputs of the function that are wanted, as of :meth:`KeyedStream.process`. That of late rows is
             named by :meth:`side_output_late_data`; its rows are as they came.
@@ -386,12 +396,11 @@ class WindowedStream:
         Raises
         ------
         ConfigurationError
-            If the function is another one, or a type is missing or no schema.
+            If the function is another one, or a type is none.
 
         Notes
         -----
-        Follows ``pyflink.datastream.WindowedStream.process``. Deliberate difference: the type is an Arrow schema, and
-        not optional.
+        Follows ``pyflink.datastream.WindowedStream.process``.
         """
         return self._of_functions(None, process_window_function, output_type, side_outputs, timestamp_column)
 
@@ -424,8 +433,28 @@ class WindowedStream:
             pre_aggregation,
             window_function,
         )
-        keyed = PartitionTransformation(self._stream._transformation, self._stream._key_columns)
-        return DataStream(
-            self._stream._environment,
-            WindowProcessTransformation(keyed, operation, output_type, tuple(side_outputs), timestamp_column),
+        if self._runs_over_log(operation, output_type):
+            return self._stream._then(
+                WindowProcessTransformation(
+                    self._stream._input(), operation, output_type, tuple(side_outputs), timestamp_column
+                )
+            )
+        refuse_columns_of_outputs(side_outputs, timestamp_column)
+        if (
+            output_type is None
+            and window_function is None
+            and not isinstance(pre_aggregation, AggregateFunction)
+        ):
+            output_type = self._stream.get_type()
+        return self._stream._then(
+            ElementWindowTransformation(self._stream._input(), operation, declared_type(output_type))
         )
+
+    def _runs_over_log(self, operation: WindowOperation, output_type: Any) -> bool:
+        """Whether the job can be one over an event log with columns, up to here."""
+        if self._stream._key_selector is not None or StreamGraph(self._stream._transformation).needs_rows:
+            return False
+        gives_rows = operation.window_function is None and isinstance(
+            operation.pre_aggregation, ReduceFunction
+        )
+        return is_schema(output_type) or (output_type is None and gives_rows)

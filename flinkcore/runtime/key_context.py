@@ -11,7 +11,6 @@ from flinkcore._native.current_key import CurrentKey
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
-from flinkcore.runtime.java_keys import JavaKeys
 
 NO_KEY = -1
 
@@ -74,7 +73,11 @@ class KeyContext(CurrentKey):
             )
         self.max_parallelism = max_parallelism
         self.key_group_range = (first, last)
-        self._key_group_of = JavaKeys(max_parallelism) if key_group_of is None else key_group_of
+        if key_group_of is None:
+            from flinkcore.runtime.java_keys import JavaKeys  # loads pyarrow
+
+            key_group_of = JavaKeys(max_parallelism)
+        self._key_group_of = key_group_of
         self._dense_ids = DenseIds(first_sweep)
         self._dense_ids.add_holder(lambda: [self.current_key_id])
         self._ids = self._dense_ids.ids

@@ -19,6 +19,8 @@ from flinkcore.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkcore.errors import ConfigurationError
+from flinkcore.metrics import MetricGroup
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -62,15 +64,23 @@ class StreamingRuntimeContext(RuntimeContext):
     task : TaskInfo
     keyed_state_store : KeyedStateStore, optional
         That of a keyed operator; without it, asking for keyed state is a ConfigurationError.
+    metric_group : MetricGroup, optional
+        One that nobody sees unless given.
 
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.StreamingRuntimeContext``.
     """
 
-    def __init__(self, task: TaskInfo, keyed_state_store: KeyedStateStore | None = None) -> None:
+    def __init__(
+        self,
+        task: TaskInfo,
+        keyed_state_store: KeyedStateStore | None = None,
+        metric_group: MetricGroup | None = None,
+    ) -> None:
         self._task = task
         self._keyed_state_store = keyed_state_store
+        self._metric_group = metric_group or TaskMetricGroup()
 
     def get_task_name(self) -> str:
         """Return the name of the task."""
@@ -99,6 +109,10 @@ class StreamingRuntimeContext(RuntimeContext):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a parameter of the job, or the default."""
         return self._task.job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the task's group of metrics."""
+        return self._metric_group
 
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         """Return the state of one value per key."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
+from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.job_plan import JobPlan, log_sources, make_job_plan
@@ -172,6 +173,23 @@ class SparkExecutor:
             columns = TableSource(plan.log.source.table.schema.empty_table())
             plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkLog(plan, files, files.dataframe(self._spark), is_alone)
+
+    def start(self, job: ElementJob, configuration: ExecutionConfig) -> NoReturn:
+        """Raise a ConfigurationError: jobs that run element by element do not run on Spark.
+
+        Parameters
+        ----------
+        job, configuration
+            As of the embedded executor.
+        """
+        steps = (
+            ", ".join(repr(str(step)) for step in job.transformations() if step.needs_rows) or "its result"
+        )
+        raise ConfigurationError(
+            f"the job {job.name!r} runs element by element ({steps}), which Spark does not do: run it embedded, with "
+            "StreamExecutionEnvironment.get_execution_environment(); or let it be columnar: key_by of columns, "
+            "windows with aggregates, process with a pyarrow.Schema as its output_type, and to_dataframe()"
+        )
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""

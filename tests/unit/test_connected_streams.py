@@ -175,11 +175,6 @@ REFUSED: dict[str, tuple[Refused, type[Exception], str]] = {
         ConfigurationError,
         "a keyed stream connected with a broadcast one takes a KeyedBroadcastProcessFunction",
     ),
-    "a broadcast without states": (
-        lambda env: names(env).broadcast(),
-        ConfigurationError,
-        "broadcast needs the descriptor of at least one broadcast state",
-    ),
     "a broadcast of another state": (
         lambda env: names(env).broadcast(ValueStateDescriptor("rules")),  # type: ignore[arg-type]
         ConfigurationError,

@@ -159,7 +159,6 @@ def test_lateness_is_milliseconds_or_an_interval(stream: DataStream) -> None:
     ("value", "hint"),
     [
         ("price > 100", "text is neither read as SQL nor as the name of a column"),
-        (lambda row: True, "a Python function, called for each row, is not supported"),
         (5, r"a constant is pyarrow\.compute\.scalar\(value\)"),
         (None, "takes a pyarrow expression"),
     ],
@@ -169,6 +168,12 @@ def test_what_is_no_expression_is_refused_with_what_to_write(
 ) -> None:
     with pytest.raises(ConfigurationError, match=hint):
         call(stream, value)
+
+
+@pytest.mark.parametrize("call", [lambda s, e: s.select(x=e), lambda s, e: s.with_columns(x=e)])
+def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> None:
+    with pytest.raises(ConfigurationError, match="goes to map, flat_map, filter or process"):
+        call(stream, lambda row: True)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +186,7 @@ def test_what_is_no_expression_is_refused_with_what_to_write(
         (lambda s: s.with_columns(), "with_columns needs at least one column"),
         (lambda s: s.key_by(), "key_by needs at least one column"),
         (lambda s: s.key_by("a", "a"), "key_by names columns twice: a"),
-        (lambda s: s.key_by(lambda row: row), "key_by takes names of columns"),
+        (lambda s: s.key_by(lambda row: row, "a"), "key_by takes names of columns, or one function"),
         (lambda s: s.key_by(pc.field("a")), r"with_columns\(key=expression\)\.key_by\('key'\)"),
         (lambda s: s.assign_timestamps_and_watermarks("ts"), "takes a strategy such as WatermarkStrategy"),
         (lambda s: s.key_by("a").window(10), "window takes an assigner such as TumblingEventTimeWindows"),

@@ -13,6 +13,7 @@ RANKS = {
     "errors": 0,
     "_native": 1,
     "common": 2,
+    "metrics": 2,
     "datastream": 3,
     "runtime": 4,
     "replay": 5,

@@ -509,8 +509,11 @@ class Unkeyed(ProcessFunction):
     [
         (lambda s: s.process(Unkeyed(), NUMBERS), "takes a KeyedProcessFunction or .*, not .*Unkeyed"),
         (lambda s: s.process(Give, NUMBERS), "takes a KeyedProcessFunction or .*, not <class"),
-        (lambda s: s.process(Give(numbers)), "the output_type of process is a pyarrow.Schema, .*, not None"),
-        (lambda s: s.process(Give(numbers), pa.int64()), "is a pyarrow.Schema, .*, not DataType"),
+        (
+            lambda s: s.process(Give(numbers)).to_arrow(),
+            "runs element by element, because of the step 'process by",
+        ),
+        (lambda s: s.process(Give(numbers), pa.int64()), "output_type is a TypeInformation .*, not DataType"),
         (
             lambda s: s.process(Give(numbers), pa.schema([])),
             "the output_type of process needs at least one column",
@@ -548,8 +551,14 @@ class Unkeyed(ProcessFunction):
             lambda s: s.process(Give(numbers), NUMBERS).filter(pc.field("x") > 1).to_arrow(),
             r"ends with process\(...\), but this one goes on with: filter",
         ),
-        (lambda s: DataStream.process(s, Unkeyed(), NUMBERS), "on a stream without keys: call key_by"),
-        (lambda s: OutputTag("s", int), r"the type of OutputTag\('s'\) is a pyarrow.Schema"),
+        (
+            lambda s: DataStream.process(s, Give(numbers), NUMBERS),
+            "on a stream without keys takes a ProcessFunction",
+        ),
+        (
+            lambda s: OutputTag("s", int),
+            r"the type of OutputTag\('s'\) is a type such as .*, or a pyarrow.Schema",
+        ),
     ],
 )
 def test_what_has_no_meaning_is_refused_with_what_to_do(make: Callable[[Any], Any], message: str) -> None:

@@ -311,9 +311,9 @@ class NoWindowFunction(ProcessAllWindowFunction[Any, Any, Any]):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda w: w.process(Values()), "need an output_type, a pyarrow.Schema"),
-        (lambda w: w.aggregate(Count()), "need an output_type"),
-        (lambda w: w.process(Values(), {"user": "string"}), "output_type of process is a pyarrow.Schema"),
+        (lambda w: w.process(Values()).to_arrow(), "the job runs element by element"),
+        (lambda w: w.aggregate(Count()).to_arrow(), "the job runs element by element"),
+        (lambda w: w.process(Values(), {"user": "string"}), "output_type is a TypeInformation"),
         (
             lambda w: w.process(Count(), WINDOW_OF_VALUES),
             "is a ProcessWindowFunction or a WindowFunction, not",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
 from flinkcore.errors import ConfigurationError
+from flinkcore.metrics import MetricGroup
 
 if TYPE_CHECKING:
     from flinkcore.datastream.state import ColumnState
@@ -73,3 +74,7 @@ class RuntimeContext(KeyedStateStore):
             f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
             "get_state(ValueStateDescriptor(...))"
         )
+
+    @abstractmethod
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the group of metrics of the function's task."""

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Generic, TypeVar
 
+from flinkcore.common.type_information import TypeInformation
 from flinkcore.datastream.state.state import MergingState
 from flinkcore.datastream.state.state_descriptor import StateDescriptor
 
@@ -35,7 +36,12 @@ class ListState(MergingState[T, list[T]]):
 
 
 class ListStateDescriptor(StateDescriptor, Generic[T]):
-    """Declares a :class:`ListState`; parameters as of :class:`StateDescriptor`, the type that of an element.
+    """Declares a :class:`ListState`.
+
+    Parameters
+    ----------
+    name, elem_type_info
+        As of :class:`StateDescriptor`, the type that of an element.
 
     Notes
     -----
@@ -43,3 +49,6 @@ class ListStateDescriptor(StateDescriptor, Generic[T]):
     """
 
     type: ClassVar = StateDescriptor.Type.LIST
+
+    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, elem_type_info)

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import ClassVar, Generic, TypeVar
 
+from flinkcore.common.type_information import TypeInformation
 from flinkcore.datastream.state.state import State
 from flinkcore.datastream.state.state_descriptor import StateDescriptor
 
@@ -27,7 +28,12 @@ class ValueState(State, Generic[T]):
 
 
 class ValueStateDescriptor(StateDescriptor, Generic[T]):
-    """Declares a :class:`ValueState`; parameters as of :class:`StateDescriptor`.
+    """Declares a :class:`ValueState`.
+
+    Parameters
+    ----------
+    name, value_type_info
+        As of :class:`StateDescriptor`.
 
     Notes
     -----
@@ -35,3 +41,6 @@ class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """
 
     type: ClassVar = StateDescriptor.Type.VALUE
+
+    def __init__(self, name: str, value_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, value_type_info)

@@ -5,7 +5,10 @@ from flinkcore.datastream.window.continuous_processing_time_trigger import Conti
 from flinkcore.datastream.window.count_evictor import CountEvictor
 from flinkcore.datastream.window.count_trigger import CountTrigger
 from flinkcore.datastream.window.count_window import CountWindow
-from flinkcore.datastream.window.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from flinkcore.datastream.window.count_windows import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+)
 from flinkcore.datastream.window.cumulative_windows import CumulativeEventTimeWindows
 from flinkcore.datastream.window.delta_evictor import DeltaEvictor
 from flinkcore.datastream.window.delta_function import DeltaFunction

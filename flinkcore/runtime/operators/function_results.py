@@ -6,7 +6,7 @@ from typing import Any
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.functions import Function
+from flinkcore.datastream.functions import FunctionOrCallable, function_name
 from flinkcore.datastream.window import Window
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
@@ -25,7 +25,7 @@ class FunctionResults:
 
     Parameters
     ----------
-    function : Function
+    function : Function or callable
         Named in error messages.
     output : Output
     key_context : KeyContext, optional
@@ -38,8 +38,10 @@ class FunctionResults:
 
     __slots__ = ("_collect", "_collect_side", "_function", "_key_context")
 
-    def __init__(self, function: Function, output: Output, key_context: KeyContext | None = None) -> None:
-        self._function = type(function).__qualname__
+    def __init__(
+        self, function: FunctionOrCallable, output: Output, key_context: KeyContext | None = None
+    ) -> None:
+        self._function = function_name(function)
         self._collect = output.collect
         self._collect_side = output.collect_side
         self._key_context = key_context

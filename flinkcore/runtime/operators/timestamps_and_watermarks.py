@@ -112,10 +112,11 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             If the assigner gives no timestamp.
         """
         previous = NO_TIMESTAMP if record.timestamp is None else record.timestamp
-        timestamp = self._timestamp_assigner.extract_timestamp(record.value, previous)
+        value = record.value  # what comes next may reuse the record
+        timestamp = self._timestamp_assigner.extract_timestamp(value, previous)
         record.timestamp = timestamp
         self._output.collect(record)
-        self._watermark_generator.on_event(record.value, timestamp, self._watermark_output)
+        self._watermark_generator.on_event(value, timestamp, self._watermark_output)
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Forward the last watermark; ignore others."""

@@ -1,0 +1,55 @@
+"""What a job that has ended says of itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from flinkcore.errors import UnsupportedOperationError
+
+
+class JobExecutionResult:
+    """The result of a job that has ended.
+
+    Parameters
+    ----------
+    net_runtime : int
+        How long the job ran, in ms.
+    job_name : str
+    metrics : mapping of str to object, optional
+        Values of the metrics of its functions by their names.
+
+    Notes
+    -----
+    Follows ``pyflink.common.JobExecutionResult``. Functions of PyFlink have no accumulators; metrics take their place.
+    """
+
+    def __init__(self, net_runtime: int, job_name: str, metrics: Mapping[str, Any] | None = None) -> None:
+        self._job_id = uuid.uuid4().hex
+        self._net_runtime = net_runtime
+        self.job_name = job_name
+        self.metrics: dict[str, Any] = dict(metrics or {})
+
+    def get_job_id(self) -> str:
+        """Return a text that no other job has."""
+        return self._job_id
+
+    def get_net_runtime(self) -> int:
+        """Return how long the job ran, in ms."""
+        return self._net_runtime
+
+    def is_job_execution_result(self) -> bool:
+        """Return True."""
+        return True
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        """Raise an UnsupportedOperationError: functions in Python have metrics."""
+        raise UnsupportedOperationError(
+            f"there is no accumulator {accumulator_name!r}: functions in Python have none; use a metric, "
+            "runtime_context.get_metrics_group().counter(name), and the result's metrics"
+        )
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        """Return nothing: there are no accumulators."""
+        return {}

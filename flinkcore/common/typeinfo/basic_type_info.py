@@ -1,0 +1,144 @@
+"""Types of single values: numbers, texts, truth values."""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from flinkcore.common.instant import Instant
+from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.errors import DataError
+
+
+class BasicType(Enum):
+    """The basic types, by the names of their Java classes."""
+
+    STRING = "String"
+    BYTE = "Byte"
+    BOOLEAN = "Boolean"
+    SHORT = "Short"
+    INT = "Integer"
+    LONG = "Long"
+    FLOAT = "Float"
+    DOUBLE = "Double"
+    CHAR = "Char"
+    BIG_INT = "BigInteger"
+    BIG_DEC = "BigDecimal"
+    INSTANT = "Instant"
+
+
+_ARROW_NAMES = {
+    BasicType.STRING: "string",
+    BasicType.CHAR: "string",
+    BasicType.BYTE: "int8",
+    BasicType.SHORT: "int16",
+    BasicType.INT: "int32",
+    BasicType.LONG: "int64",
+    BasicType.BOOLEAN: "bool",
+    BasicType.FLOAT: "float32",
+    BasicType.DOUBLE: "float64",
+}
+_WHOLE = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
+_FLOATING = {BasicType.FLOAT, BasicType.DOUBLE}
+_CLASSES = {
+    BasicType.STRING: str,
+    BasicType.CHAR: str,
+    BasicType.BOOLEAN: bool,
+    BasicType.BIG_DEC: Decimal,
+    BasicType.INSTANT: Instant,
+}
+
+
+class BasicTypeInfo(TypeInformation):
+    """A type of single values.
+
+    Parameters
+    ----------
+    basic_type : BasicType
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.BasicTypeInfo``. Whole numbers among DOUBLE and FLOAT become floats, as in
+    PyFlink's process mode; a FLOAT is rounded to 32 bits.
+    """
+
+    def __init__(self, basic_type: BasicType) -> None:
+        self._basic_type = basic_type
+
+    def accepts(self, value: object) -> bool:
+        """Return whether it is of the class that stands for the type; for floats also whole numbers."""
+        if self._basic_type in _WHOLE:
+            return type(value) is int or hasattr(value, "__index__")
+        if self._basic_type in _FLOATING:
+            return type(value) is float or isinstance(value, int) or hasattr(value, "__float__")
+        return isinstance(value, _CLASSES[self._basic_type])
+
+    def conversion(self) -> Conversion | None:
+        """Return what makes floats of whole numbers, for DOUBLE and FLOAT."""
+        if self._basic_type is BasicType.DOUBLE:
+            return _as_double
+        return _as_float if self._basic_type is BasicType.FLOAT else None
+
+    def is_immutable(self) -> bool:
+        """Return True."""
+        return True
+
+    def to_arrow_type(self) -> Any:
+        """Return the type of Arrow's of the same width."""
+        import pyarrow as pa
+
+        if self._basic_type is BasicType.BIG_DEC:
+            return pa.decimal128(38, 18)
+        if self._basic_type is BasicType.INSTANT:
+            return pa.timestamp("ms", "UTC")
+        if self._basic_type not in _ARROW_NAMES:
+            return super().to_arrow_type()
+        return pa.type_for_alias(_ARROW_NAMES[self._basic_type])
+
+    def text(self, value: Any) -> str:
+        """Return the text that Java makes of a value."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, float):
+            return _java_double(value)
+        return super().text(value)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self._basic_type,)
+
+    def __repr__(self) -> str:
+        return self._basic_type.value
+
+
+def _as_double(value: Any) -> Any:
+    if type(value) is float or value is None:
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{value!r} is no Double") from None
+
+
+def _as_float(value: Any) -> Any:
+    value = _as_double(value)
+    return (
+        None if value is None else struct.unpack("f", struct.pack("f", value))[0]
+    )  # infinite where too large
+
+
+def _java_double(value: float) -> str:
+    """Java's ``Double.toString``: from 10**-3 to 10**7 plain, beyond with an exponent."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        text = repr(value)
+        return text if "e" not in text else f"{value:.20f}".rstrip("0")
+    digits, exponent = f"{Decimal(repr(value)):e}".lower().split("e")
+    digits = digits.rstrip("0") if "." in digits else digits
+    if "." not in digits or digits.endswith("."):
+        digits = f"{digits.rstrip('.')}.0"
+    return f"{digits}E{int(exponent)}"

@@ -1,0 +1,95 @@
+"""What programs tell an environment about a cluster."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar
+
+from flinkcore.datastream.checkpoint_config import CheckpointConfig
+from flinkcore.datastream.checkpointing_mode import CheckpointingMode
+from flinkcore.datastream.execution_mode import RuntimeExecutionMode
+from flinkcore.datastream.missing_features import MISSING_METHODS, MissingMethodError
+from flinkcore.errors import ConfigurationError
+
+S = TypeVar("S", bound="ClusterSettings")
+
+
+class ClusterSettings:
+    """The part of :class:`StreamExecutionEnvironment` that is about checkpoints, buffers and workers.
+
+    What has no meaning in one process is accepted, so that programs need not be changed; what a program would rely on
+    is refused.
+    """
+
+    def __init__(self) -> None:
+        self._checkpoint_config = CheckpointConfig()
+        self._buffer_timeout_ms = 100
+
+    def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
+        """Accept STREAMING, which is how jobs run, and AUTOMATIC.
+
+        Raises
+        ------
+        ConfigurationError
+            For BATCH, whose results differ: it gives reduced values at the end only.
+        """
+        if execution_mode is RuntimeExecutionMode.BATCH:
+            raise ConfigurationError(
+                "RuntimeExecutionMode.BATCH gives only the last result of a reduce, and fires no timer before the end: "
+                "a job here runs as STREAMING does. Take the last result of each key from what is collected, or an "
+                "auto-watermark interval of 0"
+            )
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise ConfigurationError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
+        return self
+
+    def set_buffer_timeout(self: S, timeout_millis: int) -> S:
+        """Accept a timeout, which has no effect: elements are never buffered."""
+        self._buffer_timeout_ms = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """Return the timeout that was set, 100 ms unless it was."""
+        return self._buffer_timeout_ms
+
+    def enable_checkpointing(self: S, interval: int, mode: CheckpointingMode | None = None) -> S:
+        """Accept checkpoints, which are not made: a job runs in one go."""
+        self._checkpoint_config.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Return the settings of checkpoints."""
+        return self._checkpoint_config
+
+    def get_checkpoint_interval(self) -> int:
+        """Return the interval of checkpoints that was set, in ms; -1 unless it was."""
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Return the mode of checkpoints."""
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
+        """Accept a group, which has no effect: all subtasks share one thread."""
+        return self
+
+    def add_python_file(self, file_path: str) -> None:
+        """Accept a file, which has no effect: functions run in this process, with what it can import."""
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Accept an archive, which has no effect: functions run in this process."""
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Accept requirements, which have no effect: functions run in this process, with what it can import."""
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Accept an executable, which has no effect: functions run in this process."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        instead = MISSING_METHODS.get(name)
+        if instead is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise MissingMethodError(f"flinkcore has no {name}(), which PyFlink has: {instead}")

@@ -1,0 +1,23 @@
+"""PyFlink's ``pyflink.datastream.connectors`` names: sources and sinks of elements."""
+
+from typing import NoReturn
+
+from flinkcore.datastream.connectors.base import Sink, SinkWriter, Source, SourceSplit, WriterContext
+from flinkcore.datastream.connectors.collection import CollectionSource
+from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
+from flinkcore.datastream.missing_features import MISSING_CONNECTORS, refuse_name
+
+__all__ = [
+    "CollectionSource",
+    "NumberSequenceSource",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "SourceSplit",
+    "WriterContext",
+]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Say what to use instead of connectors that PyFlink has and flinkcore has not."""
+    refuse_name(__name__, name, MISSING_CONNECTORS)

@@ -1,0 +1,79 @@
+"""A source of elements in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.errors import ConfigurationError, DataError
+
+
+@dataclass(frozen=True)
+class CollectionSplit(SourceSplit):
+    """The whole collection."""
+
+    split_id: str
+    collection: Sequence[Any] = field(repr=False)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements."""
+        return iter(self.collection)
+
+
+class CollectionSource(Source):
+    """The elements of a collection, as they are now, in one split.
+
+    Parameters
+    ----------
+    collection : iterable
+    type_info : TypeInformation
+        What the elements are made to be.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no collection.
+    DataError
+        If an element is of another type.
+    """
+
+    def __init__(self, collection: Any, type_info: TypeInformation) -> None:
+        if not hasattr(collection, "__iter__") or isinstance(collection, str | bytes):
+            raise ConfigurationError(f"from_collection takes a list of elements, not {collection!r}")
+        self._elements = [
+            _element(element, index, type_info) for index, element in _converted(collection, type_info)
+        ]
+        self._type_info = type_info
+
+    def create_splits(self, parallelism: int) -> Sequence[CollectionSplit]:
+        """Return the one split."""
+        return [CollectionSplit("collection", self._elements)]
+
+    def produced_type(self) -> TypeInformation:
+        """Return the declared type."""
+        return self._type_info
+
+    def is_parallel(self) -> bool:
+        """Return False, as in Flink."""
+        return False
+
+    def __str__(self) -> str:
+        return f"of a collection of {len(self._elements)} elements: {self._type_info!r}"
+
+
+def _converted(collection: Any, type_info: TypeInformation) -> Iterator[tuple[int, Any]]:
+    conversion = type_info.conversion()
+    for index, element in enumerate(collection):
+        try:
+            yield index, element if conversion is None else conversion(element)
+        except DataError as failure:
+            raise DataError(f"element {index} of the collection: {failure}") from failure
+
+
+def _element(element: Any, index: int, type_info: TypeInformation) -> Any:
+    if element is not None and not type_info.accepts(element):
+        raise DataError(f"element {index} of the collection, {element!r}, is no {type_info!r}")
+    return element

@@ -1,0 +1,30 @@
+"""PyFlink's ``pyflink.datastream.connectors.file_system`` names: sources and sinks of files."""
+
+from typing import NoReturn
+
+from flinkcore.common.serialization import BulkWriterFactory
+from flinkcore.datastream.connectors.file_system.bucket_assigner import BucketAssigner
+from flinkcore.datastream.connectors.file_system.file_sink import FileSink, FileSinkBuilder
+from flinkcore.datastream.connectors.file_system.file_source import FileSource, FileSourceBuilder
+from flinkcore.datastream.connectors.file_system.output_file_config import OutputFileConfig
+from flinkcore.datastream.connectors.file_system.rolling_policy import RollingPolicy
+from flinkcore.datastream.connectors.file_system.stream_format import BulkFormat, StreamFormat
+from flinkcore.datastream.missing_features import MISSING_FILE_NAMES, refuse_name
+
+__all__ = [
+    "BucketAssigner",
+    "BulkFormat",
+    "BulkWriterFactory",
+    "FileSink",
+    "FileSinkBuilder",
+    "FileSource",
+    "FileSourceBuilder",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "StreamFormat",
+]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Say what to use instead of what PyFlink has here and flinkcore has not."""
+    refuse_name(__name__, name, MISSING_FILE_NAMES)

@@ -1,0 +1,49 @@
+"""Types that a program declares for what its functions give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.schemas import is_schema
+from flinkcore.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TypeInformation, Types
+from flinkcore.common.typeinfo.type_information import require_type
+from flinkcore.errors import ConfigurationError
+
+
+def declared_type(output_type: Any, setting: str = "output_type") -> TypeInformation:
+    """Return a type.
+
+    Parameters
+    ----------
+    output_type : TypeInformation, list of TypeInformation, pyarrow.Schema or None
+        A list is a row of these types, a schema a row with its names; None is any Python object.
+    setting : str
+        What it is for, as an error message names it.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is something else.
+    """
+    if output_type is None:
+        return Types.PICKLED_BYTE_ARRAY()
+    if is_schema(output_type):
+        return RowTypeInfo([PickledBytesTypeInfo() for _ in output_type.names], output_type.names)
+    return require_type(output_type, setting)
+
+
+def refuse_columns_of_outputs(side_outputs: Sequence[OutputTag], timestamp_column: str | None) -> None:
+    """Refuse what only results with columns have.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is a side output or a column of timestamps.
+    """
+    if side_outputs or timestamp_column is not None:
+        raise ConfigurationError(
+            "side_outputs and timestamp_column are for an output_type that is a pyarrow.Schema; other side outputs "
+            "are had from get_side_output(tag)"
+        )

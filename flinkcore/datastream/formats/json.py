@@ -1,0 +1,79 @@
+"""Rows in files of JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
+from flinkcore.common.typeinfo import RowTypeInfo
+from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, checked_row_type, row_schema
+
+
+class JsonReaderFormat(ArrowRowFormat):
+    """Rows of files with a JSON object in each line.
+
+    Parameters
+    ----------
+    row_type : RowTypeInfo
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no row.
+
+    Notes
+    -----
+    PyFlink reads JSON from message queues only; there it is ``JsonRowDeserializationSchema``.
+    """
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        super().__init__(checked_row_type(row_type, "JsonReaderFormat"))
+
+    @staticmethod
+    def for_row_type(row_type: RowTypeInfo) -> JsonReaderFormat:
+        """Return the format of rows; ConfigurationError if it is no row."""
+        return JsonReaderFormat(row_type)
+
+    def batches(self, file: BinaryIO) -> Iterator[Any]:
+        """Yield the batches of a file."""
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        content = file.read()
+        if not content.strip():
+            return iter(())
+        options = arrow_json.ParseOptions(explicit_schema=row_schema(self.row_type))
+        return iter(arrow_json.read_json(pa.BufferReader(content), parse_options=options).to_batches())
+
+
+class JsonBulkWriters:
+    """Makes the writers of files of JSON lines."""
+
+    @staticmethod
+    def for_row_type(row_type: RowTypeInfo) -> BulkWriterFactory:
+        """Return what makes writers of rows; ConfigurationError if it is no row."""
+        return _JsonWriterFactory(checked_row_type(row_type, "JsonBulkWriters"))
+
+
+class _JsonWriterFactory(BulkWriterFactory):
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        return _JsonWriter(file, self._row_type)
+
+
+class _JsonWriter(BulkWriter):
+    def __init__(self, file: BinaryIO, row_type: RowTypeInfo) -> None:
+        self._file = file
+        self._conversion = row_type.conversion()
+
+    def add_element(self, element: Any) -> None:
+        row = self._conversion(element)
+        text = json.dumps(row.as_dict(True), default=str, ensure_ascii=False)
+        self._file.write(f"{text}\n".encode())
+
+    def finish(self) -> None:
+        """All is written."""

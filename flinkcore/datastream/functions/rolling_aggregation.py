@@ -1,0 +1,124 @@
+"""Sums, minima and maxima of a field of all elements of a key so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from flinkcore.common.row import Row
+from flinkcore.datastream.functions.reduce_function import ReduceFunction
+from flinkcore.errors import ConfigurationError, DataError
+
+Reduction = Callable[[Any, Any], Any]
+
+
+class RollingAggregation(ReduceFunction[Any]):
+    """Reduces elements by one of their fields.
+
+    Parameters
+    ----------
+    kind : RollingAggregation.Kind
+    position : int or str
+        Position or name of the field; of elements that are no tuples, lists or Rows it is 0 and means them.
+
+    Raises
+    ------
+    ConfigurationError
+        If the position is neither.
+
+    Notes
+    -----
+    ``KeyedStream._accumulate`` of PyFlink. SUM, MIN and MAX change the field of the first element and keep its others,
+    MIN_BY and MAX_BY keep one of both elements. Elements are not changed in place, as PyFlink changes lists and Rows.
+    """
+
+    class Kind(Enum):
+        """What is made of two values of the field."""
+
+        SUM = "sum"
+        MIN = "min"
+        MAX = "max"
+        MIN_BY = "min_by"
+        MAX_BY = "max_by"
+
+    def __init__(self, kind: Kind, position: int | str) -> None:
+        if isinstance(position, bool) or not isinstance(position, int | str):
+            raise ConfigurationError(
+                f"{kind.value} takes the position or the name of a field, not {position!r}"
+            )
+        self._kind = kind
+        self._position = position
+        self._reduction: Reduction | None = None
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Return what two elements are together.
+
+        Raises
+        ------
+        DataError
+            If they have no such field.
+        """
+        if self._reduction is None:
+            self._reduction = self._of(value2)
+        return self._reduction(value1, value2)
+
+    def _of(self, element: Any) -> Reduction:
+        """The reduction of elements such as this one."""
+        has_fields = isinstance(element, tuple | list | Row)
+        if not has_fields and self._position != 0:
+            raise DataError(
+                f"{self._kind.value}({self._position!r}): {element!r} has no fields; of such elements only the "
+                "position 0 can be taken, which means the element itself"
+            )
+        kinds = RollingAggregation.Kind
+        if self._kind in (kinds.MIN_BY, kinds.MAX_BY):
+            return self._choice(has_fields)
+        combine = {kinds.SUM: _sum, kinds.MIN: _lesser, kinds.MAX: _greater}[self._kind]
+        if not has_fields:
+            return combine
+        if isinstance(element, tuple) and isinstance(self._position, int):
+            return _of_tuples(combine, self._position)
+        return _of_lists(combine, self._position)
+
+    def _choice(self, has_fields: bool) -> Reduction:
+        position: Any = self._position
+        least = self._kind is RollingAggregation.Kind.MIN_BY
+        if not has_fields:
+            return _lesser if least else _greater
+        if least:
+            return lambda first, second: second if second[position] < first[position] else first
+        return lambda first, second: second if second[position] > first[position] else first
+
+    def __str__(self) -> str:
+        return f"{self._kind.value} of field {self._position!r}"
+
+
+def _sum(first: Any, second: Any) -> Any:
+    return first + second
+
+
+def _lesser(first: Any, second: Any) -> Any:
+    return second if second < first else first
+
+
+def _greater(first: Any, second: Any) -> Any:
+    return second if second > first else first
+
+
+def _of_tuples(combine: Reduction, position: int) -> Reduction:
+    def reduce(first: Any, second: Any) -> Any:
+        fields = list(first)
+        fields[position] = combine(fields[position], second[position])
+        return tuple(fields)
+
+    return reduce
+
+
+def _of_lists(combine: Reduction, position: Any) -> Reduction:
+    def reduce(first: Any, second: Any) -> Any:
+        combined = first.copied() if isinstance(first, Row) else list(first)
+        combined[position] = combine(first[position], second[position])
+        return combined
+
+    return reduce

@@ -1,0 +1,91 @@
+"""What PyFlink has and flinkcore has not, and what to use instead."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from flinkcore.errors import UnsupportedOperationError
+
+MISSING_NAMES: Final = {
+    "AsyncDataStream": "call what waits in a map or flat_map: a job has one thread",
+    "AsyncFunction": "call what waits in a map or flat_map: a job has one thread",
+    "AsyncRetryPredicate": "call what waits in a map, and try again there",
+    "AsyncRetryStrategy": "call what waits in a map, and try again there",
+    "CheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
+    "JobManagerCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
+    "FileSystemCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
+    "CustomCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
+    "ExternalizedCheckpointRetention": "a job runs in one go, and leaves no checkpoints behind",
+    "StateBackend": "state is held in memory, as of HashMapStateBackend",
+    "HashMapStateBackend": "leave it out: state is held in memory anyway",
+    "EmbeddedRocksDBStateBackend": "leave it out: state is held in memory",
+    "CustomStateBackend": "leave it out: state is held in memory",
+    "PredefinedOptions": "leave it out: state is held in memory",
+    "SlotSharingGroup": "slot_sharing_group('name') is accepted: all subtasks share one thread anyway",
+    "MemorySize": "leave it out: there are no slots with resources",
+}
+"""Names of ``pyflink.datastream`` with what to use instead."""
+
+MISSING_METHODS: Final = {
+    "add_jars": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
+    "add_classpaths": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
+    "create_input": "take from_source(FileSource...) or from_event_log(...)",
+    "execute_async": "call execute() in a thread of your own, or take the elements by execute_and_collect()",
+    "get_execution_plan": "take explain() of a stream",
+    "register_cached_file": "open the file in the function's open(): it runs in the same process",
+    "enable_changelog_state_backend": "leave it out: state is held in memory",
+    "set_default_savepoint_directory": "leave it out: there are no savepoints",
+    "set_state_backend": "leave it out: state is held in memory",
+    "get_default_local_parallelism": "take get_parallelism()",
+    "set_default_local_parallelism": "take set_parallelism(...)",
+}
+"""Methods of ``StreamExecutionEnvironment`` with what to do instead."""
+
+MISSING_FILE_NAMES: Final = {
+    "FileEnumeratorProvider": "leave it out: files are read in the order of their names",
+    "FileSplitAssignerProvider": "leave it out: files are dealt out in the order of their names",
+    "FileCompactStrategy": "take a larger part_size in the rolling policy",
+    "FileCompactor": "take a larger part_size in the rolling policy",
+    "StreamingFileSink": "take FileSink, and sink_to instead of add_sink",
+    "DefaultRollingPolicy": "take RollingPolicy.default_rolling_policy(...)",
+    "OnCheckpointRollingPolicy": "take RollingPolicy.on_checkpoint_rolling_policy()",
+}
+"""Names of ``pyflink.datastream.connectors.file_system`` with what to use instead."""
+
+MISSING_CONNECTORS: Final = {
+    "kafka": "dump the topic into files and read them by from_event_log(..., arrival=..., split=...), or collect it "
+    "into a list for from_collection",
+    "dynamic_kafka": "as for kafka",
+    "kinesis": "as for kafka",
+    "pulsar": "as for kafka",
+    "rabbitmq": "as for kafka",
+    "jdbc": "write the elements with a SinkFunction that uses a Python driver",
+    "cassandra": "write the elements with a SinkFunction that uses a Python driver",
+    "elasticsearch": "write the elements with a SinkFunction that uses a Python client",
+    "hybrid_source": "union the streams of both sources",
+}
+"""Modules of ``pyflink.datastream.connectors`` with what to use instead."""
+
+
+class MissingNameError(UnsupportedOperationError, ImportError):
+    """A name of PyFlink's modules that flinkcore does not have."""
+
+
+class MissingMethodError(UnsupportedOperationError, AttributeError):
+    """A method of PyFlink's environment that flinkcore does not have."""
+
+
+def refuse_name(module: str, name: str, names: dict[str, str] | None = None) -> NoReturn:
+    """Raise for a name that a module does not have.
+
+    Raises
+    ------
+    MissingNameError
+        If it is one of PyFlink's; the message says what to use instead.
+    AttributeError
+        If it is not.
+    """
+    instead = (MISSING_NAMES if names is None else names).get(name)
+    if instead is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    raise MissingNameError(f"flinkcore has no {name}, which PyFlink has: {instead}")

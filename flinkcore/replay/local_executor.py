@@ -1,0 +1,54 @@
+"""What runs jobs in this process, unless another executor is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
+from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.pipeline_executor import ProgressListener
+from flinkcore.datastream.transformations import StreamGraph
+
+if TYPE_CHECKING:
+    from flinkcore.replay.element_run import ElementRun
+    from flinkcore.replay.result import EmbeddedResult
+
+
+class LocalExecutor:
+    """Runs columnar jobs and jobs that run element by element; loads only what the job at hand needs.
+
+    Notes
+    -----
+    Follows Flink's ``LocalExecutor``.
+    """
+
+    name = "embedded"
+    makes_dataframes = False
+
+    def execute(
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        progress: ProgressListener | None = None,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> EmbeddedResult:
+        """Plan a columnar job; parameters as of :class:`flinkcore.replay.embedded.EmbeddedExecutor`."""
+        from flinkcore.replay.embedded import EmbeddedExecutor
+
+        return EmbeddedExecutor().execute(graph, configuration, progress, checkpoints)
+
+    def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun:
+        """Plan and open a job that runs element by element; it goes on as its elements are asked for.
+
+        Parameters
+        ----------
+        job
+            Its sinks, and what the program collects.
+        configuration
+            Parallelism (subtasks in one thread; one by default), number of key groups, auto-watermark interval,
+            arrival rate.
+        """
+        from flinkcore.replay.element_run import ElementRun
+
+        return ElementRun(job, configuration)

@@ -1,0 +1,76 @@
+"""The operator that runs a ReduceFunction on a keyed stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkcore.datastream.functions import ReduceFunction, RuntimeContext, function_call
+from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
+from flinkcore.runtime.operators.keyed_calls import selected_key
+from flinkcore.runtime.operators.keyed_function_operator import refuse_before_open
+from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
+
+STATE_NAME = "_op_state"
+
+
+class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
+    """Replaces the value of each record by what it and all before it of its key are reduced to.
+
+    Parameters are those of :class:`ElementFunctionOperator`, with one keyed input.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.StreamGroupedReduceOperator``.
+    """
+
+    _call: ElementCall = staticmethod(refuse_before_open)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the function and ask for the state; before anything is processed."""
+        super().open(runtime_context)
+        keyed = self._keyed_inputs[0]
+        key_selector, set_current_key = keyed.key_selector, keyed.backend.key_context.set_current_key
+        state = keyed.backend.get_or_create_keyed_state(ValueStateDescriptor(STATE_NAME))
+        current, update = state.value, state.update
+        collect, failed, conversion = self._output.collect, self._failed, self._conversion
+        reduce = function_call(self._function, ReduceFunction, "reduce")
+
+        def process(record: StreamRecord[Any]) -> None:
+            value = record.value
+            try:
+                key = key_selector(value)
+            except Exception:
+                key = selected_key(key_selector, record)  # says what failed
+            set_current_key(key)
+            before = current()
+            if before is not None:
+                try:
+                    value = reduce(before, value)
+                    if conversion is not None:
+                        value = conversion(value)
+                except Exception as failure:
+                    raise failed("reduce", record, failure) from failure
+                record.value = value
+            update(value)
+            collect(record)
+
+        self._call = process
+
+    @property
+    def element_call(self) -> ElementCall:
+        """What processes a record as `process_element` does, in fewer calls."""
+        return self._call
+
+    def process_element(self, record: StreamRecord[Any]) -> None:
+        """Reduce a record.
+
+        Raises
+        ------
+        UserCodeError
+            If the function or the key selector raises.
+        DataError
+            If the key cannot be one, or the function gives something else than a value of the declared type.
+        """
+        self._call(record)

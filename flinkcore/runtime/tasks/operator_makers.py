@@ -1,0 +1,226 @@
+"""From the steps of a job to the operators that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkcore.common.row import Row
+from flinkcore.datastream.connectors.base import WriterContext
+from flinkcore.datastream.element_transformations import (
+    ChoiceTransformation,
+    ConnectedTransformation,
+    ElementProcessTransformation,
+    ElementTransformation,
+    ElementWindowTransformation,
+    FlatMapTransformation,
+    KeyedTransformation,
+    MapTransformation,
+    ReduceTransformation,
+    SinkTransformation,
+)
+from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    SinkFunction,
+)
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.transformations import (
+    PartitionTransformation,
+    ProcessTransformation,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    WindowProcessTransformation,
+)
+from flinkcore.datastream.two_input_transformations import BroadcastTransformation, TwoInputTransformation
+from flinkcore.datastream.window import WindowOperation
+from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.operators import (
+    AbstractStreamOperator,
+    BroadcastProcessOperator,
+    CoProcessOperator,
+    IntervalJoinOperator,
+    KeyedBroadcastProcessOperator,
+    KeyedCoProcessOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+    TimestampsAndWatermarksOperator,
+)
+from flinkcore.runtime.operators.co_stream_flat_map import CoStreamFlatMap
+from flinkcore.runtime.operators.co_stream_map import CoStreamMap
+from flinkcore.runtime.operators.element_function_operator import KeyedInput
+from flinkcore.runtime.operators.sink_writer_operator import (
+    CollectSinkOperator,
+    SinkWriterOperator,
+    StreamSink,
+)
+from flinkcore.runtime.operators.stream_filter import StreamFilter
+from flinkcore.runtime.operators.stream_flat_map import StreamFlatMap
+from flinkcore.runtime.operators.stream_grouped_reduce import StreamGroupedReduce
+from flinkcore.runtime.operators.stream_map import StreamMap
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.tasks.detached_value import detached
+from flinkcore.runtime.tasks.operator_setup import OperatorSetup
+from flinkcore.runtime.windowing import make_window_operator
+
+Conversion = Callable[[Any], Any] | None
+OutputMaker = Callable[[Conversion], Output]
+"""Returns the output of the operator, which converts what comes to it, or not."""
+
+_FUNCTION_OPERATORS: dict[type[ElementTransformation], Any] = {
+    MapTransformation: StreamMap,
+    FlatMapTransformation: StreamFlatMap,
+    ChoiceTransformation: StreamFilter,
+    ReduceTransformation: StreamGroupedReduce,
+}
+
+
+def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStreamOperator:
+    """Return the operator of a subtask.
+
+    Raises
+    ------
+    ConfigurationError
+        If the step cannot run element by element.
+
+    Notes
+    -----
+    What Flink's transformation translators and operator factories do.
+    """
+    step = setup.node.transformation
+    if setup.node.collects:
+        collect = setup.job.collect
+        if not step.element_type.is_immutable():
+            return CollectSinkOperator(lambda value: collect(detached(value)), make_output(None))
+        return CollectSinkOperator(collect, make_output(None))
+    if isinstance(step, SinkTransformation):
+        return _sink(setup, step, make_output(None))
+    if isinstance(step, TimestampsAndWatermarksTransformation):
+        interval_ms = setup.job.configuration.get_auto_watermark_interval()
+        return TimestampsAndWatermarksOperator(step.strategy, make_output(None), setup.clock, interval_ms)
+    conversion = step.element_type.conversion()
+    if type(step) in _FUNCTION_OPERATORS:
+        assert isinstance(step, ElementTransformation)
+        return _function_operator(setup, step, make_output(None), conversion)
+    if isinstance(step, ElementWindowTransformation):
+        return _window(setup, step.operation, step.input, make_output(conversion))
+    if isinstance(step, WindowProcessTransformation):
+        return _window(setup, step.function, step.input, make_output(_of_columns(step)))
+    if isinstance(step, ElementProcessTransformation):
+        return _process(setup, step, make_output(conversion))
+    if isinstance(step, ProcessTransformation):
+        return _process(setup, step, make_output(_of_columns(step)))
+    if isinstance(step, ConnectedTransformation):
+        return _connected(setup, step, make_output, conversion)
+    if isinstance(step, TwoInputTransformation):
+        return _connected(setup, step, make_output, _of_columns(step))
+    raise ConfigurationError(
+        f"the step {str(step)!r} works on whole columns, but the job runs element by element: give its function an "
+        "output_type of Types, or collect its result first and begin a job with that"
+    )
+
+
+def _sink(setup: OperatorSetup, step: SinkTransformation, output: Output) -> AbstractStreamOperator:
+    if isinstance(step.sink, SinkFunction):
+        return StreamSink(setup.copied(step.sink), output)
+    context = WriterContext(
+        setup.index,
+        setup.node.parallelism,
+        step.input.element_type,
+        setup.clock.current_processing_time,
+    )
+    return SinkWriterOperator(step.sink.create_writer(context), output)
+
+
+def _is_keyed(step: Transformation) -> bool:
+    return isinstance(step, KeyedTransformation | PartitionTransformation)
+
+
+def _function_operator(
+    setup: OperatorSetup, step: ElementTransformation, output: Output, conversion: Conversion
+) -> AbstractStreamOperator:
+    keyed_inputs: tuple[KeyedInput, ...] = ()
+    if _is_keyed(step.input):
+        keyed_inputs = (KeyedInput(setup.key_selector(step.input), setup.keyed_state_backend),)
+    operator: AbstractStreamOperator = _FUNCTION_OPERATORS[type(step)](
+        setup.copied(step.function), output, conversion, keyed_inputs
+    )
+    return operator
+
+
+def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Conversion:
+    """What makes Rows of results whose columns a schema names; one column may have bare values."""
+    if step.timestamp_column is not None:
+        raise ConfigurationError(
+            f"timestamp_column={step.timestamp_column!r} is for jobs that give columns, but this job runs element by "
+            "element: let a ProcessFunction add ctx.timestamp() to the rows"
+        )
+    conversion = step.element_type.conversion()
+    if conversion is None or len(step.output_type.names) != 1:
+        return conversion
+    to_row = conversion
+    (name,) = step.output_type.names
+    return lambda value: to_row(value if isinstance(value, tuple | list | Row | dict) else {name: value})
+
+
+def _window(
+    setup: OperatorSetup, operation: WindowOperation, keyed: Transformation, output: Output
+) -> AbstractStreamOperator:
+    return make_window_operator(
+        setup.copied(operation), setup.key_selector(keyed), output, setup.keyed_state_backend, setup.clock
+    )
+
+
+def _process(
+    setup: OperatorSetup, step: ElementProcessTransformation | ProcessTransformation, output: Output
+) -> AbstractStreamOperator:
+    function = setup.copied(step.function)
+    if isinstance(function, KeyedProcessFunction):
+        selector = setup.key_selector(step.input)
+        return KeyedProcessOperator(function, selector, output, setup.keyed_state_backend, setup.clock)
+    return ProcessOperator(function, output, setup.clock)
+
+
+def _connected(
+    setup: OperatorSetup,
+    step: ConnectedTransformation | TwoInputTransformation,
+    make_output: OutputMaker,
+    conversion: Conversion,
+) -> AbstractStreamOperator:
+    function, clock = setup.copied(step.function), setup.clock
+    selectors = [setup.key_selector(given) for given in step.inputs() if _is_keyed(given)]
+    backend = setup.keyed_state_backend if selectors else None
+    if isinstance(function, CoMapFunction | CoFlatMapFunction):
+        keyed = tuple(KeyedInput(selector, setup.keyed_state_backend) for selector in selectors)
+        if isinstance(function, CoMapFunction):
+            return CoStreamMap(function, make_output(None), conversion, keyed)
+        return CoStreamFlatMap(function, make_output(conversion), None, keyed)
+    output = make_output(conversion)
+    if isinstance(function, CoProcessFunction):
+        return CoProcessOperator(function, output, clock)
+    if isinstance(function, KeyedCoProcessFunction):
+        assert backend is not None
+        return KeyedCoProcessOperator(function, selectors[0], selectors[1], output, backend, clock)
+    if isinstance(function, IntervalJoinOperation):
+        assert backend is not None
+        return IntervalJoinOperator(function, selectors[0], selectors[1], output, backend, clock)
+    if isinstance(function, WindowOperation):
+        raise ConfigurationError(
+            f"the step {str(step)!r} runs in jobs that give columns, but this job runs element by element: union both "
+            "streams, each element with the name of its stream, and take one window of both"
+        )
+    broadcast = step.input2
+    assert isinstance(broadcast, BroadcastTransformation)
+    states = broadcast.descriptors
+    if isinstance(function, KeyedBroadcastProcessFunction):
+        assert backend is not None
+        return KeyedBroadcastProcessOperator(
+            function, selectors[0], states, output, backend, setup.operator_state_backend, clock
+        )
+    assert isinstance(function, BroadcastProcessFunction)
+    return BroadcastProcessOperator(function, states, output, setup.operator_state_backend, clock)

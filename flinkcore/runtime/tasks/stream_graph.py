@@ -1,0 +1,270 @@
+"""The operators of a job, and the ways between them, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.datastream.declared_type import declared_type
+from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.element_transformations import (
+    CustomPartitionTransformation,
+    KeyedTransformation,
+    Partitioning,
+    RepartitionTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    SourceTransformation,
+)
+from flinkcore.datastream.operator_settings import ChainingStrategy
+from flinkcore.datastream.transformations import (
+    BatchProcessTransformation,
+    EventLogSource,
+    FilterTransformation,
+    PartitionTransformation,
+    SelectTransformation,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    WindowTransformation,
+    WithColumnsTransformation,
+)
+from flinkcore.datastream.two_input_transformations import BroadcastTransformation, UnionTransformation
+from flinkcore.errors import ConfigurationError
+
+Partition = (
+    RepartitionTransformation
+    | KeyedTransformation
+    | PartitionTransformation
+    | CustomPartitionTransformation
+    | BroadcastTransformation
+)
+"""A step that says how elements get to the next operator."""
+
+_COLUMN_STEPS = (FilterTransformation, SelectTransformation, WithColumnsTransformation)
+_COLUMNAR_OPERATORS = (WindowTransformation, BatchProcessTransformation)
+_KEYED = (KeyedTransformation, PartitionTransformation)
+
+
+@dataclass(eq=False)
+class StreamNode:
+    """An operator of all its subtasks.
+
+    Attributes
+    ----------
+    transformation : Transformation
+        The step that it runs.
+    collects : bool
+        Whether it gives the elements of that step to the program, instead of running it.
+    parallelism, max_parallelism : int
+    inputs : list of list of StreamEdge
+        For each input of the operator the ways that lead to it.
+    outputs : list of StreamEdge
+        The ways that lead from it.
+    """
+
+    transformation: Transformation
+    collects: bool
+    parallelism: int
+    max_parallelism: int
+    inputs: list[list[StreamEdge]] = field(default_factory=list)
+    outputs: list[StreamEdge] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """How messages and metrics name the operator."""
+        return "Collect" if self.collects else self.transformation.settings.name or str(self.transformation)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamEdge:
+    """A way from an operator to an input of another one.
+
+    Attributes
+    ----------
+    source, target : StreamNode
+    partition : Partition or Partitioning
+        How elements are dealt out.
+    output_tag : OutputTag or None
+        The side output that is read; None: the main output.
+    chained : bool
+        Whether the target is called directly, by the subtask of the same number.
+    """
+
+    source: StreamNode
+    target: StreamNode
+    partition: Partition | Partitioning
+    output_tag: OutputTag | None
+    chained: bool
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """The declared type of what comes along it."""
+        if self.output_tag is None:
+            return self.source.transformation.element_type
+        return declared_type(self.output_tag.type_info)
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether a subtask reaches only some subtasks of the target."""
+        return self.partitioning in (Partitioning.FORWARD, Partitioning.RESCALE)
+
+    @property
+    def partitioning(self) -> Partitioning | None:
+        """How elements are dealt out, if that does not depend on them."""
+        if isinstance(self.partition, RepartitionTransformation):
+            return self.partition.partitioning
+        if isinstance(self.partition, BroadcastTransformation):
+            return Partitioning.BROADCAST
+        return self.partition if isinstance(self.partition, Partitioning) else None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a step reads: an operator, which of its outputs, and how the elements get there."""
+
+    node: StreamNode
+    partition: Partition | None = None
+    output_tag: OutputTag | None = None
+
+
+class StreamGraphGenerator:
+    """Makes the operators of a job from its steps.
+
+    Parameters
+    ----------
+    job : ElementJob
+    configuration : ExecutionConfig
+
+    Notes
+    -----
+    Flink's ``StreamGraphGenerator`` and ``StreamingJobGraphGenerator``.
+    """
+
+    def __init__(self, job: ElementJob, configuration: ExecutionConfig) -> None:
+        self._job = job
+        self._configuration = configuration
+        self._nodes: dict[int, StreamNode] = {}
+        self._reads: dict[int, list[_Read]] = {}
+        self._in_order: list[StreamNode] = []
+
+    def generate(self) -> list[StreamNode]:
+        """Return the operators, those that others read before them.
+
+        Raises
+        ------
+        ConfigurationError
+            If steps do not fit together.
+        """
+        for sink in self._job.sinks:
+            self._reads_of(sink)
+        if self._job.collected is not None:
+            self._add(self._job.collected, [self._job.collected], collects=True)
+        self._refuse_repeated_uids()
+        return self._in_order
+
+    def _reads_of(self, step: Transformation) -> list[_Read]:
+        """What reading a step means; each step is looked at once."""
+        if id(step) not in self._reads:
+            self._reads[id(step)] = self._found_reads(step)
+        return self._reads[id(step)]
+
+    def _found_reads(self, step: Transformation) -> list[_Read]:
+        if isinstance(step, UnionTransformation):
+            return [read for united in step.united for read in self._reads_of(united)]
+        if isinstance(step, SideOutputTransformation) and not is_source(step):
+            return [_Read(read.node, None, step.output_tag) for read in self._reads_of(step.input)]
+        if isinstance(step, Partition):
+            return [_Read(read.node, step, read.output_tag) for read in self._reads_of(step.input)]
+        return [_Read(self._add(step, () if is_source(step) else step.inputs()))]
+
+    def _add(
+        self, step: Transformation, inputs: Sequence[Transformation], collects: bool = False
+    ) -> StreamNode:
+        settings = step.settings
+        alone_only = collects or (is_source(step) and not isinstance(step, SourceTransformation))
+        parallelism = 1 if alone_only else settings.parallelism or self._default_parallelism()
+        max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
+        if parallelism > max_parallelism and isinstance(inputs[0] if inputs else None, _KEYED):
+            raise ConfigurationError(
+                f"{step}: {parallelism} subtasks cannot share {max_parallelism} key groups: set_max_parallelism to more"
+            )
+        node = StreamNode(step, collects, parallelism, max_parallelism)
+        for number, given in enumerate(inputs):
+            reads = self._reads_of(given)
+            alone = len(inputs) == len(reads) == 1
+            node.inputs.append([self._edge(read, node, alone) for read in reads])
+            for edge in node.inputs[number]:
+                edge.source.outputs.append(edge)
+        self._in_order.append(node)
+        return node
+
+    def _default_parallelism(self) -> int:
+        parallelism = self._configuration.get_parallelism()
+        return 1 if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else parallelism
+
+    def _edge(self, read: _Read, target: StreamNode, alone: bool) -> StreamEdge:
+        source = read.node
+        same = source.parallelism == target.parallelism
+        partition: Partition | Partitioning = read.partition or (
+            Partitioning.FORWARD if same else Partitioning.REBALANCE
+        )
+        edge = StreamEdge(source, target, partition, read.output_tag, False)
+        if edge.partitioning is not Partitioning.FORWARD:
+            return edge
+        if not same:
+            raise ConfigurationError(
+                f"forward leads from {source.parallelism} subtasks of {source.name!r} to {target.parallelism} of "
+                f"{target.name!r}: give both the same parallelism, or take rebalance or rescale"
+            )
+        return StreamEdge(
+            source, target, partition, read.output_tag, alone and self._may_chain(source, target)
+        )
+
+    def _may_chain(self, source: StreamNode, target: StreamNode) -> bool:
+        if not self._configuration.is_chaining_enabled():
+            return False
+        before, after = (node.transformation.settings.chaining for node in (source, target))
+        return before is not ChainingStrategy.NEVER and (target.collects or after is ChainingStrategy.ALWAYS)
+
+    def _refuse_repeated_uids(self) -> None:
+        uids: dict[str, StreamNode] = {}
+        for node in self._in_order:
+            uid = None if node.collects else node.transformation.settings.uid
+            if uid is not None and uids.setdefault(uid, node) is not node:
+                raise ConfigurationError(f"two steps have the uid {uid!r}: {uids[uid].name} and {node.name}")
+
+
+def sinks_of(nodes: Sequence[StreamNode]) -> list[StreamNode]:
+    """Return the operators at the ends of a job."""
+    return [
+        node for node in nodes if isinstance(node.transformation, SinkTransformation) and not node.collects
+    ]
+
+
+def is_of_log(step: Transformation) -> bool:
+    """Return whether a step is an event log, or works on its columns before anything else is done with it."""
+    if isinstance(step, EventLogSource):
+        return True
+    if isinstance(step, TimestampsAndWatermarksTransformation):
+        return is_of_log(step.input) and not has_watermarks(step.input)
+    return isinstance(step, _COLUMN_STEPS) and is_of_log(step.input)
+
+
+def has_watermarks(step: Transformation) -> bool:
+    """Return whether timestamps and watermarks are assigned on the way from the log to a step."""
+    return any(isinstance(before, TimestampsAndWatermarksTransformation) for before in step.in_order())
+
+
+def is_source(step: Transformation) -> bool:
+    """Return whether a step has elements without an operator that makes them: of a source, a log or a columnar job."""
+    if isinstance(step, SideOutputTransformation):
+        return isinstance(step.input, _COLUMNAR_OPERATORS)
+    return isinstance(step, (SourceTransformation, *_COLUMNAR_OPERATORS)) or is_of_log(step)
+
+
+def sources_of(nodes: Sequence[StreamNode]) -> list[StreamNode]:
+    """Return the operators that read sources."""
+    return [node for node in nodes if is_source(node.transformation) and not node.collects]

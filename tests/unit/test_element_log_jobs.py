@@ -1,0 +1,244 @@
+"""Event logs in jobs that run element by element give what their columnar replays give."""
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from flinkcore.common import Duration, OutputTag, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.datastream import (
+    AggregateFunction,
+    DataStream,
+    KeyedProcessFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.errors import ConfigurationError, DataError
+
+BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
+TEN = TumblingEventTimeWindows.of(Time.seconds(10))
+LATE = OutputTag("late")
+
+
+def log_of(seed: int, rows: int = 1500) -> pa.Table:
+    chosen = random.Random(seed)
+    arrivals = [1_000_000 + row * 53 for row in range(rows)]
+    return pa.table(
+        {
+            "split": [row % 3 if row < rows // 2 else row % 2 for row in range(rows)],
+            "arrival": arrivals,
+            "ts": [arrival - chosen.randrange(9000) for arrival in arrivals],
+            "user": [f"u{chosen.randrange(5)}" for _ in range(rows)],
+            "price": [chosen.randrange(100) for _ in range(rows)],
+        }
+    )
+
+
+@pytest.fixture
+def env() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+def events(env: StreamExecutionEnvironment, table: pa.Table, **settings: Any) -> DataStream:
+    return env.from_event_log(table, timestamp="ts", arrival="arrival", split="split", **settings)
+
+
+def prepared(env: StreamExecutionEnvironment, table: pa.Table, strategy: WatermarkStrategy) -> DataStream:
+    dear = events(env, table).filter(pc.field("price") < 95).with_columns(cost=pc.field("price") * 2)
+    return dear.assign_timestamps_and_watermarks(strategy).filter(pc.field("user") != "u4")
+
+
+class CountAndSum(AggregateFunction[Any, Any, Any]):
+    def create_accumulator(self) -> Any:
+        return 0, 0
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator[0] + 1, accumulator[1] + value.cost
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+
+
+class WithWindow(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        ((n, total),) = elements
+        window = context.window()
+        yield key, window.start, window.end, n, total, context.current_watermark()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        BOUNDED,
+        BOUNDED.with_idleness(Duration.of_millis(300)),
+        WatermarkStrategy.for_monotonous_timestamps(),
+        WatermarkStrategy.no_watermarks(),
+    ],
+    ids=["bounded", "idle", "monotonous", "none"],
+)
+def test_both_ways_give_the_same_windows_and_late_rows(
+    env: StreamExecutionEnvironment, seed: int, strategy: WatermarkStrategy
+) -> None:
+    table = log_of(seed)
+    stream = prepared(env, table, strategy)
+    columnar = (
+        stream.key_by("user").window(TEN).allowed_lateness(1500).side_output_late_data(LATE)
+        .aggregate(n=count(), total=sum_("cost")).execute()
+    )  # fmt: skip
+    by_element = (
+        stream.key_by(lambda row: row.user).window(TEN).allowed_lateness(1500).side_output_late_data(LATE)
+        .aggregate(CountAndSum(), WithWindow())
+    )  # fmt: skip
+    wanted = [
+        (row["user"], row["window_start"], row["window_end"], row["n"], row["total"], row["watermark"])
+        for row in columnar.to_arrow().to_pylist()
+    ]
+    assert sorted(by_element.execute_and_collect()) == sorted(wanted)
+    late = [row.as_dict() for row in by_element.get_side_output(LATE).execute_and_collect()]
+    assert sorted(late, key=str) == sorted(columnar.get_side_output(LATE).to_arrow().to_pylist(), key=str)
+
+
+class Seen(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        ctx.timer_service().register_processing_time_timer(value.arrival + 120)
+        yield value.arrival, value.user, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        yield timestamp, ctx.get_current_key(), None, ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("rate", [None, 700.0])
+def test_a_function_sees_the_same_times_both_ways(
+    env: StreamExecutionEnvironment, rate: float | None
+) -> None:
+    table = log_of(7, 400)
+    schema = pa.schema({"at": pa.int64(), "user": pa.string(), "ts": pa.int64(), "watermark": pa.int64()})
+    stream = events(env, table).assign_timestamps_and_watermarks(BOUNDED)
+    if rate is not None:
+        stream = env.from_event_log(table, timestamp="ts", rate=rate).assign_timestamps_and_watermarks(
+            BOUNDED
+        )
+    columnar = stream.key_by("user").process(Seen(), schema)
+    wanted = [tuple(row.values()) for row in columnar.to_arrow().to_pylist()]
+    assert [tuple(row) for row in stream.key_by("user").process(Seen()).execute_and_collect()] == wanted
+    # Also where only a step behind the function makes the job run element by element.
+    behind = columnar.map(lambda row: (row.at, row.user, row.ts, row.watermark))
+    assert list(behind.execute_and_collect()) == wanted
+
+
+def test_rows_have_the_columns_of_the_log_and_its_timestamps(env: StreamExecutionEnvironment) -> None:
+    table = pa.table({"ts": [5, 3], "user": ["a", "b"]})
+
+    class Timestamp(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+            yield value.as_dict(), ctx.timestamp()
+
+    stream = env.from_event_log(table, timestamp="ts").select("user", double=pc.field("ts") * 2)
+    assert list(stream.process(Timestamp()).execute_and_collect()) == [
+        ({"user": "a", "double": 10}, 5),
+        ({"user": "b", "double": 6}, 3),
+    ]
+
+
+def test_an_assigner_in_python_gives_the_time_of_rows(env: StreamExecutionEnvironment) -> None:
+    class Later(TimestampAssigner):
+        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+            return record_timestamp + value.price
+
+    stream = events(env, log_of(1, 3)).assign_timestamps_and_watermarks(
+        BOUNDED.with_timestamp_assigner(Later())
+    )
+
+    class Timestamp(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+            yield ctx.timestamp() - value.ts == value.price
+
+    assert list(stream.process(Timestamp()).execute_and_collect()) == [True, True, True]
+    with pytest.raises(
+        ConfigurationError, match="put select, with_columns and filters of expressions before"
+    ):
+        stream.select("user").map(lambda row: row).execute_and_collect()
+
+
+def test_a_second_strategy_behind_a_function_replaces_the_first(env: StreamExecutionEnvironment) -> None:
+    class Price(TimestampAssigner):
+        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+            return value
+
+    class Timestamp(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+            yield ctx.timestamp() == value
+
+    stream = (
+        events(env, log_of(1, 3)).assign_timestamps_and_watermarks(BOUNDED).map(lambda row: row.price)
+        .assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner(Price())).process(Timestamp())
+    )  # fmt: skip
+    assert list(stream.execute_and_collect()) == [True, True, True]
+
+
+def test_rejected_rows_go_to_their_side_output(env: StreamExecutionEnvironment) -> None:
+    bad = OutputTag("bad")
+    table = pa.table({"ts": pa.array([1, None, 3]), "user": ["a", "b", "c"]})
+    stream = env.from_event_log(table, timestamp="ts", on_bad_row=bad).map(
+        lambda row: row.user, Types.STRING()
+    )
+    assert list(stream.execute_and_collect()) == ["a", "c"]
+    assert [row.user for row in stream.get_side_output(bad).execute_and_collect()] == ["b"]
+    with pytest.raises(DataError, match="null"):
+        list(env.from_event_log(table, timestamp="ts").map(lambda row: row).execute_and_collect())
+
+
+def test_a_log_and_a_collection_share_a_clock(env: StreamExecutionEnvironment) -> None:
+    table = pa.table({"ts": [0, 1, 2], "at": [1_600_000_000_000, 1_600_000_000_001, 1_600_000_000_900]})
+    log = env.from_event_log(table, timestamp="ts", arrival="at").map(lambda row: row.ts)
+    letters = env.from_collection(["a", "b"])
+    # The clock starts before the first tick that sees an event: so do the letters' arrivals.
+    assert list(log.union(letters).execute_and_collect()) == ["a", "b", 0, 1, 2]
+
+
+def test_rows_of_a_columnar_job_go_on_as_elements(env: StreamExecutionEnvironment) -> None:
+    windows = prepared(env, log_of(2), BOUNDED).key_by("user").window(TEN).aggregate(n=count())
+    wanted = sorted(row["n"] for row in windows.to_arrow().to_pylist())
+    assert sorted(windows.map(lambda row: row.n).execute_and_collect()) == wanted
+    assert sorted(row.n for row in windows.execute_and_collect()) == wanted
+    assert "[rows, as other steps of the job call functions] tumbling windows" in windows.map(str).explain()
+
+
+def test_side_outputs_of_a_columnar_job_go_on_as_elements(env: StreamExecutionEnvironment) -> None:
+    windows = (
+        prepared(env, log_of(2), BOUNDED).key_by("user").window(TEN).side_output_late_data(LATE)
+        .aggregate(n=count())
+    )  # fmt: skip
+    late = windows.get_side_output(LATE)
+    wanted = sorted(late.to_arrow().column("ts").to_pylist())
+    assert wanted
+    assert sorted(late.map(lambda row: row.ts).execute_and_collect()) == wanted
+    assert "element by element" in late.map(str).explain()
+    assert late.explain().startswith("embedded replay")
+
+
+def test_a_columnar_job_stays_columnar(env: StreamExecutionEnvironment) -> None:
+    windows = prepared(env, log_of(2), BOUNDED).key_by("user").window(TEN).aggregate(n=count())
+    assert "[rows" not in windows.explain()
+    assert windows.explain().startswith("embedded replay")
+
+
+def test_steps_over_columns_behind_functions_are_refused(env: StreamExecutionEnvironment) -> None:
+    stream = events(env, log_of(1, 3)).map(lambda row: row).select("user")
+    with pytest.raises(ConfigurationError, match="the step 'select user' works on whole columns"):
+        stream.execute_and_collect()
+
+
+def test_alignment_of_splits_is_refused(env: StreamExecutionEnvironment) -> None:
+    aligned = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
+    with pytest.raises(ConfigurationError, match="does not align splits"):
+        events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned).map(str).execute_and_collect()

@@ -1,0 +1,218 @@
+"""Files as sources and sinks of jobs that run element by element."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Encoder, Row, Types, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    FileSource,
+    OutputFileConfig,
+    RollingPolicy,
+    StreamFormat,
+)
+from flinkcore.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
+from flinkcore.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
+from flinkcore.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from flinkcore.errors import (
+    ConfigurationError,
+    DataError,
+    SchemaError,
+    SourceError,
+    UnsupportedOperationError,
+    UserCodeError,
+)
+
+PERSON = Types.ROW_NAMED(["user", "age", "score"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
+PEOPLE = [("ann", 41, 1.5), ("bob", None, 2.0), ('c,"y', 3, None)]
+CSV = (
+    CsvSchema.builder()
+    .add_string_column("user")
+    .add_number_column("age", Types.INT())
+    .add_number_column("score", Types.DOUBLE())
+    .set_use_header()
+    .build()
+)
+FORMATS = {
+    "parquet": (ParquetBulkWriters.for_row_type(PERSON), ParquetColumnarRowInputFormat(PERSON)),
+    "csv": (CsvBulkWriters.for_schema(CSV), CsvReaderFormat.for_schema(CSV)),
+    "json": (JsonBulkWriters.for_row_type(PERSON), JsonReaderFormat.for_row_type(PERSON)),
+}
+
+
+@pytest.fixture
+def env() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+def read(env: StreamExecutionEnvironment, format: StreamFormat, *paths: Path) -> list[Any]:
+    source = FileSource.for_record_stream_format(format, *map(str, paths)).process_static_file_set().build()
+    return list(env.from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect())
+
+
+def in_one_folder(folder: Path, format: Any) -> FileSink:
+    make = FileSink.for_row_format if isinstance(format, Encoder) else FileSink.for_bulk_format
+    return make(str(folder), format).with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_that_were_written_are_read_again(
+    env: StreamExecutionEnvironment, name: str, tmp_path: Path
+) -> None:
+    writers, format = FORMATS[name]
+    env.from_collection(PEOPLE, PERSON).sink_to(in_one_folder(tmp_path, writers))
+    env.execute()
+    rows = read(env, format, tmp_path)
+    assert [tuple(row) for row in rows] == PEOPLE
+    assert rows[0].user == "ann"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_of_something_else_is_an_error_that_names_it(
+    env: StreamExecutionEnvironment, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "broken"
+    path.write_text('user,age,score\nann,old,1\n{"user": 1\n')
+    with pytest.raises(DataError, match="broken does not have rows of RowTypeInfo"):
+        read(env, FORMATS[name][1], path)
+
+
+def test_a_file_without_a_column_is_an_error(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("user,age\nann,41\n")
+    with pytest.raises(SchemaError, match=r"few\.csv has no column 'score'; it has user, age"):
+        read(env, FORMATS["csv"][1], path)
+
+
+def test_lines_of_files_are_read_in_the_order_of_their_names(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "b.txt").write_bytes(b"three\r\nfour")
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n")
+    (tmp_path / ".hidden").write_text("no\n")
+    (tmp_path / "_temporary").mkdir()
+    (tmp_path / "_temporary" / "part").write_text("no\n")
+    with gzip.open(tmp_path / "c.txt.gz", "wt") as file:
+        file.write("five\n")
+    lines = StreamFormat.text_line_format()
+    assert read(env, lines, tmp_path) == ["one", "", "two", "three", "four", "five"]
+    assert read(env.set_parallelism(2), lines, tmp_path / "b.txt") == ["three", "four"]
+    assert sorted(read(env, lines, tmp_path)) == ["", "five", "four", "one", "three", "two"]
+
+
+def test_what_cannot_be_read_is_an_error(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"there is no file and no directory .*nothing"):
+        read(env, StreamFormat.text_line_format(), tmp_path / "nothing")
+    (tmp_path / "latin").write_bytes(b"\xe4\n")
+    with pytest.raises(DataError, match="latin is not encoded in utf-8"):
+        read(env, StreamFormat.text_line_format(), tmp_path)
+    assert read(env, StreamFormat.text_line_format("latin-1"), tmp_path) == ["ä"]
+    with pytest.raises(ConfigurationError, match="no charset is named 'klingon'"):
+        StreamFormat.text_line_format("klingon")
+    with pytest.raises(ConfigurationError, match="files are read by a format"):
+        FileSource.for_record_stream_format("text", "x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="needs the paths of files"):
+        FileSource.for_record_stream_format(StreamFormat.text_line_format())
+    with pytest.raises(UnsupportedOperationError, match="a job here ends with its input"):
+        FileSource.for_record_stream_format(StreamFormat.text_line_format(), "x").monitor_continuously(1)
+
+
+def test_files_of_a_job_that_fails_never_appear(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    sink = in_one_folder(tmp_path, Encoder.simple_string_encoder())
+    env.from_collection([1, 0]).map(lambda value: 1 // value).sink_to(sink)
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        env.execute()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_a_job_that_is_cancelled_never_appear(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    numbers = env.from_collection(range(10_000))
+    numbers.sink_to(in_one_folder(tmp_path, Encoder.simple_string_encoder()))
+    assert numbers.execute_and_collect(limit=3) == [0, 1, 2]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_subtask_writes_files_of_its_own(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    sink = in_one_folder(tmp_path, Encoder.simple_string_encoder())
+    env.from_collection(["a", "b", "c"], Types.STRING()).sink_to(sink).set_parallelism(2)
+    env.execute()
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["a\nc\n", "b\n"]
+
+
+def test_files_are_named_rolled_and_put_into_buckets_by_the_clock_of_the_job(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    env.get_config().set_arrival_rate(1)
+    sink = (
+        FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+        .with_output_file_config(
+            OutputFileConfig.builder().with_part_prefix("n").with_part_suffix(".txt").build()
+        )
+        .with_bucket_assigner(BucketAssigner.date_time_bucket_assigner("yyyy-MM-dd--HH-mm"))
+        .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=4))
+        .build()
+    )
+    env.from_collection(["58", "59", "60", "61", "62"], Types.STRING()).sink_to(sink)
+    env.execute()
+    files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.txt"))
+    assert {str(path.parent) for path in files} == {"1970-01-01--00-00"}
+    assert all(path.name.startswith("n-") for path in files)
+    assert sorted((tmp_path / path).read_text() for path in files) == ["58\n59\n", "60\n61\n", "62\n"]
+
+
+def test_values_that_do_not_fit_a_column_are_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    env.from_collection([Row("ann", 2**40, 1.0)], PERSON).sink_to(
+        in_one_folder(tmp_path, FORMATS["parquet"][0])
+    )
+    with pytest.raises(DataError, match="rows are not of RowTypeInfo"):
+        env.execute()
+
+
+def test_nested_rows_are_structs_in_parquet(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    nested = Types.ROW_NAMED(["id", "tags", "place"], [Types.INT(), Types.LIST(Types.STRING()), PERSON])
+    elements = [Row(id=1, tags=["x"], place=Row(user="a", age=1, score=0.5))]
+    env.from_collection(elements, nested).sink_to(
+        in_one_folder(tmp_path, ParquetBulkWriters.for_row_type(nested))
+    )
+    env.execute()
+    (path,) = tmp_path.iterdir()
+    assert pq.read_table(path).to_pylist() == [
+        {"id": 1, "tags": ["x"], "place": {"user": "a", "age": 1, "score": 0.5}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FileSink.for_row_format("x", "utf-8"), "for_row_format takes an encoder"),
+        (lambda: FileSink.for_bulk_format("x", 5), "for_bulk_format takes a factory"),
+        (
+            lambda: FileSink.for_row_format("s3://x", Encoder.simple_string_encoder()),
+            "writes into a local directory",
+        ),
+        (lambda: ParquetBulkWriters.for_row_type(Types.INT()), "takes a type such as Types.ROW_NAMED"),
+        (
+            lambda: ParquetBulkWriters.for_row_type(Types.ROW([Types.PICKLED_BYTE_ARRAY()])),
+            "no column of Arrow",
+        ),
+        (lambda: CsvSchema.builder().build(), "needs at least one column"),
+        (lambda: CsvReaderFormat.for_schema("a,b"), "CSV needs a CsvSchema"),
+        (lambda: BucketAssigner.date_time_bucket_assigner("EEE"), "has the fields"),
+        (
+            lambda: BucketAssigner.date_time_bucket_assigner(timezone_id="Mars/Olympus"),
+            "no time zone is named",
+        ),
+        (lambda: RollingPolicy.default_rolling_policy(part_size=0), "above 0"),
+    ],
+)
+def test_settings_of_files_that_have_no_meaning_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()

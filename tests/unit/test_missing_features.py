@@ -1,0 +1,91 @@
+"""What PyFlink has and flinkcore has not: an error that says what to use instead, and a page that lists it."""
+
+import copy
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from flinkcore.datastream import RuntimeExecutionMode, StreamExecutionEnvironment, connectors
+from flinkcore.datastream.missing_features import (
+    MISSING_CONNECTORS,
+    MISSING_FILE_NAMES,
+    MISSING_METHODS,
+    MISSING_NAMES,
+)
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+
+PAGE = (Path(__file__).parents[2] / "flinkcore" / "datastream" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", MISSING_NAMES)
+def test_importing_a_missing_name_says_what_to_use(name: str) -> None:
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        exec(f"from flinkcore.datastream import {name}")
+    assert f"`{name}`" in PAGE
+    assert MISSING_NAMES[name] in PAGE
+
+
+@pytest.mark.parametrize("name", MISSING_METHODS)
+def test_calling_a_missing_method_says_what_to_do(name: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(
+        UnsupportedOperationError, match=rf"flinkcore has no {name}\(\), which PyFlink has: ."
+    ):
+        getattr(env, name)
+    assert not hasattr(env, name)
+    assert f"`env.{name}()`" in PAGE
+    assert MISSING_METHODS[name] in PAGE
+
+
+@pytest.mark.parametrize("name", MISSING_CONNECTORS)
+def test_importing_a_missing_connector_says_what_to_use(name: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        getattr(connectors, name)
+    assert f"`connectors.{name}`" in PAGE
+    assert MISSING_CONNECTORS[name] in PAGE
+
+
+@pytest.mark.parametrize("name", MISSING_FILE_NAMES)
+def test_importing_a_missing_name_of_files_says_what_to_use(name: str) -> None:
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        exec(f"from flinkcore.datastream.connectors.file_system import {name}")
+    assert f"`{name}`" in PAGE
+    assert MISSING_FILE_NAMES[name] in PAGE
+
+
+def test_settings_of_the_jvm_are_accepted_but_not_known() -> None:
+    config = StreamExecutionEnvironment.get_execution_environment().get_config()
+    assert config.enable_object_reuse().set_latency_tracking_interval(5) is config
+    with pytest.raises(
+        UnsupportedOperationError, match=r"ExecutionConfig.is_object_reuse_enabled is about Java"
+    ):
+        config.is_object_reuse_enabled()
+    assert not hasattr(config, "enable_nothing")
+    assert copy.deepcopy(config) == config
+
+
+def test_what_nobody_has_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        importlib.import_module("flinkcore.datastream").nothing  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        StreamExecutionEnvironment.get_execution_environment().nothing  # noqa: B018
+
+
+def test_the_streams_are_where_pyflink_has_them() -> None:
+    module = importlib.import_module("flinkcore.datastream.data_stream")
+    for name in ("KeyedStream", "WindowedStream", "ConnectedStreams", "CloseableIterator", "DataStreamSink"):
+        assert getattr(module, name) is getattr(sys.modules["flinkcore.datastream"], name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_settings_of_a_cluster_are_accepted_but_for_batch_mode() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_runtime_mode(RuntimeExecutionMode.STREAMING).enable_checkpointing(1000).set_buffer_timeout(5)
+    env.get_checkpoint_config().set_checkpoint_timeout(10).enable_unaligned_checkpoints()
+    assert env.get_checkpoint_interval() == 1000
+    assert env.get_buffer_timeout() == 5
+    with pytest.raises(ConfigurationError, match="BATCH gives only the last result"):
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)

@@ -1,0 +1,166 @@
+"""Declared types: what they accept, convert, print, and which columns they are."""
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Row, RowKind, Types
+from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.errors import ConfigurationError, DataError
+
+PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+
+
+def converted(type_info: TypeInformation, value: Any) -> Any:
+    conversion = type_info.conversion()
+    return value if conversion is None else conversion(value)
+
+
+@pytest.mark.parametrize(
+    ("type_info", "given", "wanted"),
+    [
+        (Types.TUPLE([Types.STRING(), Types.INT()]), ["a", 1], ("a", 1)),
+        (Types.TUPLE([Types.STRING(), Types.INT()]), Row("a", 1), ("a", 1)),
+        (Types.TUPLE([Types.STRING(), Types.DOUBLE()]), ("a", 1), ("a", 1.0)),
+        (Types.TUPLE([Types.TUPLE([Types.DOUBLE()])]), ([2],), ((2.0,),)),
+        (Types.DOUBLE(), 3, 3.0),
+        (Types.FLOAT(), 0.1, 0.10000000149011612),
+        (Types.FLOAT(), 1e300, float("inf")),
+        (Types.LIST(Types.DOUBLE()), (1, 2.5), [1.0, 2.5]),
+        (Types.BASIC_ARRAY(Types.INT()), (1, None), [1, None]),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"ab", b"ab"),
+        (Types.MAP(Types.STRING(), Types.DOUBLE()), {"a": 1}, {"a": 1.0}),
+        (Types.SQL_TIME(), datetime.time(1, 2, 3, 400), datetime.time(1, 2, 3)),
+        (PERSON, None, None),
+        (Types.TUPLE([Types.INT()]), None, None),
+    ],
+)
+def test_what_a_function_gives_becomes_what_its_type_says(
+    type_info: TypeInformation, given: Any, wanted: Any
+) -> None:
+    made = converted(type_info, given)
+    assert made == wanted
+    assert repr(made) == repr(wanted)
+
+
+@pytest.mark.parametrize(
+    "given", [("ann", 41), ["ann", 41], Row("ann", 41), {"age": 41, "name": "ann"}, Row(age=41, name="ann")]
+)
+def test_rows_get_the_names_of_their_type_in_its_order(given: Any) -> None:
+    row = converted(PERSON, given)
+    assert row._fields == ("name", "age")
+    assert list(row) == ["ann", 41]
+
+
+def test_a_row_without_all_names_of_the_type_is_read_by_position() -> None:
+    assert list(converted(PERSON, Row(first="ann", second=41))) == ["ann", 41]
+
+
+def test_a_row_keeps_its_kind() -> None:
+    row = Row("ann", 41)
+    row.set_row_kind(RowKind.DELETE)
+    assert converted(PERSON, row).get_row_kind() is RowKind.DELETE
+
+
+def test_what_is_right_already_is_the_same_object() -> None:
+    pair = ("a", 1.5)
+    assert converted(Types.TUPLE([Types.STRING(), Types.DOUBLE()]), pair) is pair
+    row = converted(PERSON, ("ann", 41))
+    assert converted(PERSON, row) is row
+
+
+@pytest.mark.parametrize(
+    ("type_info", "given", "message"),
+    [
+        (Types.TUPLE([Types.INT()]), 5, r"5 is no tuple, as TupleTypeInfo\(Integer\) wants it"),
+        (Types.DOUBLE(), "x", "'x' is no Double"),
+        (Types.TUPLE([Types.INT(), Types.DOUBLE()]), (1,), "has 1 fields, not 2"),
+        (PERSON, ("ann",), "has 1 fields, not 2"),
+        (PERSON, 5, "5 is no row"),
+        (Types.LIST(Types.INT()), "ab", "'ab' is no ListTypeInfo<Integer>"),
+        (Types.MAP(Types.INT(), Types.INT()), [1], "is no MapTypeInfo"),
+    ],
+)
+def test_what_cannot_be_of_a_type_is_refused(type_info: TypeInformation, given: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        converted(type_info, given)
+
+
+@pytest.mark.parametrize(
+    ("type_info", "accepted", "refused"),
+    [
+        (Types.INT(), 5, "5"),
+        (Types.STRING(), "x", 5),
+        (Types.BOOLEAN(), True, 1),
+        (Types.DOUBLE(), 1, "1"),
+        (Types.BIG_DEC(), Decimal(1), 1.0),
+        (Types.SQL_DATE(), datetime.date(2020, 1, 1), "2020-01-01"),
+        (Types.TUPLE([Types.INT()]), (1,), (1, 2)),
+        (PERSON, Row("a", 1), 5),
+        (Types.LIST(Types.INT()), [1], "1"),
+        (Types.MAP(Types.INT(), Types.INT()), {}, []),
+    ],
+)
+def test_a_type_tells_its_values_from_others(type_info: TypeInformation, accepted: Any, refused: Any) -> None:
+    assert type_info.accepts(accepted)
+    assert not type_info.accepts(refused)
+
+
+def test_types_of_equal_parts_are_equal_whatever_the_names_of_their_fields() -> None:
+    assert Types.TUPLE([Types.INT()]) == Types.TUPLE([Types.INT()])
+    assert hash(Types.LIST(Types.INT())) == hash(Types.LIST(Types.INT()))
+    assert Types.ROW([Types.STRING(), Types.INT()]) == PERSON
+    assert Types.INT() != Types.LONG()
+    assert Types.LIST(Types.INT()) != Types.BASIC_ARRAY(Types.INT())
+
+
+@pytest.mark.parametrize(
+    ("type_info", "value", "text"),
+    [
+        (Types.INT(), 5, "5"),
+        (Types.BOOLEAN(), True, "true"),
+        (Types.DOUBLE(), 1e10, "1.0E10"),
+        (Types.DOUBLE(), 0.00015, "1.5E-4"),
+        (Types.DOUBLE(), 100.0, "100.0"),
+        (Types.DOUBLE(), float("nan"), "NaN"),
+        (Types.DOUBLE(), float("-inf"), "-Infinity"),
+        (Types.STRING(), None, "null"),
+        (Types.TUPLE([Types.STRING(), Types.BOOLEAN()]), ("a", False), "(a,false)"),
+        (Types.LIST(Types.INT()), [1, None], "[1, null]"),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1}, "{a=1}"),
+        (PERSON, Row("ann", 41), "+I[ann,41]"),
+        (Types.PICKLED_BYTE_ARRAY(), {"a": True}, "{'a': True}"),
+    ],
+)
+def test_values_are_printed_as_java_prints_them(type_info: TypeInformation, value: Any, text: str) -> None:
+    assert type_info.text(value) == text
+
+
+def test_types_are_columns_of_arrow_where_there_is_one() -> None:
+    assert PERSON.to_arrow_type() == pa.struct([("name", pa.string()), ("age", pa.int32())])
+    nested = Types.TUPLE([Types.LIST(Types.DOUBLE()), Types.MAP(Types.STRING(), Types.SQL_TIMESTAMP())])
+    assert nested.to_arrow_type() == pa.struct(
+        [("f0", pa.list_(pa.float64())), ("f1", pa.map_(pa.string(), pa.timestamp("us")))]
+    )
+    for type_info in (Types.PICKLED_BYTE_ARRAY(), Types.BIG_INT(), Types.LIST(Types.PICKLED_BYTE_ARRAY())):
+        with pytest.raises(ConfigurationError, match="no column of Arrow holds values"):
+            type_info.to_arrow_type()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Types.TUPLE(Types.INT()), "Types.TUPLE takes a list of types"),  # type: ignore[arg-type]
+        (lambda: Types.ROW([int]), "a field of Types.ROW has a type"),  # type: ignore[list-item]
+        (lambda: Types.ROW_NAMED(["a"], [Types.INT(), Types.INT()]), "needs as many different names"),
+        (lambda: Types.ROW_NAMED(["a", "a"], [Types.INT(), Types.INT()]), "different names"),
+        (lambda: Types.LIST(int), "elements of ListTypeInfo have a type"),  # type: ignore[arg-type]
+        (lambda: Types.MAP(Types.INT(), int), "keys and values of a map have types"),  # type: ignore[arg-type]
+    ],
+)
+def test_types_of_what_is_no_type_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()
