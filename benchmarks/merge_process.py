@@ -54,8 +54,8 @@ def peak_bytes() -> int:
 
 
 def main() -> None:
-    from flinkcore.replay.chunk_times import ChunkTimes, GeneratorSpec
-    from flinkcore.replay.combine_times import MergeLimits, combine
+    from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+    from flinkcore.replay.time_plane.combine_times import MergeLimits, combine
 
     splits, steps, record_bytes = map(int, sys.argv[2:])
     random = np.random.default_rng(5)

@@ -18,8 +18,8 @@ import pytest
 from flinkcore._native.event_clock import order_events
 from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore._native.watermarks import TimeSummary
-from flinkcore.replay.chunk_times import ChunkTimes, GeneratorSpec
-from flinkcore.replay.combine_times import combine
+from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+from flinkcore.replay.time_plane.combine_times import combine
 
 WATERMARKS = 1_000_000
 EVENTS = 4_000_000

@@ -305,7 +305,7 @@ def _replay(arguments: argparse.Namespace) -> None:
 
 
 def _progress_line() -> Any:
-    from flinkcore.replay.progress import ProgressLine
+    from flinkcore.replay.results.progress import ProgressLine
 
     return ProgressLine() if sys.stderr.isatty() else None
 

@@ -10,7 +10,7 @@ from typing import Any
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.report import format_timestamp
+from flinkcore.replay.results.report import format_timestamp
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart
 from flinkcore.runtime.checkpoint.checkpoint_manifest import VERSION
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind

@@ -68,7 +68,7 @@ class ColumnarResults:
         -------
         ReplayResult
             With ``to_arrow``, ``to_batches``, ``to_dataframe``, ``write_parquet``, ``get_side_output(tag)`` and
-            ``report``: a :class:`flinkcore.replay.result.EmbeddedResult` or
+            ``report``: a :class:`flinkcore.replay.results.result.EmbeddedResult` or
             :class:`flinkcore.spark.result.SparkResult`. It may put off running until one of these is asked for.
 
         Raises
@@ -138,7 +138,7 @@ class ColumnarResults:
         Returns
         -------
         ReplayReport
-            What became of every event (:class:`flinkcore.replay.report.ReplayReport`).
+            What became of every event (:class:`flinkcore.replay.results.report.ReplayReport`).
 
         Raises
         ------

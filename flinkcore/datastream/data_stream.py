@@ -50,8 +50,8 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
 
     Of a columnar job, each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
     :meth:`to_dataframe` runs it. Several outputs of one run are had from :meth:`execute`'s result, a
-    :class:`flinkcore.replay.result.EmbeddedResult` or :class:`flinkcore.spark.result.SparkResult`, and so is the
-    report.
+    :class:`flinkcore.replay.results.result.EmbeddedResult` or :class:`flinkcore.spark.result.SparkResult`, and so is
+    the report.
 
     Such a job begins with one log, or with several that are united or connected: steps over columns and
     :meth:`assign_timestamps_and_watermarks`. Then come operators, ``window`` or ``process`` behind :meth:`key_by`, one

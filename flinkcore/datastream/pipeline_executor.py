@@ -34,7 +34,7 @@ class ReplayResult(OutputStream, Protocol):
 
     @property
     def report(self) -> Any:
-        """Counts of what became of every event: a :class:`flinkcore.replay.report.ReplayReport`."""
+        """Counts of what became of every event: a :class:`flinkcore.replay.results.report.ReplayReport`."""
 
     def write_parquet(
         self,

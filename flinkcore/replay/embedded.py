@@ -15,20 +15,20 @@ from flinkcore._native.exchange import partition_rows
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.element_rows import event_key_groups
 from flinkcore.replay.job_checkpoint import JobCheckpoints
-from flinkcore.replay.job_plan import JobPlan, make_job_plan
 from flinkcore.replay.job_replay import JobReplay
-from flinkcore.replay.job_stages import checkpoints_of
-from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
-from flinkcore.replay.map_stage import MapStage
 from flinkcore.replay.partition_threads import PartitionThreads
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.progress import ProgressListener, ProgressMeter
-from flinkcore.replay.report import ReplayReport
-from flinkcore.replay.result import EmbeddedResult, Output
-from flinkcore.replay.time_pass import time_plane_of
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.plans.job_plan import JobPlan, make_job_plan
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
+from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.result import EmbeddedResult, Output
+from flinkcore.replay.stages.element_rows import event_key_groups
+from flinkcore.replay.stages.job_stages import checkpoints_of
+from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
+from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 
 

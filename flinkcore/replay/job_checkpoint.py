@@ -11,9 +11,9 @@ from typing import Any
 
 from flinkcore.datastream.checkpoint_settings import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.replay.job_description import describe_job, refuse_changes
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.time_cut import TimeCut
+from flinkcore.replay.plans.job_description import describe_job, refuse_changes
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 
 

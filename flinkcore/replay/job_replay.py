@@ -9,16 +9,16 @@ from itertools import chain
 import pyarrow as pa
 
 from flinkcore.replay.job_checkpoint import JobCheckpoints
-from flinkcore.replay.job_plan import JobPlan
-from flinkcore.replay.job_stages import opened_stage_of, stages_of
-from flinkcore.replay.job_time import JobTime, ReplayTime
 from flinkcore.replay.log_merge import LogMerge
-from flinkcore.replay.progress import ProgressListener, ProgressMeter
-from flinkcore.replay.report import ReplayReport
-from flinkcore.replay.result import Output
-from flinkcore.replay.stage_link import StageLink
-from flinkcore.replay.stage_run import StageRun, Step, results_in_order
-from flinkcore.replay.time_pass import time_planes_of
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
+from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.result import Output
+from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
+from flinkcore.replay.stages.stage_link import StageLink
+from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order
+from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
+from flinkcore.replay.time_plane.time_pass import time_planes_of
 
 
 class JobReplay:

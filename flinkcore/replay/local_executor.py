@@ -11,8 +11,8 @@ from flinkcore.datastream.pipeline_executor import ProgressListener
 from flinkcore.datastream.transformations import StreamGraph
 
 if TYPE_CHECKING:
-    from flinkcore.replay.element_run import ElementRun
-    from flinkcore.replay.result import EmbeddedResult
+    from flinkcore.replay.elements.element_run import ElementRun
+    from flinkcore.replay.results.result import EmbeddedResult
 
 
 class LocalExecutor:
@@ -49,6 +49,6 @@ class LocalExecutor:
             Parallelism (subtasks in one thread; one by default), number of key groups, auto-watermark interval,
             arrival rate.
         """
-        from flinkcore.replay.element_run import ElementRun
+        from flinkcore.replay.elements.element_run import ElementRun
 
         return ElementRun(job, configuration)

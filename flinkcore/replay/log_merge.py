@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP, OutputTag
-from flinkcore.replay.chunks import Chunk
-from flinkcore.replay.connected_inputs import ConnectedInputs
-from flinkcore.replay.job_plan import JobPlan
-from flinkcore.replay.job_time import JobTime
-from flinkcore.replay.map_stage import MappedEvents, MapStage
-from flinkcore.replay.timeline import ArrivalFloors
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
+from flinkcore.replay.time_plane.job_time import JobTime
+from flinkcore.replay.time_plane.timeline import ArrivalFloors
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.replay.placed_events import PlacedEvents
+from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.narrow import NarrowIntegers
 from flinkcore.spark.ordered_events import NARROWED, OrderedEvents

@@ -23,13 +23,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.column_ipc import read_columns, write_columns
-from flinkcore.replay.element_pass import ElementPass, PlacedTimes, read_placed_times, with_emissions
-from flinkcore.replay.element_pass import run_element_pass as element_pass_here
-from flinkcore.replay.emission_runs import RUN_ROWS, EmissionRuns
-from flinkcore.replay.emissions import ROW_INTEGERS, Emissions
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
+from flinkcore.replay.time_plane.element_pass import (
+    ElementPass,
+    PlacedTimes,
+    read_placed_times,
+    with_emissions,
+)
+from flinkcore.replay.time_plane.element_pass import run_element_pass as element_pass_here
+from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
+from flinkcore.replay.time_plane.emissions import ROW_INTEGERS, Emissions
+from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import DataFrameInput, LogInput, partitions_gone
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
@@ -216,7 +221,7 @@ def deal_out(events: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.i
 def run_element_pass(
     spark: Any, plan: ReplayPlan, time_plane: TimePlane, log: LogInput, dataframe: Any, partitions: int
 ) -> TimePlane:
-    """Run the element pass; see `flinkcore.replay.element_pass.run_element_pass`.
+    """Run the element pass; see `flinkcore.replay.time_plane.element_pass.run_element_pass`.
 
     Parameters
     ----------

@@ -15,10 +15,10 @@ from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointS
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.job_plan import JobPlan, log_sources, make_job_plan
-from flinkcore.replay.job_stages import checkpoints_of
-from flinkcore.replay.log_sources import TableSource
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.log.log_sources import TableSource
+from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_job_plan
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.stages.job_stages import checkpoints_of
 from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult

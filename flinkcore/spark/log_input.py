@@ -16,8 +16,8 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from flinkcore.errors import SourceError
-from flinkcore.replay.chunks import Chunk
-from flinkcore.replay.plain_columns import plain_column, plain_schema
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.plain_columns import plain_column, plain_schema
 
 CHUNK_BYTES = 128 << 20
 """Chunks are cut to about this size where the log is long enough to give every core some."""

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.chunks import Chunk
-from flinkcore.replay.element_rows import event_key_groups
-from flinkcore.replay.map_stage import MapStage
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.stages.element_rows import event_key_groups
+from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.total_order import Events, concatenate
 from flinkcore.spark.blocks import BlockWriter
 from flinkcore.spark.log_input import LogInput

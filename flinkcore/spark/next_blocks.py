@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.element_rows import event_key_groups
-from flinkcore.replay.job_plan import JobPlan
-from flinkcore.replay.placed_events import PlacedEvents
-from flinkcore.replay.result import PlacedOutput
-from flinkcore.replay.stage_link import StageLink
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.result import PlacedOutput
+from flinkcore.replay.stages.element_rows import event_key_groups
+from flinkcore.replay.stages.placed_events import PlacedEvents
+from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.spark.blocks import BlockWriter
 from flinkcore.spark.reduce_task import PartitionReplay
 

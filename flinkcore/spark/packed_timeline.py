@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.replay.job_time import ReplayTime
-from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.time_plane.job_time import ReplayTime
+from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark.narrow import NarrowIntegers
 
 

@@ -19,7 +19,7 @@ from threading import Event, Thread
 from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.progress import Progress, ProgressListener
+from flinkcore.replay.results.progress import Progress, ProgressListener
 from flinkcore.spark.session import is_classic
 
 INTERVAL_SECONDS = 0.5

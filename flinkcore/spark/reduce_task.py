@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.connected_inputs import ConnectedInputs
 from flinkcore.replay.job_checkpoint import RestoredOperator, write_partition
-from flinkcore.replay.job_plan import JobPlan
-from flinkcore.replay.job_stages import opened_stage_of, stages_of
-from flinkcore.replay.keyed_stage import KeyedStage, KeyedStages, events_taken
-from flinkcore.replay.placed_events import PlacedMerge
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.result import Output
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.results.result import Output
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
+from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, events_taken
+from flinkcore.replay.stages.placed_events import PlacedMerge
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import (

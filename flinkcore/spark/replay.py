@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError, SourceError
 from flinkcore.replay.job_checkpoint import JobCheckpoints, StoppingJob
-from flinkcore.replay.job_plan import JobPlan
-from flinkcore.replay.job_stages import stages_of
-from flinkcore.replay.job_time import JobTime, ReplayTime
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.progress import ProgressListener
-from flinkcore.replay.report import ReplayReport
-from flinkcore.replay.statuses import Statuses
-from flinkcore.replay.time_pass import TimePass
-from flinkcore.replay.timeline import ArrivalFloors, Timeline, TimePlane
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.results.progress import ProgressListener
+from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.stages.job_stages import stages_of
+from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
+from flinkcore.replay.time_plane.statuses import Statuses
+from flinkcore.replay.time_plane.time_pass import TimePass
+from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass

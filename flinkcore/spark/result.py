@@ -11,8 +11,8 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.job_checkpoint import StoppingJob
-from flinkcore.replay.parquet_outputs import ParquetOutputs, PartNames
-from flinkcore.replay.report import ReplayReport
+from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
+from flinkcore.replay.results.report import ReplayReport
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.spark_types import SparkSchema
 from flinkcore.spark.task_errors import told_plainly

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from flinkcore.replay.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.plan import ReplayPlan
+from flinkcore.replay.plans.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.spark.log_input import DataFrameInput, FileInput
 
 PARTITION_NUMBER: Final = HIDDEN_PREFIX + "partition"

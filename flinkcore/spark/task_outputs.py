@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.replay.parquet_outputs import ParquetOutputs
+from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 from flinkcore.runtime.checkpoint import OperatorPart
 from flinkcore.spark.reduce_task import PartitionReplay
 from flinkcore.spark.spark_types import SparkSchema

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.replay.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.replay.time_cut import TimeCut
-from flinkcore.replay.time_pass import TimePass, combine_logs
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
+from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs
+from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import (
     DataFrameChunk,

@@ -26,7 +26,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.native_windows import window_kernel
+from flinkcore.replay.stages.native_windows import window_kernel
 
 ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
 # Flink wraps around, or takes the record for late; flinkcore refuses the timestamp.

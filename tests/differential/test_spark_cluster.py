@@ -22,7 +22,7 @@ from flinkcore.common import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.examples.flights import LATE, hourly_flights
-from flinkcore.replay.plan import make_plan
+from flinkcore.replay.plans.replay_plan import make_plan
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay

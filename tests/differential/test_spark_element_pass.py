@@ -17,7 +17,7 @@ from flinkcore.common import Duration, OutputTag, Time, Watermark, WatermarkGene
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import SourceError, UserCodeError
-from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.element_pass import deal_out
 from flinkcore.spark.packed_timeline import PackedTimeline

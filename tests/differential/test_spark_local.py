@@ -27,9 +27,9 @@ from flinkcore.datastream.aggregates import collect, count, count_distinct, max_
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
-from flinkcore.replay.keyed_operator import WindowAggregation
-from flinkcore.replay.plan import ReplayPlan, make_plan
-from flinkcore.replay.progress import Progress
+from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
+from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay

@@ -9,11 +9,11 @@ from models.watermarks import ReplayModel
 from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.watermark import Watermark
-from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.element_pass import ElementPass, PlacedTimes, with_emissions
-from flinkcore.replay.emission_runs import EmissionRuns
-from flinkcore.replay.emissions import Emissions
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.replay.time_plane.element_pass import ElementPass, PlacedTimes, with_emissions
+from flinkcore.replay.time_plane.emission_runs import EmissionRuns
+from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService

@@ -9,11 +9,17 @@ import numpy as np
 from models.watermarks import Event
 
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
-from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
-from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits, combine
-from flinkcore.replay.paused_spans import summary_interval_ms
-from flinkcore.replay.time_cut import TimeCut
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.time_plane.chunk_times import (
+    ArrivalRate,
+    ChunkCounts,
+    ChunkTimes,
+    GeneratorSpec,
+    position_bases,
+)
+from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits, combine
+from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
+from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.timeline import TimePlane
 
 
 @dataclass

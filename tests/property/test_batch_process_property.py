@@ -21,7 +21,7 @@ from flinkcore.common import (
 )
 from flinkcore.common.row import rows_of_columns
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay import batch_process_stage
+from flinkcore.replay.batch_functions import batch_process_stage
 
 RESULTS = pa.schema(
     {

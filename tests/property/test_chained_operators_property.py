@@ -23,7 +23,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import CountTrigger, WindowOperation
-from flinkcore.replay import process_stage
+from flinkcore.replay.stages import process_stage
 
 TOLD = pa.schema(
     {

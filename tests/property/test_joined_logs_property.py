@@ -17,7 +17,7 @@ from flinkcore.common.row import rows_of_columns
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from flinkcore.datastream.window import SlidingEventTimeWindows
-from flinkcore.replay import process_stage
+from flinkcore.replay.stages import process_stage
 
 PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()})
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})

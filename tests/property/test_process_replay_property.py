@@ -16,7 +16,7 @@ from flinkcore.common import (
 )
 from flinkcore.common.row import rows_of_columns
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay import process_stage
+from flinkcore.replay.stages import process_stage
 
 
 @settings(deadline=None, max_examples=120)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from models.timed_log import Log, steps
 from models.watermarks import Event
 
-from flinkcore.replay.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.combine_times import DEFAULT_LIMITS, MergeLimits
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.replay.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, 90, 250, 700])
 DELAYS = st.sampled_from([0, 0, 1, 5, 30, 200, -50])

@@ -24,8 +24,8 @@ from models.watermarks import Event, Punctuated, ReplayModel
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.common.row import rows_of_columns
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.replay import process_stage
-from flinkcore.replay.result import EmbeddedResult
+from flinkcore.replay.results.result import EmbeddedResult
+from flinkcore.replay.stages import process_stage
 
 FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
 

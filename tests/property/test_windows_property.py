@@ -21,7 +21,7 @@ from flinkcore._native.triggered_windows import global_windows, triggered_window
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
-from flinkcore.replay.window_state import restore_windows, windows_to_table
+from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 
 EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key
 STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark step

@@ -14,12 +14,12 @@ from flinkcore._native.key_groups import key_groups
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.batch_process_stage import BatchProcessStage
-from flinkcore.replay.keyed_operator import KeyedProcess
-from flinkcore.replay.map_stage import MapStage
-from flinkcore.replay.plan import ReplayPlan
-from flinkcore.replay.time_pass import time_plane_of
-from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.batch_functions.batch_process_stage import BatchProcessStage
+from flinkcore.replay.plans.keyed_operator import KeyedProcess
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore.common import Row
-from flinkcore.replay.element_rows import NegativeZero, element_keys, element_rows
+from flinkcore.replay.stages.element_rows import NegativeZero, element_keys, element_rows
 
 
 def test_rows_have_the_values_that_arrow_gives() -> None:

@@ -20,9 +20,9 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, first, last, max_by, mean, sum_
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
-from flinkcore.replay.progress import ProgressMeter
-from flinkcore.replay.report import ReplayReport
-from flinkcore.replay.window_stage import WindowStage
+from flinkcore.replay.results.progress import ProgressMeter
+from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.stages.window_stage import WindowStage
 
 LATE = OutputTag("late")
 BAD = OutputTag("bad")

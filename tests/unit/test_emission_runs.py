@@ -9,11 +9,11 @@ from models.watermarks import Event
 
 from flinkcore.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.errors import SourceError
-from flinkcore.replay.chunk_times import GeneratorSpec
-from flinkcore.replay.element_pass import ElementPass, PlacedTimes
-from flinkcore.replay.emission_runs import EmissionRuns
-from flinkcore.replay.emissions import Emissions
-from flinkcore.replay.record_store import RecordStore
+from flinkcore.replay.time_plane.chunk_times import GeneratorSpec
+from flinkcore.replay.time_plane.element_pass import ElementPass, PlacedTimes
+from flinkcore.replay.time_plane.emission_runs import EmissionRuns
+from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.record_store import RecordStore
 
 
 def emissions(seed: int, n: int, clocks: int) -> Emissions:

@@ -10,7 +10,7 @@ import pytest
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.replay.event_log import EventLog
+from flinkcore.replay.log.event_log import EventLog
 
 TABLE = pa.table({"ts": [1, 2, 3], "at": [4, 5, 6], "origin": ["a", "b", "a"]})
 

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import fs
 
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.replay.files import discover_files
-from flinkcore.replay.log_sources import FileSource, TableSource
+from flinkcore.replay.log.files import discover_files
+from flinkcore.replay.log.log_sources import FileSource, TableSource
 
 ROWS = 1000
 
@@ -411,7 +411,7 @@ def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path)
 
 
 def test_blocks_of_json_lines_are_cut_at_line_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("flinkcore.replay.text_formats._BLOCK_BYTES", 64)
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 64)
     table = events()
     write_json(table, tmp_path / "a.json")
     assert read_all(FileSource.discover(tmp_path)).combine_chunks() == table
@@ -562,7 +562,7 @@ def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
     ids=["truncated", "number, then text", "fraction", "array"],
 )
 def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text, error, message):
-    monkeypatch.setattr("flinkcore.replay.text_formats._BLOCK_BYTES", block)
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block)
     write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
     (tmp_path / "2.json").write_text(text)
     with pytest.raises(error, match=rf"2\.json .*{message}"):

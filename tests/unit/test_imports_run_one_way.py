@@ -83,14 +83,14 @@ def test_every_part_of_the_package_has_a_rank() -> None:
 @pytest.mark.parametrize(
     ("source", "module"),
     [
-        ("from flinkcore.replay.plan import make_plan", "flinkcore.datastream.data_stream"),
+        ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.datastream.data_stream"),
         ("def f():\n    import flinkcore.spark.session", "flinkcore.replay.embedded"),
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.report import page", "flinkcore.spark.session"),
         ("from flinkcore.spark import SparkExecutionEnvironment", "flinkcore.testing.manual_clock"),
         ("from flinkcore.testing import ManualClock", "flinkcore.runtime.latency"),
-        ("import pyspark.sql", "flinkcore.replay.plan"),
+        ("import pyspark.sql", "flinkcore.replay.plans.replay_plan"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
         ("from . import window", "flinkcore.datastream.data_stream"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
-        ("from flinkcore.replay.plan import make_plan", "flinkcore.testing.manual_clock"),
+        ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.testing.manual_clock"),
         ("import numpy", "flinkcore.common.time"),
     ],
 )

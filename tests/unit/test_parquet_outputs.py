@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.replay.parquet_output import ParquetOutput
-from flinkcore.replay.parquet_outputs import ParquetOutputs
+from flinkcore.replay.results.parquet_output import ParquetOutput
+from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 
 DAY = datetime.date(2024, 1, 31)
 COLUMNS = {

@@ -17,10 +17,10 @@ from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay import event_log
-from flinkcore.replay.column_ops import apply_ops
-from flinkcore.replay.keyed_operator import WindowAggregation
-from flinkcore.replay.plan import EVENT_TIME, ReplayPlan, make_plan
+from flinkcore.replay.log import event_log
+from flinkcore.replay.plans.column_ops import apply_ops
+from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.replay_plan import EVENT_TIME, ReplayPlan, make_plan
 
 LATE = OutputTag("late")
 REJECTED = OutputTag("rejected")

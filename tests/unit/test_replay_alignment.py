@@ -20,8 +20,8 @@ from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.chunk_times import GeneratorSpec
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.time_plane.chunk_times import GeneratorSpec
+from flinkcore.replay.time_plane.timeline import TimePlane
 
 LATE = OutputTag("late")
 END = 2**63 - 1

@@ -9,8 +9,8 @@ import pytest
 
 from flinkcore.common import MIN_TIMESTAMP, Row, RowKind
 from flinkcore.errors import UserCodeError
-from flinkcore.replay import row_results
-from flinkcore.replay.row_results import RowResults
+from flinkcore.replay.stages import row_results
+from flinkcore.replay.stages.row_results import RowResults
 
 SCHEMA = pa.schema({"user": pa.string(), "n": pa.int64()})
 

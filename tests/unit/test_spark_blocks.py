@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.blocks import (
     Block,

@@ -16,8 +16,8 @@ from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWi
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import SourceError
-from flinkcore.replay.plan import ReplayPlan, make_plan
-from flinkcore.replay.time_pass import TimePass, time_plane_of
+from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
+from flinkcore.replay.time_plane.time_pass import TimePass, time_plane_of
 from flinkcore.spark import map_task
 from flinkcore.spark.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.log_input import DataFrameInput, FileInput, Fingerprint

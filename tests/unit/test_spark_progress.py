@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.progress import Progress
+from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import progress as progress_module
 from flinkcore.spark.progress import ProgressAddress, ProgressReceiver, TaskProgress, progress_of
 

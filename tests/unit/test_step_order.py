@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.replay.step_order import AFTER_ALL_SPLITS, steps_before
-from flinkcore.replay.timeline import Timeline
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS, steps_before
+from flinkcore.replay.time_plane.timeline import Timeline
 
 PLACES = st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3))
 TICKS = st.tuples(st.integers(0, 4), st.just(AFTER_ALL_SPLITS), st.just(0))

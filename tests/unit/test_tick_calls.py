@@ -8,9 +8,9 @@ import pytest
 from flinkcore.common import Time, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.replay import tick_calls
-from flinkcore.replay.tick_calls import warn_of_tick_calls
-from flinkcore.replay.tick_clock import TickClock
+from flinkcore.replay.time_plane import tick_calls
+from flinkcore.replay.time_plane.tick_calls import warn_of_tick_calls
+from flinkcore.replay.time_plane.tick_clock import TickClock
 
 
 class Trailing(WatermarkGenerator[None]):

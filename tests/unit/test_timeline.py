@@ -10,10 +10,16 @@ from models.timed_log import Log, steps
 from models.watermarks import Event
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, GeneratorSpec, position_bases
-from flinkcore.replay.column_ipc import write_columns
-from flinkcore.replay.combine_times import combine
-from flinkcore.replay.timeline import TimePlane
+from flinkcore.replay.time_plane.chunk_times import (
+    ArrivalRate,
+    ChunkCounts,
+    ChunkTimes,
+    GeneratorSpec,
+    position_bases,
+)
+from flinkcore.replay.time_plane.column_ipc import write_columns
+from flinkcore.replay.time_plane.combine_times import combine
+from flinkcore.replay.time_plane.timeline import TimePlane
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1

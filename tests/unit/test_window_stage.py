@@ -13,7 +13,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, last, sum_
-from flinkcore.replay import window_stage
+from flinkcore.replay.stages import window_stage
 
 LATE = OutputTag("late")
 ASSIGNERS = {

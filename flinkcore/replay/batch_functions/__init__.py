@@ -1,0 +1,1 @@
+"""Functions over batches: their calls, keys, state and timers."""

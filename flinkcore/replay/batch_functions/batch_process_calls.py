@@ -1,0 +1,224 @@
+"""A function over batches with its keys, state and timers, and the calls of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.batch_cuts import BatchCuts
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.key_timers import KeyTimers
+from flinkcore.datastream import BatchTimerService, TimeDomain
+from flinkcore.datastream.functions import KeyedBatchProcessFunction
+from flinkcore.errors import ConfigurationError, DataError, UserCodeError
+from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns, FiredTimers
+from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
+from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerService
+from flinkcore.replay.batch_functions.column_runtime_context import ColumnRuntimeContext
+from flinkcore.replay.batch_functions.column_states import ColumnStates
+from flinkcore.replay.batch_functions.known_keys import KnownKeys
+from flinkcore.replay.stages.element_rows import element_keys
+from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.streaming_runtime_context import TaskInfo
+
+Int64s = npt.NDArray[np.int64]
+
+
+class BatchProcessCalls(KeyedBatchProcessFunction.Context):
+    """Calls a function for elements and timers; what both methods can ask.
+
+    Parameters
+    ----------
+    function : KeyedBatchProcessFunction
+        This run's own.
+    schema : pyarrow.Schema
+        Columns of the elements.
+    key_columns : list of str
+    max_parallelism : int
+        Number of key groups.
+    outputs : BatchProcessOutputs
+        Takes what the function gives.
+
+    Attributes
+    ----------
+    event_time_timers, processing_time_timers : KeyTimers
+    cuts : BatchCuts
+        What each key has seen.
+    states : ColumnStates
+
+    Raises
+    ------
+    ConfigurationError
+        If the function declares what is no delay.
+    """
+
+    def __init__(
+        self,
+        function: KeyedBatchProcessFunction,
+        schema: pa.Schema,
+        key_columns: list[str],
+        max_parallelism: int,
+        outputs: BatchProcessOutputs,
+    ) -> None:
+        self._function = function
+        self._name = type(function).__qualname__
+        self._key_columns = key_columns
+        self._outputs = outputs
+        self._keys = KeyDictionary(schema, key_columns, max_parallelism)
+        self._known_keys = KnownKeys(self._keys)
+        self._scratch = np.empty(0, np.intp)
+        self.event_time_timers = KeyTimers()
+        self.processing_time_timers = KeyTimers()
+        self.cuts = BatchCuts(
+            self.event_time_timers,
+            self.processing_time_timers,
+            one_element_per_key=bool(function.one_element_per_key),
+            event_time_delay_ms=_delay(function, "min_event_time_delay_ms"),
+            processing_time_delay_ms=_delay(function, "min_processing_time_delay_ms"),
+        )
+        self._timer_service = ColumnTimerService(
+            self.event_time_timers, self.processing_time_timers, self.cuts
+        )
+        self.states = ColumnStates()
+
+    def open(self, task: TaskInfo) -> None:
+        """Open the function; a UserCodeError if it raises."""
+        try:
+            self._function.open(ColumnRuntimeContext(task, self.states))
+        except Exception as failure:
+            raise self._failed("open", failure) from failure
+        self.states.opened()
+
+    def close(self) -> None:
+        """Close the function; a UserCodeError if it raises."""
+        try:
+            self._function.close()
+        except Exception as failure:
+            raise self._failed("close", failure) from failure
+
+    # ---- keys ----
+
+    def key_ids(self, batch: pa.RecordBatch) -> Int64s:
+        """Return the dense ids of the keys of a batch; new keys are known from now on.
+
+        Raises
+        ------
+        DataError
+            If a key is null.
+        """
+        ids = self._keys.ids(batch.select(self._key_columns)).astype(np.int64)
+        n_keys = len(self._keys)
+        self.cuts.grow(n_keys)
+        self.states.grow(n_keys)
+        if n_keys > len(self._scratch):
+            self._scratch = np.empty(max(n_keys, 2 * len(self._scratch)), np.intp)
+        return ids
+
+    def key_groups(self, key_ids: Int64s) -> npt.NDArray[np.int32]:
+        """Return the key groups of keys."""
+        return self._keys.key_group(key_ids.astype(np.uint32))
+
+    @property
+    def n_keys(self) -> int:
+        """How many keys there are."""
+        return len(self._keys)
+
+    def timer_service(self) -> BatchTimerService:
+        """Return the timers."""
+        return self._timer_service
+
+    def keys(self, key_ids: Any) -> pa.RecordBatch:
+        """Return the key columns of keys."""
+        ids = np.asarray(key_ids)
+        if ids.size == 0:
+            ids = np.empty(0, np.int64)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or ((ids < 0) | (ids >= len(self._keys))).any():
+            raise DataError(
+                f"there is no key of some of these ids: {shown(key_ids)}; there are {self.n_keys:,} keys"
+            )
+        return self._known_keys.take(ids.astype(np.int64))
+
+    # ---- calls ----
+
+    def elements(
+        self,
+        batch: pa.RecordBatch,
+        key_ids: Int64s,
+        timestamps: Int64s,
+        watermarks: Int64s,
+        processing_times: Int64s,
+    ) -> ElementColumns:
+        """Return elements as the function gets them."""
+        return ElementColumns(batch, key_ids, timestamps, watermarks, processing_times, self._scratch)
+
+    def process_batch(self, elements: ElementColumns) -> None:
+        """Call the function for elements, which `cuts` have taken.
+
+        Raises
+        ------
+        UserCodeError
+            If the function raises, or gives what does not fit; names keys and timestamps.
+        """
+        self._call(
+            "process_batch", self._function.process_batch, elements, lambda: self._shown_elements(elements)
+        )
+
+    def on_timers(
+        self, domain: TimeDomain, key_ids: Int64s, timestamps: Int64s, watermarks: Int64s, clocks: Int64s
+    ) -> None:
+        """Call the function for timers, one of each key, which `cuts` know of.
+
+        Raises
+        ------
+        UserCodeError
+            As of `process_batch`.
+        """
+        timers = FiredTimers(domain, key_ids, timestamps, watermarks, clocks, self.keys)
+        self._call("on_timers", self._function.on_timers, timers, lambda: self._shown_timers(timers))
+
+    def _call(
+        self, name: str, method: Callable[[Any, Any], Any], subject: Any, described: Callable[[], str]
+    ) -> None:
+        try:
+            given = method(subject, self)
+            if given is not None:
+                self._outputs.add_all(given)
+        except Exception as failure:
+            raise UserCodeError(
+                f"{self._name}.{name} failed at {described()}: {type(failure).__name__}: {failure}"
+            ) from failure
+        self.cuts.end_batch()
+
+    def _failed(self, method: str, failure: Exception) -> UserCodeError:
+        return UserCodeError(f"{self._name}.{method} failed: {type(failure).__name__}: {failure}")
+
+    def _shown_elements(self, elements: ElementColumns) -> str:
+        n_keys = len(elements.first_of_keys())
+        return f"a batch of {len(elements):,} elements of {n_keys:,} keys, {self._shown_range(elements)}"
+
+    def _shown_timers(self, timers: FiredTimers) -> str:
+        domain = "event" if timers.time_domain is TimeDomain.EVENT_TIME else "processing"
+        return f"a batch of {len(timers):,} {domain}-time timers, {self._shown_range(timers)}"
+
+    def _shown_range(self, subject: ElementColumns | FiredTimers) -> str:
+        first, last = element_keys(self.keys(subject.key_ids[[0, -1]]), self._key_columns)
+        times = subject.timestamps
+        return (
+            f"from the key {shown(first)} at {times[0]} ms to the key {shown(last)} at {times[-1]} ms, with timestamps "
+            f"from {times.min()} to {times.max()}"
+        )
+
+
+def _delay(function: KeyedBatchProcessFunction, setting: str) -> int | None:
+    value = getattr(function, setting)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not -(2**62) <= value <= 2**62:
+        raise ConfigurationError(
+            f"{type(function).__qualname__}.{setting} is a number of milliseconds as an int, or None, not {value!r}"
+        )
+    return int(value)

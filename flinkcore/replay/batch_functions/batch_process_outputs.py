@@ -1,0 +1,161 @@
+"""From what a function over batches gives to batches with the columns that it was declared to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.common import OutputTag
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.results.result import Output
+from flinkcore.runtime.operators.function_results import shown
+
+HELD_ROWS = 1 << 15
+
+
+class BatchProcessOutputs:
+    """Takes results and side outputs as batches.
+
+    Parameters
+    ----------
+    output_type : pyarrow.Schema
+        Of the main output.
+    tags : sequence of OutputTag
+        Side outputs that are wanted, each with its schema.
+    """
+
+    def __init__(self, output_type: pa.Schema, tags: Sequence[OutputTag]) -> None:
+        self._schemas: dict[OutputTag | None, pa.Schema] = {None: output_type}
+        self._schemas.update({tag: tag.type_info for tag in tags})
+        self._held: dict[OutputTag | None, list[pa.RecordBatch]] = {tag: [] for tag in self._schemas}
+        self._rows: dict[OutputTag | None, int] = dict.fromkeys(self._schemas, 0)
+        self._held_rows = 0
+        self._dropped = 0
+
+    @property
+    def are_many(self) -> bool:
+        """Whether so many rows are held that they should be taken."""
+        return self._held_rows >= HELD_ROWS
+
+    def add_all(self, given: Any) -> None:
+        """Take what a call of the function yielded or returned.
+
+        Raises
+        ------
+        SchemaError
+            If it is no batch, or has other columns or types than declared.
+        DataError
+            If columns are not equally long, or there is a null where none may be.
+        """
+        for result in _results(given):
+            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                self._add(*result)
+            else:
+                self._add(None, result)
+
+    def _add(self, tag: OutputTag | None, given: Any) -> None:
+        columns = _columns(given, tag)
+        schema = self._schemas.get(tag)
+        if schema is None:
+            self._dropped += _n_rows(columns, tag)
+            return
+        batch = _record_batch(columns, schema, tag)
+        if batch.num_rows:
+            self._held[tag].append(batch)
+            self._rows[tag] += batch.num_rows
+            self._held_rows += batch.num_rows
+
+    def take(self) -> Iterator[Output]:
+        """Give what has come since the last time."""
+        self._held_rows = 0
+        for tag, batches in self._held.items():
+            if batches:
+                self._held[tag] = []
+                yield Output(tag, [pa.concat_batches(batches) if len(batches) > 1 else batches[0]])
+
+    def counts(self) -> dict[str, int]:
+        """Rows by what became of them."""
+        side = sum(rows for tag, rows in self._rows.items() if tag is not None)
+        return {"results": self._rows[None], "side_results": side, "dropped_side_results": self._dropped}
+
+
+def _results(given: Any) -> Iterable[Any]:
+    if isinstance(given, pa.RecordBatch | pa.Table | Mapping):
+        return [given]
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], OutputTag):
+        return [given]
+    if isinstance(given, str | bytes | pa.Array | pa.ChunkedArray | np.ndarray) or not hasattr(
+        given, "__iter__"
+    ):
+        raise SchemaError(f"it gave {shown(given)}: yield batches, or return one or a list of them, or None")
+    return given  # type: ignore[no-any-return]
+
+
+def _columns(given: Any, tag: OutputTag | None) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, pa.RecordBatch | pa.Table):
+        return dict(zip(given.schema.names, given.columns, strict=True))
+    raise SchemaError(
+        f"{_name(tag)} got {shown(given)}, which is no RecordBatch, Table or dict from names to columns"
+    )
+
+
+def _record_batch(columns: Mapping[str, Any], schema: pa.Schema, tag: OutputTag | None) -> pa.RecordBatch:
+    missing = [name for name in schema.names if name not in columns]
+    unknown = [str(name) for name in columns if name not in schema.names]
+    if missing or unknown:
+        faults = [
+            f"{what} {', '.join(names)}"
+            for what, names in (("it lacks the columns", missing), ("it has the unknown columns", unknown))
+            if names
+        ]
+        raise SchemaError(f"{_name(tag)} got a batch whose columns do not fit: {'; '.join(faults)}")
+    _n_rows(columns, tag)
+    arrays = [_array(columns[field.name], field, tag) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _n_rows(columns: Mapping[str, Any], tag: OutputTag | None) -> int:
+    lengths = {}
+    for name, column in columns.items():
+        if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+            raise SchemaError(f"{_name(tag)} got {shown(column)} as the column {name!r}: that is no column")
+        lengths[name] = len(column)
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise DataError(f"{_name(tag)} got columns that are not equally long: {found} rows")
+    return next(iter(lengths.values()), 0)
+
+
+def _array(column: Any, field: pa.Field, tag: OutputTag | None) -> pa.Array:
+    try:
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if isinstance(column, pa.Array):
+            array = column
+        elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
+            array = pa.array(column.copy())  # Arrow would go on reading what the function may change
+        elif pa.types.is_integer(field.type):
+            array = pa.array(column)  # with a type, Arrow would cut off fractions
+        else:
+            array = pa.array(column, field.type)
+        if array.type != field.type:
+            array = array.cast(field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
+        raise SchemaError(
+            f"{_name(tag)} got values for the column {field.name!r} that are no {field.type}: {failure}"
+        ) from failure
+    if array.null_count and not field.nullable:
+        row = array.is_null().index(True).as_py()
+        raise DataError(
+            f"{_name(tag)} got a null in row {row} of the column {field.name!r}, which cannot be null"
+        )
+    return array
+
+
+def _name(tag: OutputTag | None) -> str:
+    return "the output" if tag is None else f"the side output {tag.tag_id!r}"

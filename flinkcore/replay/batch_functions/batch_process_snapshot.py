@@ -1,0 +1,155 @@
+"""State and timers of a function over batches at one moment, apart from the dense ids of their keys.
+
+They are those of a function that is called for each element: a value per key in each state, and the timers
+"user-timers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.key_timers import KeyTimers
+from flinkcore._native.timers import TimerColumns
+from flinkcore.datastream.state import StateDescriptor
+from flinkcore.errors import SchemaError
+from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
+from flinkcore.replay.batch_functions.column_states import NumpyColumnState
+from flinkcore.replay.stages.element_rows import element_keys
+from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.operators.keyed_calls import TIMER_SERVICE_NAME
+from flinkcore.runtime.state import KeyedStateSnapshot
+from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+
+Int64s = npt.NDArray[np.int64]
+
+
+class BatchProcessSnapshots:
+    """Takes and restores what a function holds.
+
+    Parameters
+    ----------
+    calls : BatchProcessCalls
+    key_fields : sequence of pyarrow.Field
+        The key columns.
+    key_group_range : (int, int)
+        First and last key group of the partition, inclusive.
+    """
+
+    def __init__(
+        self, calls: BatchProcessCalls, key_fields: Sequence[pa.Field], key_group_range: tuple[int, int]
+    ) -> None:
+        self._calls = calls
+        self._fields = list(key_fields)
+        self._range = key_group_range
+
+    def snapshot(self, watermark_ms: int) -> OperatorSnapshot:
+        """Return all that it holds.
+
+        Parameters
+        ----------
+        watermark_ms : int
+            The watermark in force, which all keys have seen: nothing is due.
+        """
+        ids = np.arange(self._calls.n_keys)
+        keys = element_keys(self._calls.keys(ids), [field.name for field in self._fields])
+        groups = self._calls.key_groups(ids)
+        timers = InternalTimersSnapshot(
+            keys,
+            [None],
+            _timer_columns(self._calls.event_time_timers, groups),
+            _timer_columns(self._calls.processing_time_timers, groups),
+        ).with_used_names()
+        states = {state.name: _state(state, keys, groups) for state in self._calls.states.all()}
+        return OperatorSnapshot(self._range, watermark_ms, {TIMER_SERVICE_NAME: timers}, states)
+
+    def restore(self, snapshots: Iterable[OperatorSnapshot], watermark_ms: int, clock_ms: int) -> None:
+        """Take what belongs to the key groups of this partition; before the first element, after `open`.
+
+        Parameters
+        ----------
+        snapshots : iterable of OperatorSnapshot
+            May be those of another parallelism, but of the same number of key groups.
+        watermark_ms, clock_ms : int
+            What all keys have seen.
+
+        Raises
+        ------
+        ConfigurationError
+            If a state is unknown to the function.
+        SchemaError
+            If keys or values have other types now.
+        """
+        self._calls.cuts.start_from(watermark_ms, clock_ms)
+        for snapshot in snapshots:
+            for name, entries in snapshot.keyed_state.items():
+                self._restore_state(self._calls.states.restored(name), entries.of_key_groups(*self._range))
+            for timers in snapshot.timers.values():
+                own = timers.of_key_groups(*self._range)
+                ids = self._ids(own.keys)
+                self._calls.event_time_timers.register(
+                    ids[own.event_time_timers.keys], own.event_time_timers.timestamps_ms
+                )
+                self._calls.processing_time_timers.register(
+                    ids[own.processing_time_timers.keys], own.processing_time_timers.timestamps_ms
+                )
+
+    def _restore_state(self, state: NumpyColumnState, entries: KeyedStateSnapshot) -> None:
+        if entries.type is not StateDescriptor.Type.VALUE or entries.ttl_time is not None:
+            raise SchemaError(
+                f"the state {state.name!r} of the checkpoint is no plain value per key, as a column is: give the "
+                "column another name"
+            )
+        ids = self._ids(entries.keys)
+        if len(ids):
+            state[ids] = _values(state, entries.values)
+
+    def _ids(self, keys: Sequence[Any]) -> Int64s:
+        columns: list[Sequence[Any]] = [keys]
+        if len(self._fields) > 1:
+            columns = list(zip(*keys, strict=True)) or [[] for _ in self._fields]
+        try:
+            arrays = [
+                pa.array(values, field.type) for values, field in zip(columns, self._fields, strict=True)
+            ]
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
+            types = ", ".join(f"{field.name}: {field.type}" for field in self._fields)
+            raise SchemaError(
+                f"keys of the checkpoint are not those of this job, whose key is {types}: {failure}"
+            ) from failure
+        return self._calls.key_ids(pa.record_batch(arrays, [field.name for field in self._fields]))
+
+
+def _timer_columns(timers: KeyTimers, groups: npt.NDArray[np.int32]) -> TimerColumns:
+    keys, times_ms = timers.timers()
+    return TimerColumns(times_ms, keys, groups[keys], np.zeros(len(keys), np.int64))
+
+
+def _state(state: NumpyColumnState, keys: list[Any], groups: npt.NDArray[np.int32]) -> KeyedStateSnapshot:
+    ids = state.kept_ids()
+    kept = [keys[key_id] for key_id in ids.tolist()]
+    values = state.array[ids].tolist()
+    return KeyedStateSnapshot(
+        StateDescriptor.Type.VALUE, None, kept, groups[ids].astype(np.int64), [None] * len(kept), values
+    )
+
+
+def _values(state: NumpyColumnState, values: Sequence[Any]) -> npt.NDArray[Any]:
+    restored = np.empty(len(values), state.dtype)
+    if state.dtype.hasobject:
+        for row, value in enumerate(values):  # an array of lists would become one of their elements
+            restored[row] = value
+        return restored
+    try:
+        restored[:] = values
+    except (TypeError, ValueError, OverflowError) as failure:
+        raise SchemaError(
+            f"values of the checkpoint for the state {state.name!r} are no {state.dtype}, such as {shown(values[0])}: "
+            f"{failure}"
+        ) from failure
+    return restored

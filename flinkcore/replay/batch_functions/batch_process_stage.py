@@ -1,0 +1,382 @@
+"""The function over batches of a plan, over the key groups of one partition.
+
+What comes when is as for a function that is called for each element (:mod:`flinkcore.replay.stages.process_stage`), key
+by key. A slice of the events is taken at a time, in rounds::
+
+    due before the slice                         ──▶ timers of all keys
+    due before the first element of a key in it  ──▶ timers of those keys
+    elements up to the first that must wait      ──▶ a batch of elements     ◀─┐
+    due before the first that waits, of each key ──▶ timers of those keys   ───┘ while elements wait
+
+A key waits where a timer of its own is due between its elements; the other keys do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream import TimeDomain
+from flinkcore.datastream.functions import KeyedBatchProcessFunction
+from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
+from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
+from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
+from flinkcore.replay.batch_functions.timeline_moments import TimelineMoments
+from flinkcore.replay.job_checkpoint import RestoredOperator
+from flinkcore.replay.plans.keyed_operator import KeyedProcess
+from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.results.result import Output
+from flinkcore.replay.stages.copied_function import copied_function
+from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.runtime.streaming_runtime_context import TaskInfo
+
+SLICE_ROWS = 1 << 15
+"""Most elements of a batch."""
+
+FIRED_ROWS = 1 << 15
+"""Most timers of a batch."""
+
+Int64s = npt.NDArray[np.int64]
+
+
+class BatchProcessStage:
+    """Runs a copy of the function over ordered events of one partition, on the replay clock.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    timeline
+        The watermarks of the whole log.
+    last_arrival_ms
+        Of the whole log; None if it has no events.
+    partition, partitions
+        Number of the partition, and of all.
+
+    Raises
+    ------
+    UserCodeError
+        If the function cannot be copied, or its `open` raises.
+    ConfigurationError
+        If the function declares what is no delay.
+    """
+
+    def __init__(
+        self,
+        plan: OperatorPlan,
+        process: KeyedProcess,
+        timeline: Timeline,
+        last_arrival_ms: int | None,
+        partition: int,
+        partitions: int,
+    ) -> None:
+        assert isinstance(process.function, KeyedBatchProcessFunction)
+        self._timeline = timeline
+        self._moments = TimelineMoments(timeline)
+        self._last_arrival_ms = last_arrival_ms
+        self._watermark_ms = MIN_TIMESTAMP
+        self._processed = 0
+        self._fired = dict.fromkeys(TimeDomain, 0)
+        self._outputs = BatchProcessOutputs(process.output_type, process.tags)
+        self._calls = BatchProcessCalls(
+            copied_function(process.function),
+            plan.data_schema(),
+            list(plan.keys),
+            plan.max_parallelism,
+            self._outputs,
+        )
+        self._cuts = self._calls.cuts
+        self._event_time = self._calls.event_time_timers
+        self._processing_time = self._calls.processing_time_timers
+        schema, groups = plan.data_schema(), compute_key_group_range_for_operator_index
+        self._snapshots = BatchProcessSnapshots(
+            self._calls,
+            [schema.field(name) for name in plan.keys],
+            groups(plan.max_parallelism, partitions, partition),
+        )
+        task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
+        try:
+            self._calls.open(task)
+        except Exception:
+            with suppress(Exception):
+                self._calls.close()
+            raise
+
+    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+        """Call the function for events in total order, and for the timers that are due before them.
+
+        Parameters
+        ----------
+        events
+            The batch and its times.
+        rows
+            Rows of this partition, in total order; None: all, as they lie.
+
+        Yields
+        ------
+        Output
+            What the function gave.
+
+        Raises
+        ------
+        UserCodeError
+            If the function raises, or gives what does not fit its type; names keys and timestamps.
+        DataError
+            If a key is null.
+        """
+        n_rows = len(events.arrivals) if rows is None else len(rows)
+        for start in range(0, n_rows, SLICE_ROWS):
+            if rows is None:
+                part = events.slice(start, min(start + SLICE_ROWS, n_rows))
+            else:
+                part = events.take(rows[start : start + SLICE_ROWS])
+            yield from self._process(part)
+            yield from self._outputs.take()
+
+    def _process(self, events: Events) -> Iterator[Output]:
+        arrivals = events.arrivals
+        watermarks = self._moments.after(
+            self._timeline.steps_before(arrivals, events.splits, events.positions)
+        )
+        self._watermark_ms = int(watermarks[-1])
+        yield from self._fire_before(int(watermarks[0]), int(arrivals[0]))
+        key_ids = self._calls.key_ids(events.batch)
+        elements = self._calls.elements(events.batch, key_ids, events.timestamps, watermarks, arrivals)
+        due = self._cuts.rows_with_due_timers(key_ids, watermarks, arrivals)
+        yield from self._fire(key_ids[due], watermarks[due], arrivals[due])
+        columns = key_ids, events.timestamps, watermarks, arrivals
+        taken, waiting = self._cuts.take(*columns)
+        self._calls.process_batch(elements.take(taken) if len(waiting) else elements)
+        rows, begins, ends = _grouped(waiting, key_ids)
+        while len(begins):
+            due = rows[begins]
+            yield from self._fire(key_ids[due], watermarks[due], arrivals[due])
+            taken = self._cuts.take_waiting(*columns, rows, begins, ends)
+            self._calls.process_batch(elements.take(np.sort(taken)))
+            still = begins < ends
+            begins, ends = begins[still], ends[still]
+        self._processed += len(arrivals)
+
+    def finish(self) -> Iterator[Output]:
+        """Let everything happen that is due by the end of the log, and fire all event-time timers."""
+        moments, last_step = self._moments, len(self._moments.clocks) - 1
+        if self._last_arrival_ms is not None:
+            end_ms = self._last_arrival_ms
+            if last_step > 0:
+                end_ms = max(end_ms, int(moments.clocks[last_step - 1]))
+            yield from self._fire_before(int(moments.after(np.array([last_step]))[0]), end_ms + 1)
+            moments.clocks[last_step] = end_ms
+        # All event-time timers are due, also where a generator has emitted the maximum before the end.
+        self._cuts.lower_floors(MAX_TIMESTAMP - 1)
+        self._watermark_ms = MAX_TIMESTAMP
+        yield from self._fire_before(MAX_TIMESTAMP, MIN_TIMESTAMP)
+        yield from self._outputs.take()
+
+    def stop(self) -> Iterator[Output]:
+        """Let everything happen that comes before the last event of a log that another one goes on from."""
+        if self._last_arrival_ms is not None:
+            steps = np.array([len(self._moments.clocks)])
+            self._watermark_ms = int(self._moments.after(steps)[0])
+            yield from self._fire_before(self._watermark_ms, self._last_arrival_ms)
+        yield from self._outputs.take()
+
+    def snapshot(self) -> OperatorSnapshot:
+        """Timers and state of the function; after `stop`."""
+        return self._snapshots.snapshot(self._watermark_ms)
+
+    def restore(self, snapshots: Iterable[OperatorSnapshot], watermark_ms: int, last_arrival_ms: int) -> None:
+        """Go on from snapshots, of which those of this partition's key groups count; before the first event.
+
+        Parameters
+        ----------
+        snapshots
+            Of the stages of any number of partitions.
+        watermark_ms, last_arrival_ms
+            Where they stopped.
+
+        Raises
+        ------
+        ConfigurationError
+            If a state is unknown to the function.
+        SchemaError
+            If keys or values have other types now.
+        """
+        self._watermark_ms = watermark_ms
+        self._snapshots.restore(snapshots, watermark_ms, last_arrival_ms)
+
+    def close(self) -> None:
+        """Close the function; a UserCodeError if its `close` raises."""
+        self._calls.close()
+
+    def counts(self) -> dict[str, int]:
+        """Counts of events, timers and results so far."""
+        return {
+            "processed": self._processed,
+            "event_time_timers": self._fired[TimeDomain.EVENT_TIME],
+            "processing_time_timers": self._fired[TimeDomain.PROCESSING_TIME],
+            "pending_processing_time_timers": len(self._processing_time),
+            **self._outputs.counts(),
+        }
+
+    @property
+    def current_watermark(self) -> int:
+        """Watermark in force, ms since the epoch."""
+        return self._watermark_ms
+
+    # ---- timers ----
+
+    def _fire_before(self, watermark_ms: int, arrival_ms: int) -> Iterator[Output]:
+        """Fire the timers of all keys that are due before an element with this watermark and arrival."""
+        due = self._event_time.due_keys(watermark_ms)
+        if len(self._processing_time) and arrival_ms > MIN_TIMESTAMP:
+            due = np.union1d(due, self._processing_time.due_keys(arrival_ms - 1))
+        for start in range(0, len(due), FIRED_ROWS):
+            key_ids = due[start : start + FIRED_ROWS]
+            yield from self._fire(
+                key_ids, np.full(len(key_ids), watermark_ms), np.full(len(key_ids), arrival_ms)
+            )
+
+    def _fire(self, key_ids: Int64s, watermarks: Int64s, arrivals: Int64s) -> Iterator[Output]:
+        """Fire the timers of keys that are due before an element of each with this watermark and arrival.
+
+        One timer of each key at a time, the first that is due, as its call may delete the others.
+        """
+        while len(key_ids):
+            floors, passed, clocks = self._cuts.seen(key_ids)
+            times, exist = self._event_time.first(key_ids)
+            reached = np.maximum(np.maximum(times, MIN_TIMESTAMP + 1) - 1, floors)
+            by_watermark = exist & (reached < watermarks)
+            steps = self._moments.steps_up_to(reached)
+            by_clock = None
+            if len(self._processing_time):
+                clock_times, exist = self._processing_time.first(key_ids)
+                due = np.maximum(clock_times, clocks)
+                before = np.maximum(self._moments.steps_before_timers(due), self._moments.steps_up_to(passed))
+                by_clock = exist & (due < arrivals) & ~(by_watermark & (steps < before))
+                by_watermark &= ~by_clock
+                self._fire_by_clock(key_ids[by_clock], clock_times[by_clock], due[by_clock], before[by_clock])
+            self._fire_by_watermark(key_ids[by_watermark], times[by_watermark], steps[by_watermark])
+            fired = by_watermark if by_clock is None else by_watermark | by_clock
+            key_ids, watermarks, arrivals = key_ids[fired], watermarks[fired], arrivals[fired]
+            if self._outputs.are_many:
+                yield from self._outputs.take()
+
+    def _fire_by_watermark(self, key_ids: Int64s, times: Int64s, steps: Int64s) -> None:
+        if len(key_ids):
+            order = np.lexsort((times, steps))
+            key_ids, times, steps = key_ids[order], times[order], steps[order]
+            moments = self._moments
+            self._event_time.poll(key_ids)
+            # The step lasts until all that it reaches has fired: the floor stays below it.
+            self._call_on_timers(
+                TimeDomain.EVENT_TIME,
+                key_ids,
+                times,
+                moments.after(steps),
+                moments.after(steps + 1),
+                moments.clocks[steps],
+            )
+
+    def _fire_by_clock(self, key_ids: Int64s, times: Int64s, due: Int64s, steps: Int64s) -> None:
+        if len(key_ids):
+            order = np.lexsort((times, due))
+            key_ids, times, due, steps = key_ids[order], times[order], due[order], steps[order]
+            self._processing_time.poll(key_ids)
+            watermarks = self._moments.after(steps)
+            self._call_on_timers(TimeDomain.PROCESSING_TIME, key_ids, times, watermarks, watermarks, due)
+
+    def _call_on_timers(
+        self,
+        domain: TimeDomain,
+        key_ids: Int64s,
+        times: Int64s,
+        floors: Int64s,
+        watermarks: Int64s,
+        clocks: Int64s,
+    ) -> None:
+        self._fired[domain] += len(key_ids)
+        self._cuts.fire(key_ids, floors, watermarks, clocks)
+        self._calls.on_timers(domain, key_ids, times, watermarks, clocks)
+
+
+def _grouped(rows: Int64s, key_ids: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Rows key after key, and where each key begins and ends in them."""
+    rows = rows[np.argsort(key_ids[rows], kind="stable")]
+    ids = key_ids[rows]
+    bounds = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1], [True]))) if len(rows) else rows
+    return rows, bounds[:-1].copy(), bounds[1:].copy()
+
+
+class BatchProcessStages:
+    """Makes stages of functions over batches; batches need no preparation.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    timeline
+        The watermarks of the whole log.
+    last_arrival_ms
+        Of the whole log; None if it has no events.
+    partitions
+        Into how many ranges the key groups are divided.
+    restored
+        What the stages go on from.
+    """
+
+    def __init__(
+        self,
+        plan: OperatorPlan,
+        process: KeyedProcess,
+        timeline: Timeline,
+        last_arrival_ms: int | None,
+        partitions: int,
+        restored: RestoredOperator | None = None,
+    ) -> None:
+        self._plan = plan
+        self._process = process
+        self._timeline = timeline
+        self._last_arrival_ms = last_arrival_ms
+        self._partitions = partitions
+        self._restored = restored
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the results."""
+        return self._process.result_schema(self._plan.time_type())
+
+    def stage(self, partition: int) -> BatchProcessStage:
+        """A stage, with a copy of the function, which is opened."""
+        stage = BatchProcessStage(
+            self._plan, self._process, self._timeline, self._last_arrival_ms, partition, self._partitions
+        )
+        restored = self._restored
+        if restored is not None and restored.last_arrival_ms is not None:
+            checkpoint = restored.checkpoint
+            count = self._plan.max_parallelism
+            groups = compute_key_group_range_for_operator_index(count, self._partitions, partition)
+            stage.restore(
+                checkpoint.restore(restored.uid, groups, count),
+                checkpoint.watermark_ms(restored.uid),
+                restored.last_arrival_ms,
+            )
+        return stage
+
+    def prepare(self, events: Events) -> Events:
+        """The batch as it is."""
+        return events
+
+    def release(self, prepared: Events) -> None:
+        """Nothing comes back."""

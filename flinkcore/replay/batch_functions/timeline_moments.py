@@ -1,0 +1,47 @@
+"""Where timers of many keys lie among the steps of a timeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import Timeline
+
+Int64s = npt.NDArray[np.int64]
+
+
+class TimelineMoments:
+    """Where timers lie among the steps of a timeline.
+
+    Parameters
+    ----------
+    timeline : Timeline
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.watermarks = timeline.watermark_ms
+        self.clocks = timeline.clock_ms.copy()
+        self._after = np.concatenate((np.array([MIN_TIMESTAMP]), timeline.watermark_ms))
+        self._by_events = (
+            np.concatenate(([0], np.cumsum(timeline.split != AFTER_ALL_SPLITS)))
+            if timeline.is_punctuated
+            else None
+        )
+
+    def after(self, steps: Int64s) -> Int64s:
+        """The watermark in force after so many steps."""
+        return self._after[steps]
+
+    def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
+        """How many steps have a watermark that is not higher; the next one is the first above it."""
+        return np.searchsorted(self.watermarks, watermarks_ms, side="right")
+
+    def steps_before_timers(self, times_ms: Int64s) -> Int64s:
+        """How many steps come before the processing-time timers due at these times: no tick of the same time does."""
+        before = np.searchsorted(self.clocks, times_ms, side="left")
+        if self._by_events is not None:
+            end = np.searchsorted(self.clocks, times_ms, side="right")
+            before += self._by_events[end] - self._by_events[before]
+        return before

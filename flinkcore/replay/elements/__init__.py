@@ -1,0 +1,1 @@
+"""Jobs that run element by element, in one thread."""

@@ -1,0 +1,210 @@
+"""Elements of sources in the order of their arrival, on their way into a job."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
+from typing import Any
+
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.typeinfo.type_information import Conversion
+from flinkcore.common.watermark import Watermark
+from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.replay.time_plane.replay_clock import ReplayClock
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
+
+ELEMENTS_AT_ONCE = 256
+"""After so many the program gets what has been collected."""
+
+
+class Arrivals(ABC):
+    """Elements that come one after the other, each at its time.
+
+    The end comes, as an arrival of its own, when all that is due at the last arrival has been done.
+
+    Attributes
+    ----------
+    next_arrival_ms : int or None
+        When the next element arrives, or the end; None: the end has come.
+    at_end : bool
+        Whether what comes next is the end.
+    """
+
+    next_arrival_ms: int | None
+    at_end: bool
+
+    @abstractmethod
+    def emit(self) -> None:
+        """Let the next element go on its way, or the end come."""
+
+    @abstractmethod
+    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+        """Let all elements go on their way, each at its time, and stop now and then."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the source."""
+
+
+class SplitArrivals(Arrivals):
+    """The elements of a split, which arrive at a rate.
+
+    Parameters
+    ----------
+    split : SourceSplit
+    conversion : callable, optional
+        Of each element to its declared type.
+    rate : float
+        Elements per second. The first one arrives an interval after the start.
+    start_ms : int
+    process : callable
+        Takes a record, which it may change.
+    finish : callable
+        Called when the last element has gone.
+    """
+
+    def __init__(
+        self,
+        split: SourceSplit,
+        conversion: Conversion | None,
+        rate: float,
+        start_ms: int,
+        process: ElementCall,
+        finish: Any,
+    ) -> None:
+        elements = split.elements()
+        self._source = elements
+        self._elements = elements if conversion is None else map(conversion, elements)
+        self._process = process
+        self._finish = finish
+        self._arrival_ms = arrival_times(rate, start_ms)
+        self._position = 0
+        self._record: StreamRecord[Any] = StreamRecord(None)
+        self._held: Any = None
+        self.next_arrival_ms: int | None = 0
+        self.at_end = False
+        self._take()
+
+    def _take(self) -> None:
+        for element in self._elements:
+            self._held = element
+            self._position += 1
+            self.next_arrival_ms = self._arrival_ms(self._position)
+            return
+        self.at_end = True
+        self.next_arrival_ms = self._arrival_ms(self._position) + 1
+
+    def emit(self) -> None:
+        """Let the next element go on its way, or the end come."""
+        if self.at_end:
+            self.next_arrival_ms = None
+            self._finish()
+            return
+        record = self._record
+        record.value, record.timestamp = self._held, None
+        self._process(record)
+        self._take()
+
+    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+        """Let all elements go on their way, each at its time, and stop now and then."""
+        if not self.at_end:
+            yield from self._emit_elements(clock)
+        fire_before(clock, self._arrival_ms(self._position) + 1)
+        self.next_arrival_ms = None
+        self._finish()
+
+    def _emit_elements(self, clock: ReplayClock) -> Iterator[None]:
+        record, process = self._record, self._process
+        chunk = [self._held]
+        self._position -= 1
+        while chunk:
+            first = self._position + 1
+            self._position += len(chunk)
+            arrivals = map(self._arrival_ms, range(first, first + len(chunk)))
+            for value, arrival_ms in zip(chunk, arrivals, strict=True):
+                if clock.next_due_ms < arrival_ms:
+                    fire_before(clock, arrival_ms)
+                clock.now_ms = arrival_ms
+                record.value = value
+                record.timestamp = None
+                process(record)
+            yield
+            chunk = list(islice(self._elements, ELEMENTS_AT_ONCE))
+
+    def close(self) -> None:
+        """Close what reads the split, if it can be closed."""
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
+
+
+class OrderedArrivals(Arrivals):
+    """Elements of several origins in the order of their arrival; those of one moment in the order of the origins.
+
+    Parameters
+    ----------
+    origins : sequence of Arrivals
+    """
+
+    def __init__(self, origins: Sequence[Arrivals]) -> None:
+        self._origins = origins
+        self._heap = [
+            (origin.next_arrival_ms, number, origin)
+            for number, origin in enumerate(origins)
+            if origin.next_arrival_ms is not None
+        ]
+        heapify(self._heap)
+        self._note()
+
+    def _note(self) -> None:
+        self.next_arrival_ms = self._heap[0][0] if self._heap else None
+        self.at_end = bool(self._heap) and self._heap[0][2].at_end
+
+    def emit(self) -> None:
+        """Let the next element go on its way, or an end come."""
+        _, number, origin = self._heap[0]
+        origin.emit()
+        if origin.next_arrival_ms is None:
+            heappop(self._heap)
+        else:
+            heapreplace(self._heap, (origin.next_arrival_ms, number, origin))
+        self._note()
+
+    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+        """Let all elements go on their way, each at its time, and stop now and then."""
+        number = 0
+        while self.next_arrival_ms is not None:
+            if clock.next_due_ms < self.next_arrival_ms:
+                fire_before(clock, self.next_arrival_ms)
+            if not self.at_end:
+                clock.now_ms = self.next_arrival_ms
+            self.emit()
+            number += 1
+            if number % ELEMENTS_AT_ONCE == 0:
+                yield
+
+    def close(self) -> None:
+        """Close all origins."""
+        for origin in self._origins:
+            origin.close()
+
+
+def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
+    """Return what gives the arrival of the element of a number, from 1 on, in ms since the epoch."""
+    if rate == 1000:
+        return start_ms.__add__
+    return lambda number: start_ms + int(number * 1000 // rate)
+
+
+def fire_before(clock: ReplayClock, arrival_ms: int) -> None:
+    """Fire what is due before an arrival, each at its own time; what was due long ago, now."""
+    while (due_ms := clock.next_due_ms) < arrival_ms:
+        clock.fire_due(max(due_ms, clock.now_ms))
+
+
+def end_input(output: TaskOutput) -> None:
+    """Tell all that read a source that nothing comes any more."""
+    output.emit_watermark(Watermark(MAX_TIMESTAMP))

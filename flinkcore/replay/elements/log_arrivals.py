@@ -1,0 +1,258 @@
+"""The events of a log on their way into a job that runs element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.transformations import (
+    EventLogSource,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+)
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Arrivals, end_input, fire_before
+from flinkcore.replay.plans.column_ops import ColumnOp
+from flinkcore.replay.plans.keyed_operator import UserProcess
+from flinkcore.replay.plans.replay_plan import ReplayPlan, column_op, plan_of_log
+from flinkcore.replay.stages.element_rows import element_rows
+from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.replay_clock import ReplayClock
+from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
+from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.replay.total_order import Events, TotalOrderMerge
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
+
+FILTERED: Final = object()
+"""Value of an event that a filter behind the watermarks has taken out: it still moves them."""
+
+Event = tuple[int, int, Any, int]
+"""Arrival and split of an event, its row and its timestamp."""
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """How a log is read as far as columns go: planned, and its arrivals known.
+
+    Attributes
+    ----------
+    plan : ReplayPlan
+        To where watermarks are made.
+    after : tuple of ColumnOp
+        What is done with the columns then.
+    strategy : WatermarkStrategy or None
+    time_plane : TimePlane
+    """
+
+    plan: ReplayPlan
+    after: tuple[ColumnOp, ...]
+    strategy: WatermarkStrategy | None
+    time_plane: TimePlane
+
+    @classmethod
+    def of(cls, step: Transformation, configuration: ExecutionConfig) -> LogReading:
+        """Plan the reading of a log up to a step, and read its times.
+
+        Raises
+        ------
+        ConfigurationError, SchemaError, SourceError, DataError
+            As for a replay of the log.
+        """
+        source, *steps = step.in_order()
+        assert isinstance(source, EventLogSource)
+        assigned = [
+            at for at, each in enumerate(steps) if isinstance(each, TimestampsAndWatermarksTransformation)
+        ]
+        until = assigned[0] + 1 if assigned else len(steps)
+        before, after = steps[:until], tuple(column_op(each) for each in steps[until:])
+        strategy = None
+        if assigned:
+            assigning = before[-1]
+            assert isinstance(assigning, TimestampsAndWatermarksTransformation)
+            strategy = assigning.strategy
+            _refuse(strategy, after)
+            # What gives the event time of single elements has no part in reading the log.
+            before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
+        operator = UserProcess(None, pa.schema([]))
+        plan = plan_of_log(source, tuple(before), (), step, operator, configuration)
+        times = replace(plan, strategy=WatermarkStrategy.no_watermarks())
+        return cls(plan, after, strategy, time_plane_of(times, times.log.chunks(1), 1))
+
+    @property
+    def arrival_range(self) -> tuple[int, int] | None:
+        """The first and the last arrival; None if there is no event."""
+        return self.time_plane.splits.arrival_range if self.time_plane.events else None
+
+    def events(self, output: TaskOutput) -> Iterator[Event]:
+        """Yield the events in total order; rejected rows go to their side output as they are found."""
+        stage, merge = MapStage(self.plan, self.time_plane), TotalOrderMerge()
+        rejected_tag = self.plan.log.on_bad_row
+        for chunk in self.plan.log.chunks(1):
+            rows_read = 0
+            for mapped in stage.read(chunk):
+                rows_read += mapped.events_read
+                merge.add(mapped.events)
+                if isinstance(rejected_tag, OutputTag):
+                    for rows in mapped.rejected_rows:
+                        for row in element_rows(rows):
+                            output.collect_side(rejected_tag, StreamRecord(row))
+                floor = self.time_plane.floors.after(chunk.index, rows_read)
+                yield from self._ordered(merge, floor)
+        yield from self._ordered(merge, None)
+
+    def _ordered(self, merge: TotalOrderMerge, floor: int | None) -> Iterator[Event]:
+        for events, rows in merge.release(floor):
+            ordered = events if rows is None else events.take(rows)
+            yield from zip(
+                ordered.arrivals.tolist(),
+                ordered.splits.tolist(),
+                self._values(ordered),
+                ordered.timestamps.tolist(),
+                strict=True,
+            )
+
+    def _values(self, events: Events) -> Iterable[Any]:
+        batch = events.batch
+        left = np.arange(batch.num_rows)
+        for operation in self.after:
+            batch, kept = operation.apply(batch)
+            left = left if kept is None else left[kept]
+        if len(left) == events.batch.num_rows:
+            return element_rows(batch)
+        values: list[Any] = [FILTERED] * events.batch.num_rows
+        for at, row in zip(left.tolist(), element_rows(batch), strict=True):
+            values[at] = row
+        return values
+
+
+def _refuse(strategy: WatermarkStrategy, after: tuple[ColumnOp, ...]) -> None:
+    if strategy.alignment_parameters is not None:
+        raise ConfigurationError(
+            f"a job that runs element by element does not align splits, as this strategy asks: {strategy}. Leave "
+            "with_watermark_alignment out"
+        )
+    if strategy.timestamp_assigner is not None and after:
+        raise ConfigurationError(
+            "steps over columns come after assign_timestamps_and_watermarks with a TimestampAssigner, which is called "
+            "for rows: put select, with_columns and filters of expressions before it"
+        )
+
+
+class LogArrivals(Arrivals):
+    """The events of a log, in total order.
+
+    Parameters
+    ----------
+    reading : LogReading
+    output : TaskOutput
+        Of the log's operator.
+    clock : ReplayClock
+        Shows the first arrival of the job.
+    end_ms : int
+        When the log ends: all logs of a job do at the same time.
+    """
+
+    def __init__(self, reading: LogReading, output: TaskOutput, clock: ReplayClock, end_ms: int) -> None:
+        self._output = output
+        self._watermarks: SplitWatermarks | None = None
+        collect = _collect_kept(output.collect) if reading.after else output.collect
+        splits = reading.time_plane.split_values
+        self._processes: list[ElementCall] = [collect for _ in splits]
+        if reading.strategy is not None:
+            names = [None if value is None else str(value) for value in splits]
+            self._watermarks = SplitWatermarks(
+                replace(reading.strategy, timestamp_column=None),
+                names,
+                output,
+                clock,
+                reading.plan.auto_watermark_interval_ms,
+                collect,
+            )
+            self._processes = [self._watermarks.process(number) for number in range(len(splits))]
+        self._record: StreamRecord[Any] = StreamRecord(None)
+        self._end_ms = end_ms
+        self._events = reading.events(output)
+        self._next: Event | None = None
+        self.next_arrival_ms: int | None = end_ms
+        self.at_end = True
+        self._take()
+
+    def _take(self) -> None:
+        self._next = next(self._events, None)
+        self.at_end = self._next is None
+        self.next_arrival_ms = self._end_ms if self._next is None else self._next[0]
+
+    def emit(self) -> None:
+        """Let the next event go on its way, or the end come."""
+        if self._next is None:
+            self._end()
+            return
+        _, split, value, timestamp = self._next
+        record = self._record
+        record.value, record.timestamp = value, timestamp
+        self._processes[split](record)
+        self._take()
+
+    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+        """Let all events go on their way, each at its time, and stop now and then."""
+        if self._next is not None:
+            yield from self._emit_events(clock)
+        fire_before(clock, self._end_ms)
+        self._end()
+
+    def _emit_events(self, clock: ReplayClock) -> Iterator[None]:
+        record, processes = self._record, self._processes
+        assert self._next is not None
+        until_stop = ELEMENTS_AT_ONCE
+        self._emit_first(clock)
+        for arrival_ms, split, value, timestamp in self._events:
+            if clock.next_due_ms < arrival_ms:
+                fire_before(clock, arrival_ms)
+            clock.now_ms = arrival_ms
+            record.value = value
+            record.timestamp = timestamp
+            processes[split](record)
+            until_stop -= 1
+            if until_stop == 0:
+                yield
+                until_stop = ELEMENTS_AT_ONCE
+
+    def _emit_first(self, clock: ReplayClock) -> None:
+        assert self._next is not None
+        arrival_ms, split, value, timestamp = self._next
+        fire_before(clock, arrival_ms)
+        clock.now_ms = arrival_ms
+        self._record.value, self._record.timestamp = value, timestamp
+        self._processes[split](self._record)
+        self._next = None
+
+    def _end(self) -> None:
+        self.next_arrival_ms, self.at_end = None, False
+        if self._watermarks is None or not self._processes:
+            end_input(self._output)
+        else:
+            for split in range(len(self._processes)):
+                self._watermarks.finish(split)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._events.close()  # type: ignore[attr-defined]
+        if self._watermarks is not None:
+            self._watermarks.close()
+
+
+def _collect_kept(collect: ElementCall) -> ElementCall:
+    def collect_kept(record: StreamRecord[Any]) -> None:
+        if record.value is not FILTERED:
+            collect(record)
+
+    return collect_kept

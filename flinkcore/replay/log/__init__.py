@@ -1,0 +1,1 @@
+"""Event logs: where their rows are, and how they are read."""

@@ -1,0 +1,226 @@
+"""Pieces of an event log that any worker can read alone: a file or a part of it, a slice of a table."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from flinkcore.replay.log.columns_to_read import ColumnsToRead
+from flinkcore.replay.log.file_format import FileFormat
+from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.plain_columns import plain_column, plain_type
+
+
+@dataclass(frozen=True)
+class LogSchema:
+    """The columns that all files of a log have.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Plain types; partition columns come last.
+    origins : mapping of str to str
+        Column name to the file that gave its type.
+    """
+
+    schema: pa.Schema
+    origins: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Chunk(ABC):
+    """A self-contained, picklable piece of an event log.
+
+    Parameters
+    ----------
+    index : int
+        Place in the log's order.
+    label : str
+        Names the file and the part of it in messages.
+    rows : int or None
+        If known without reading.
+    size_bytes : int or None
+        About how much is read, if known; a share of the file for a part of it.
+    first_row : int or None
+        Row number in the file (from 0) of the chunk's first row; None if not known without reading.
+    """
+
+    index: int
+    label: str
+    rows: int | None
+    size_bytes: int | None
+    first_row: int | None
+
+    @abstractmethod
+    def read(
+        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the chunk's rows in order.
+
+        Parameters
+        ----------
+        columns : sequence of str or None
+            Which columns, in which order; None for all.
+        batch_rows : int
+            Rows of a batch at most.
+        dictionary_columns : sequence of str
+            Those of the columns that may stay dictionary-encoded.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            With plain types, except that a dictionary column may be a dictionary of a plain type.
+
+        Raises
+        ------
+        SourceError
+            If the file cannot be read to its end.
+        SchemaError
+            If a column is missing in the file or has another type than in the log's first file.
+        """
+
+    @abstractmethod
+    def constant(self, column: str) -> tuple[bool, Any]:
+        """Return (True, value) if the column has one value in all rows, known without reading, else (False,
+        None)."""
+
+    def row_name(self, row: int) -> str:
+        """Name a row, given by its number in the chunk, as a user would look for it."""
+        if self.first_row is None:
+            return f"row {row} (from 0) of {self.label}"
+        return f"row {self.first_row + row} (from 0) of {self.file_name}"
+
+    @property
+    @abstractmethod
+    def file_name(self) -> str:
+        """The file's name, or "table"."""
+
+
+@dataclass(frozen=True)
+class FileChunk(Chunk):
+    """A file, or a run of its row groups or record batches (``pieces``; None: all of it)."""
+
+    file: LogFile
+    format: FileFormat
+    pieces: range | None
+    log_schema: LogSchema
+
+    def read(
+        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        expected = self.log_schema.schema
+        names = list(expected.names if columns is None else columns)
+        partition = dict(self.file.partition)
+        in_file = [name for name in names if name not in partition]
+        if not in_file:
+            # Only partition columns are asked for: any column of the file tells how many rows there are.
+            in_file = [name for name in expected.names if name not in partition][:1]
+        encoded = [name for name in dictionary_columns if name in in_file]
+        to_read = ColumnsToRead(
+            pa.schema([expected.field(name) for name in in_file]),
+            self.log_schema.origins,
+            tuple(encoded),
+            batch_rows,
+        )
+        batches = self.format.batches(self.file, self.pieces, to_read)
+        schema = expected
+        for batch in _even(batches, batch_rows):
+            arrays = []
+            for name in names:
+                field = schema.field(name)
+                if name in partition:
+                    arrays.append(pa.repeat(pa.scalar(self.constant(name)[1], field.type), batch.num_rows))
+                    continue
+                column = batch.column(name)
+                arrays.append(
+                    column if _stays(column, name, encoded, field.type) else plain_column(column, field.type)
+                )
+            yield _record_batch(arrays, names)
+
+    def constant(self, column: str) -> tuple[bool, Any]:
+        for name, value in self.file.partition:
+            if name == column:
+                integer = value is not None and pa.types.is_int64(self.log_schema.schema.field(name).type)
+                return True, int(value) if integer and value is not None else value
+        return False, None
+
+    @property
+    def file_name(self) -> str:
+        return self.file.name
+
+
+@dataclass(frozen=True)
+class TableChunk(Chunk):
+    """A slice of an in-memory table."""
+
+    table: pa.Table
+
+    def read(
+        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        table = self.table if columns is None else self.table.select(list(columns))
+        for batch in _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows):
+            arrays = [
+                column
+                if _stays(column, name, dictionary_columns, plain_type(column.type))
+                else plain_column(column, plain_type(column.type))
+                for name, column in zip(table.column_names, batch.columns, strict=True)
+            ]
+            yield _record_batch(arrays, table.column_names)
+
+    def constant(self, column: str) -> tuple[bool, Any]:
+        return False, None
+
+    @property
+    def file_name(self) -> str:
+        return "the table"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The IPC stream holds the slice only; pyarrow's own pickle takes the whole table's buffers along.
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        return {**self.__dict__, "table": sink.getvalue().to_pybytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
+
+
+def _stays(column: pa.Array, name: str, encoded: Sequence[str], plain: pa.DataType) -> bool:
+    return name in encoded and pa.types.is_dictionary(column.type) and column.type.value_type == plain
+
+
+def _record_batch(arrays: list[pa.Array], names: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _even(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut batches that are too long, join those that are much too short, drop those without rows."""
+    short: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        if held and held + batch.num_rows > batch_rows:
+            yield from _joined(short)
+            short, held = [], 0
+        if batch.num_rows < batch_rows // 4:
+            short.append(batch)
+            held += batch.num_rows
+            continue
+        if held:
+            yield from _joined(short)
+            short, held = [], 0
+        for start in range(0, batch.num_rows, batch_rows):
+            yield batch.slice(start, batch_rows)
+    yield from _joined(short)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) < 2:
+        return iter(batches)
+    table = pa.Table.from_batches(batches).combine_chunks()
+    return chain(table.to_batches())

@@ -1,0 +1,133 @@
+"""Parquet and Arrow IPC: formats with metadata that can be cut into pieces."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs, ipc
+
+from flinkcore.replay.log.columns_to_read import ColumnsToRead
+from flinkcore.replay.log.file_format import source_faults
+from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.plain_columns import plain_schema
+
+# Row groups of a remote file are fetched together up to about this size: fewer requests, still bounded
+# memory.
+_PREFETCH_BYTES = 64 << 20
+
+
+class ParquetFormat:
+    """Parquet: footers give the schema and the rows of each row group."""
+
+    name = "parquet"
+    _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with (
+            source_faults(file.name, self._advice),
+            pq.ParquetFile(file.path, filesystem=file.filesystem) as opened,
+        ):
+            return plain_schema(opened.schema_arrow)
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        with (
+            source_faults(file.name, self._advice),
+            pq.ParquetFile(file.path, filesystem=file.filesystem) as opened,
+        ):
+            metadata = opened.metadata
+            return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+    def batches(
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        local = isinstance(file.filesystem, fs.LocalFileSystem)
+        with (
+            source_faults(file.name, self._advice),
+            pq.ParquetFile(
+                file.path,
+                filesystem=file.filesystem,
+                read_dictionary=list(columns.dictionary_columns),
+                pre_buffer=not local,
+            ) as opened,
+        ):
+            columns.check(opened.schema_arrow, file.name)
+            groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
+            # Prefetching holds all the groups of a call in memory; plain local reads hold one.
+            runs = [groups] if local else _runs(opened.metadata, groups)
+            for run in runs:
+                yield from opened.iter_batches(
+                    batch_size=columns.batch_rows, row_groups=run, columns=columns.names, use_threads=False
+                )
+
+
+def _runs(metadata: Any, groups: Iterable[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    held = 0
+    for group in groups:
+        size = metadata.row_group(group).total_byte_size
+        if not runs or held + size > _PREFETCH_BYTES:
+            runs.append([])
+            held = 0
+        runs[-1].append(group)
+        held += size
+    return runs
+
+
+class ArrowFormat:
+    """Arrow IPC: the file format (Feather V2) is read by record batch, the stream format from its
+    beginning."""
+
+    name = "arrow"
+    _advice = (
+        "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
+        "or take it out of the log"
+    )
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with source_faults(file.name, self._advice), self._open(file) as source:
+            return plain_schema(self._reader(source).schema)
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        with source_faults(file.name, self._advice), self._open(file) as source:
+            reader = self._reader(source)
+            return [None] * (
+                reader.num_record_batches if isinstance(reader, ipc.RecordBatchFileReader) else 1
+            )
+
+    def batches(
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        with source_faults(file.name, self._advice), self._open(file) as source:
+            schema = self._reader(source).schema
+            columns.check(schema, file.name)
+            source.seek(0)
+            reader = self._reader(source, sorted(schema.get_field_index(name) for name in columns.names))
+            whole_file = isinstance(reader, ipc.RecordBatchFileReader)
+            if whole_file:
+                batches = (
+                    reader.get_batch(i)
+                    for i in (pieces if pieces is not None else range(reader.num_record_batches))
+                )
+            else:
+                batches = iter(reader)
+            for batch in batches:
+                # Lengths and offsets come from the file: an unchecked lie would be read out of bounds.
+                batch.validate()
+                yield batch
+
+    @staticmethod
+    def _open(file: LogFile) -> Any:
+        if isinstance(file.filesystem, fs.LocalFileSystem) and os.path.getsize(file.path):
+            return pa.memory_map(file.path)
+        return file.filesystem.open_input_file(file.path)
+
+    @staticmethod
+    def _reader(source: Any, fields: list[int] | None = None) -> Any:
+        options = ipc.IpcReadOptions(use_threads=False, included_fields=fields)
+        magic = source.read(6)
+        source.seek(0)
+        if magic == b"ARROW1":
+            return ipc.open_file(source, options=options)
+        return ipc.open_stream(source, options=options)

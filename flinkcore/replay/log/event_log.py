@@ -1,0 +1,179 @@
+"""The description of an event log: where its rows are, and which columns are time, arrival and split."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.log_sources import FileSource, TableSource
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """A recorded stream: splits of events, each with a timestamp and an arrival.
+
+    Parameters
+    ----------
+    source : FileSource or TableSource
+        Where the rows are; :meth:`of` builds it from paths or data.
+    timestamp : str
+        Column with the source timestamp: an Arrow timestamp (any unit; without a zone it is UTC) or date, an
+        integer in milliseconds since the epoch, or ISO 8601 text. Units finer than a millisecond are floored.
+    arrival : str or pyarrow.compute.Expression, optional
+        Column with the processing time at which the event reached the system, of the same types, or an
+        expression over the log's columns that gives it. Without it the position in the split gives it: ``rate``
+        events per second from ``arrival_start_ms``.
+    split : str, FILE or None
+        Column (integer, string, binary, bool, date) whose value names the split; ``FILE``: each file is one;
+        None: the whole log is one.
+    rate : float
+        Events per second and split, if there is no arrival column.
+    arrival_start_ms : int
+        Arrival of the first event of each split, in ms since the epoch, if there is no arrival column.
+    on_bad_row : "fail", "drop" or OutputTag
+        What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
+        no time, or whose window would not fit into 64 bits of milliseconds: an error that names it, a count per
+        reason, or the side output with this tag.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting has no meaning.
+    """
+
+    source: FileSource | TableSource
+    timestamp: str
+    arrival: str | Expression | None = None
+    split: str | SplitOrigin | None = None
+    rate: float = 1000.0
+    arrival_start_ms: int = 0
+    on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.timestamp, str) or not self.timestamp:
+            raise ConfigurationError(f"timestamp= is the name of a column, not {self.timestamp!r}")
+        named = isinstance(self.arrival, str) and self.arrival != ""
+        if self.arrival is not None and not named and not is_expression(self.arrival):
+            raise ConfigurationError(
+                f"arrival= is the name of a column, a pyarrow expression or None, not {self.arrival!r}"
+            )
+        if (
+            self.split is not None
+            and self.split is not FILE
+            and (not isinstance(self.split, str) or not self.split)
+        ):
+            raise ConfigurationError(f"split= is the name of a column, FILE or None, not {self.split!r}")
+        if self.split is FILE and not isinstance(self.source, FileSource):
+            raise ConfigurationError("split=FILE needs a log of files; this one is an in-memory table")
+        if not isinstance(self.rate, int | float) or not math.isfinite(self.rate) or self.rate <= 0:
+            raise ConfigurationError(f"rate= is a number of events per second above 0, not {self.rate!r}")
+        if not isinstance(self.arrival_start_ms, int) or not -(2**63) < self.arrival_start_ms < 2**63 - 1:
+            raise ConfigurationError(
+                "arrival_start_ms= is an integer number of milliseconds since the epoch, not "
+                f"{self.arrival_start_ms!r}"
+            )
+        if self.on_bad_row not in ("fail", "drop") and not isinstance(self.on_bad_row, OutputTag):
+            raise ConfigurationError(
+                f'on_bad_row= is "fail", "drop" or an OutputTag, not {self.on_bad_row!r}'
+            )
+
+    @classmethod
+    def of(
+        cls,
+        data: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any,
+        *,
+        timestamp: str,
+        arrival: str | Expression | None = None,
+        split: str | SplitOrigin | None = None,
+        rate: float = 1000.0,
+        arrival_start_ms: int = 0,
+        on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+        format: str | None = None,
+        filesystem: Any = None,
+        format_options: Mapping[str, Any] | None = None,
+    ) -> "EventLog":
+        """Describe the log at a path, glob, directory, URI or list of these, or in memory.
+
+        Parameters
+        ----------
+        data : str, path, sequence of these, or Arrow data
+            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; otherwise anything with
+            ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
+        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row
+            See :class:`EventLog`.
+        format : str, optional
+            "parquet", "arrow", "csv" or "json"; by default the extension tells.
+        filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
+            The paths are within it.
+        format_options : mapping, optional
+            Of ``CsvFormat`` or ``JsonFormat``.
+
+        Returns
+        -------
+        EventLog
+
+        Raises
+        ------
+        SourceError
+            If there is no file, or its format is not clear.
+        SchemaError
+            If the arrival or split column is missing.
+        """
+        source: FileSource | TableSource
+        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+            if format is not None or filesystem is not None or format_options:
+                raise ConfigurationError(
+                    "format=, filesystem= and format_options= have no meaning for in-memory data"
+                )
+            source = TableSource.of(data)
+        elif isinstance(data, str | os.PathLike | Iterable):
+            source = FileSource.discover(data, format, filesystem, format_options)
+        else:
+            raise ConfigurationError(
+                "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
+                f"{type(data).__name__}"
+            )
+        log = cls(source, timestamp, arrival, split, rate, arrival_start_ms, on_bad_row)
+        for setting, column in (("arrival", arrival), ("split", split)):
+            if isinstance(column, str):
+                log.require(column, f"{setting}=")
+        return log
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the log, read once, from the first file.
+
+        With plain types: dictionaries, views, large and run-end-encoded columns count as their values.
+        """
+        return self.source.schema
+
+    def require(self, column: str, wanted_by: str) -> pa.DataType:
+        """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""
+        schema = self.schema
+        if column not in schema.names:
+            raise SchemaError(
+                f"{wanted_by} names column {column!r}, which the log does not have: "
+                f"{', '.join(schema.names) or 'it has none'}"
+            )
+        return schema.field(column).type
+
+    def chunks(self, target: int) -> list[Chunk]:
+        """Cut the log into about ``target`` chunks in log order: at least one per file, big Parquet and Arrow
+        files cut.
+
+        Parameters
+        ----------
+        target : int
+            At least 1.
+        """
+        if target < 1:
+            raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
+        return self.source.chunks(target)

@@ -1,0 +1,377 @@
+"""Chunks of an event log as batches with their times: the one reader of both planes of a replay."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.expressions import is_expression
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
+from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
+from flinkcore.replay.plans.column_ops import (
+    HIDDEN_PREFIX,
+    ColumnOp,
+    Columns,
+    WithColumns,
+    apply_ops,
+    narrow_ops,
+    output_schema,
+    shown_column,
+)
+
+ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
+"""Hidden column with the arrival, where an expression gives it."""
+
+
+@dataclass(frozen=True)
+class RejectedRows:
+    """The rows of a batch that ``on_bad_row`` took out.
+
+    Parameters
+    ----------
+    counts : dict of str to int
+        Reason ("unreadable timestamp", "null timestamp", "timestamp out of range", "unreadable arrival", "null
+        arrival", "null split") to rows; a row counts under the first that applies.
+    rows : pyarrow.RecordBatch or None
+        If ``on_bad_row`` is an OutputTag: the rows as they were read, and the reason as the last column.
+    """
+
+    counts: dict[str, int]
+    rows: pa.RecordBatch | None
+
+    @property
+    def total(self) -> int:
+        """How many rows."""
+        return sum(self.counts.values())
+
+
+class Fault(NamedTuple):
+    """What can be wrong with rows of a batch.
+
+    Parameters
+    ----------
+    reason : str
+    column : str
+        What messages call the column.
+    rows : numpy.ndarray, shape (n,), bool, or None
+        The rows with this fault; None if there is none.
+    unreadable : pyarrow.Array, optional
+        The column, if the values are the fault.
+    """
+
+    reason: str
+    column: str
+    rows: npt.NDArray[np.bool_] | None
+    unreadable: pa.Array | None = None
+
+    def describe(self, row: int) -> str:
+        """Say what is wrong with a row."""
+        if self.unreadable is not None:
+            return no_time(self.unreadable[row], self.column)
+        return f"{self.reason} (column {self.column!r})"
+
+
+@dataclass(frozen=True)
+class TimedBatch:
+    """A batch of events in log order, as both planes see it.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch, n rows
+        The columns asked for, with plain types, after the ``before`` operations; rejected rows are not in it.
+    timestamp_ms : numpy.ndarray, shape (n,), int64
+    arrival_ms : numpy.ndarray, shape (n,), int64, or None
+        As recorded, not yet the running maximum; None if the position gives the arrival.
+    split_codes : numpy.ndarray, shape (n,), int32
+        Indices into ``split_values``.
+    split_values : list, length k
+        The distinct splits of the rows that were read, as Python values: [None] if the log is one split, the
+        file's name for ``FILE``.
+    positions : numpy.ndarray, shape (n,), int64
+        The row's position in its split within this chunk. Filtered and rejected rows count, so that neither a
+        filter nor ``on_bad_row`` shifts the arrival of other events.
+    split_rows : numpy.ndarray, shape (k,), int64
+        Rows of each split that were read, before filters and rejections.
+    rows_read : int
+        ``n + filtered + rejected.total``.
+    filtered : int
+        Rows that the ``before`` operations took out.
+    rejected : RejectedRows
+    """
+
+    batch: pa.RecordBatch
+    timestamp_ms: npt.NDArray[np.int64]
+    arrival_ms: npt.NDArray[np.int64] | None
+    split_codes: npt.NDArray[np.int32]
+    split_values: list[Any]
+    positions: npt.NDArray[np.int64]
+    split_rows: npt.NDArray[np.int64]
+    rows_read: int
+    filtered: int
+    rejected: RejectedRows
+
+
+class EventReader:
+    """Reads chunks of a log; picklable, and small: it holds names and operations, no files.
+
+    Arrival and split are of the log as it was recorded: arrival a column, or an expression over its columns. The
+    timestamp is taken after the ``before`` operations, like Flink's assigner, which sees the mapped element:
+    they may compute it. Only rows that pass their filters
+    can be bad rows.
+
+    Parameters
+    ----------
+    log : EventLog
+    before : sequence of ColumnOp
+        Operations between the source and the timestamp assigner.
+    columns : sequence of str, "all" or None
+        Columns needed downstream, in this order, as they are after ``before``; "all": every one; None: only
+        the timestamp. The operations are narrowed to what gives these.
+    timestamp_range : tuple of int
+        Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of each batch.
+    rejected_schema : pyarrow.Schema
+        Of the rejected rows: the columns read, and ``reason`` (string; underscores follow if the log has that
+        name).
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing, or is no time or split.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        before: Sequence[ColumnOp] = (),
+        columns: Sequence[str] | Literal["all"] | None = None,
+        timestamp_range: tuple[int, int] = (MIN_TIMESTAMP, MAX_TIMESTAMP),
+    ) -> None:
+        self._timestamp = log.timestamp
+        self._arrival, self._arrival_ops = arrival_column(log)
+        self._arrival_name, arrival_is_computed = shown_column(self._arrival or "", self._arrival_ops)
+        self._split = log.split
+        self._on_bad_row = log.on_bad_row
+        self._timestamp_range = timestamp_range
+        available = log.schema
+        if self._arrival is not None:
+            if not self._arrival_ops:
+                log.require(self._arrival, "arrival=")
+            arrival_type = output_schema(self._arrival_ops, available).field(self._arrival).type
+            check_time_type(arrival_type, self._arrival_name, arrival_is_computed)
+        if isinstance(self._split, str):
+            check_split_type(log.require(self._split, "split="), self._split)
+        names = None if columns is None or columns == "all" else list(columns)
+        wanted = None if columns == "all" else frozenset([self._timestamp, *(names or [])])
+        self._before, needed = narrow_ops(tuple(before), wanted)
+        for name in sorted(needed or ()):
+            log.require(name, "timestamp=" if name == self._timestamp else "the job")
+        structure = {self._split} if isinstance(self._split, str) else set()
+        arrival_reads: Columns = frozenset()
+        if self._arrival is not None:
+            _, arrival_reads = narrow_ops(self._arrival_ops, frozenset([self._arrival]))
+        reads = set(available.names)
+        if needed is not None and arrival_reads is not None:
+            reads = structure | needed | arrival_reads
+        # A batch needs a column to have a number of rows.
+        read = pa.schema([field for field in available if field.name in (reads or available.names[:1])])
+        self._read = read.names
+        # The operations run on no rows once, so that a wrong name or type is told before any work starts.
+        after = output_schema(self._before, read)
+        self._columns = (after.names if columns == "all" else names) or [self._timestamp]
+        for name in [*self._columns, self._timestamp]:
+            if name not in after.names:
+                raise SchemaError(
+                    f"column {name!r} is neither in the log nor made by an expression before the timestamps "
+                    f"are assigned; there are: {', '.join(after.names)}"
+                )
+        self._timestamp_name, is_computed = shown_column(self._timestamp, self._before)
+        check_time_type(after.field(self._timestamp).type, self._timestamp_name, is_computed)
+        self.schema = pa.schema([after.field(name) for name in self._columns])
+        reason = "reason"
+        while reason in available.names:
+            reason += "_"
+        self.rejected_schema = read.append(pa.field(reason, pa.string()))
+        # Files often hold strings as dictionaries, whose codes spare hashing them here.
+        text = (pa.string(), pa.binary())
+        encoded = isinstance(self._split, str) and read.field(self._split).type in text
+        self._encoded = [str(self._split)] if encoded else []
+        self._split_is_used = (
+            self._split in self._columns or bool(self._before) or isinstance(self._on_bad_row, OutputTag)
+        )
+
+    @property
+    def columns_read(self) -> list[str]:
+        """The log's columns that reading takes, in their order there."""
+        return list(self._read)
+
+    def read(self, chunk: Chunk, batch_rows: int = 1 << 17) -> Iterator[TimedBatch]:
+        """Stream a chunk in log order.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Of the log that the reader was made for.
+        batch_rows : int
+            Rows of a batch at most; results do not depend on it.
+
+        Yields
+        ------
+        TimedBatch
+            Perhaps of no rows, where all were filtered or rejected.
+
+        Raises
+        ------
+        DataError
+            With ``on_bad_row="fail"``: names the first bad row, its column, and what to do.
+        SourceError, SchemaError
+            As :meth:`Chunk.read`.
+        """
+        counter = SplitCounter()
+        first_row = 0
+        for read in chunk.read(self._read, batch_rows, self._encoded):
+            splits = self._number(chunk, counter, read)
+            yield self._timed(chunk, first_row, self._plain(read), splits)
+            first_row += read.num_rows
+
+    def _number(self, chunk: Chunk, counter: SplitCounter, read: pa.RecordBatch) -> SplitRows:
+        if self._split is None:
+            return counter.one_split(None, read.num_rows)
+        if self._split is FILE:
+            return counter.one_split(chunk.file_name, read.num_rows)
+        known, value = chunk.constant(str(self._split))
+        if known and value is not None:
+            return counter.one_split(value, read.num_rows)
+        return counter.number(read.column(self._split))
+
+    def _plain(self, read: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._encoded or not self._split_is_used:
+            return read
+        at = read.schema.get_field_index(self._split)
+        if not pa.types.is_dictionary(read.schema.field(at).type):
+            return read
+        return read.set_column(at, self._split, read.column(at).dictionary_decode())
+
+    def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
+        batch, kept = apply_ops(self._before, read)
+        codes, positions = splits.codes, splits.positions
+        arrivals = None
+        if self._arrival is not None:
+            arrivals = apply_ops(self._arrival_ops, read)[0].column(self._arrival)
+        if kept is not None:
+            codes, positions = codes[kept], positions[kept]
+            arrivals = None if arrivals is None else arrivals.take(pa.array(kept))
+
+        def row_name(row: int) -> str:
+            return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
+
+        times = batch.column(self._timestamp)
+        timestamp_ms, unreadable = to_milliseconds(times)
+        arrival_ms = None
+        name = self._timestamp_name
+        faults = [
+            Fault("unreadable timestamp", name, unreadable, times),
+            Fault("null timestamp", name, _null_times(times, timestamp_ms)),
+            Fault("timestamp out of range", name, _outside(timestamp_ms, *self._timestamp_range)),
+        ]
+        if self._arrival is not None:
+            arrival_ms, unreadable = to_milliseconds(arrivals)
+            faults.append(Fault("unreadable arrival", self._arrival_name, unreadable, arrivals))
+            faults.append(Fault("null arrival", self._arrival_name, _nulls(arrivals)))
+        if isinstance(self._split, str):
+            nulls = codes < 0 if len(codes) and codes.min() < 0 else None
+            faults.append(Fault("null split", self._split, nulls))
+        batch = batch.select(self._columns)
+        filtered = read.num_rows - batch.num_rows
+        rejected = RejectedRows({}, None)
+        if any(fault.rows is not None for fault in faults):
+            good, rejected = self._reject(faults, batch.num_rows, read, kept, row_name)
+            batch = batch.filter(pa.array(good))
+            timestamp_ms, codes, positions = timestamp_ms[good], codes[good], positions[good]
+            arrival_ms = None if arrival_ms is None else arrival_ms[good]
+        return TimedBatch(
+            batch=batch,
+            timestamp_ms=timestamp_ms,
+            arrival_ms=arrival_ms,
+            split_codes=codes,
+            split_values=splits.values,
+            positions=positions,
+            split_rows=splits.rows,
+            rows_read=read.num_rows,
+            filtered=filtered,
+            rejected=rejected,
+        )
+
+    def _reject(
+        self,
+        faults: list[Fault],
+        rows: int,
+        read: pa.RecordBatch,
+        kept: npt.NDArray[np.uint32] | None,
+        row_name: Callable[[int], str],
+    ) -> tuple[npt.NDArray[np.bool_], RejectedRows]:
+        # 0 is a good row; the first fault that applies stays.
+        fault_of = np.zeros(rows, np.int8)
+        for number, fault in enumerate(faults, 1):
+            if fault.rows is not None:
+                fault_of[fault.rows & (fault_of == 0)] = number
+        bad = np.flatnonzero(fault_of)
+        if self._on_bad_row == "fail":
+            fault, row = faults[fault_of[bad[0]] - 1], int(bad[0])
+            raise DataError(
+                f"{row_name(row)}: {fault.describe(row)}; repair the log, filter such rows "
+                'out before timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag '
+                "collect them"
+            )
+        counts = np.bincount(fault_of, minlength=len(faults) + 1)[1:]
+        by_reason = {fault.reason: int(n) for fault, n in zip(faults, counts, strict=True) if n}
+        rejected = None
+        if isinstance(self._on_bad_row, OutputTag):
+            reasons = pa.array([fault.reason for fault in faults]).take(pa.array(fault_of[bad] - 1))
+            rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
+            rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
+        return fault_of == 0, RejectedRows(by_reason, rejected)
+
+
+def arrival_column(log: EventLog) -> tuple[str | None, tuple[ColumnOp, ...]]:
+    """Return the column that holds the arrivals, if any does, and the ops on the log's columns that make it."""
+    if is_expression(log.arrival):
+        return ARRIVAL, (WithColumns(((ARRIVAL, log.arrival),)),)
+    return log.arrival, ()
+
+
+def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
+    mask: npt.NDArray[np.bool_] | None = None
+    if column.null_count:
+        mask = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _null_times(column: pa.Array, timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+    """Null, or Flink's "no timestamp" (Long.MIN_VALUE), which its window operators refuse too."""
+    mask = _nulls(column)
+    if len(timestamp_ms) and timestamp_ms.min() == MIN_TIMESTAMP:
+        missing: npt.NDArray[np.bool_] = timestamp_ms == MIN_TIMESTAMP
+        mask = missing if mask is None else mask | missing
+    return mask
+
+
+def _outside(timestamp_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
+    """Timestamps that would make a window overflow; also where the column is null."""
+    if len(timestamp_ms) == 0 or (lowest <= timestamp_ms.min() and timestamp_ms.max() <= highest):
+        return None
+    mask: npt.NDArray[np.bool_] = (timestamp_ms < lowest) | (timestamp_ms > highest)
+    return mask

@@ -1,0 +1,49 @@
+"""What every file format of an event log offers, and how its faults are named."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import pyarrow as pa
+
+from flinkcore.errors import FlinkcoreError, SourceError
+from flinkcore.replay.log.columns_to_read import ColumnsToRead
+from flinkcore.replay.log.files import LogFile
+
+
+class FileFormat(Protocol):
+    """What an event log asks of a file format; implementations are small and picklable."""
+
+    name: str
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        """Return the plain schema from the footer or the first block; None if the file is empty and has
+        none."""
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        """Return the rows of each piece (row group, record batch) that can be read alone, None where not
+        known.
+
+        A format that cannot be cut gives one piece.
+        """
+
+    def batches(
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the given pieces (None: all) in order, with bounded memory.
+
+        The batches hold at least the given columns, in any order and encoding; the file's own are checked
+        first.
+        """
+
+
+@contextmanager
+def source_faults(name: str, advice: str) -> Iterator[None]:
+    """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
+    try:
+        yield
+    except (FlinkcoreError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+        told = " ".join(str(error).split()).rstrip(". ")
+        raise SourceError(f"{name} cannot be read: {told}. {advice}") from error

@@ -1,0 +1,99 @@
+"""Which file format a log has: as the user says, or as the extensions tell."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.replay.log.columnar_formats import ArrowFormat, ParquetFormat
+from flinkcore.replay.log.file_format import FileFormat
+from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.text_formats import CsvFormat, JsonFormat
+
+_FORMATS = {
+    "parquet": "parquet",
+    "arrow": "arrow",
+    "ipc": "arrow",
+    "feather": "arrow",
+    "csv": "csv",
+    "json": "json",
+}
+_EXTENSIONS = {
+    "parquet": "parquet",
+    "pq": "parquet",
+    "arrow": "arrow",
+    "arrows": "arrow",
+    "ipc": "arrow",
+    "feather": "arrow",
+    "csv": "csv",
+    "json": "json",
+    "jsonl": "json",
+    "ndjson": "json",
+}
+_COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
+
+
+def file_format(
+    files: Sequence[LogFile], format: str | None = None, options: Mapping[str, Any] | None = None
+) -> FileFormat:
+    """Return the format of a log's files.
+
+    Parameters
+    ----------
+    files : sequence of LogFile
+        Not empty.
+    format : str, optional
+        "parquet", "arrow" (also "ipc", "feather"), "csv" or "json" (lines). Guessed from the extensions if
+        not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
+    options : mapping, optional
+        Of the text formats: see :class:`~flinkcore.replay.log.text_formats.CsvFormat` and ``JsonFormat``.
+
+    Returns
+    -------
+    FileFormat
+
+    Raises
+    ------
+    ConfigurationError
+        If the format or an option is unknown.
+    SourceError
+        If an extension says nothing, or the files are of several formats.
+    """
+    if format is None:
+        kind = _guess(files[0])
+        for file in files:
+            if _guess(file) != kind:
+                raise SourceError(
+                    f"the files are of several formats: {files[0].name} is {kind}, "
+                    f"{file.name} is {_guess(file)}; name one kind with a glob such as '*.parquet', or "
+                    "give format="
+                )
+    elif format in _FORMATS:
+        kind = _FORMATS[format]
+    else:
+        raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
+    given = dict(options or {})
+    try:
+        if kind == "csv":
+            return CsvFormat(**given)
+        if kind == "json":
+            return JsonFormat(**given)
+    except TypeError as error:
+        raise ConfigurationError(f"format_options of {kind}: {error}") from error
+    if given:
+        raise ConfigurationError(
+            f"format_options {sorted(given)} have no meaning for {kind}, which takes none"
+        )
+    return ParquetFormat() if kind == "parquet" else ArrowFormat()
+
+
+def _guess(file: LogFile) -> str:
+    parts = file.path.rsplit("/", 1)[-1].lower().split(".")
+    packed = len(parts) > 2 and parts[-1] in _COMPRESSIONS
+    kind = _EXTENSIONS.get(parts[-2] if packed else parts[-1]) if len(parts) > 1 else None
+    if kind is None or (packed and kind not in ("csv", "json")):
+        raise SourceError(
+            f"the extension of {file.name} does not tell a format (known are "
+            f"{', '.join('.' + extension for extension in _EXTENSIONS)}, text also with .gz): give "
+            "format=, or name the files with a glob"
+        )
+    return kind

@@ -1,0 +1,227 @@
+"""Where the rows of an event log are, and how they are cut into chunks: files, or an in-memory table."""
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
+from flinkcore.replay.log.file_format import FileFormat
+from flinkcore.replay.log.files import LogFile, discover_files, partition_fields
+from flinkcore.replay.log.formats import file_format
+from flinkcore.replay.log.plain_columns import plain_schema
+
+# How many files may be opened to learn the type of a column that is all null in the first.
+_PROBED_FILES = 16
+# Tables of many tiny chunks (appended row by row) are copied together once: a batch has a fixed cost.
+_LEAST_MEAN_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The files of a log, found when it is defined, so that every pass reads the same files.
+
+    Parameters
+    ----------
+    files : tuple of LogFile
+        In log order.
+    format : FileFormat
+        Of all the files.
+    """
+
+    files: tuple[LogFile, ...]
+    format: FileFormat
+
+    @classmethod
+    def discover(
+        cls,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        format: str | None = None,
+        filesystem: Any = None,
+        format_options: Mapping[str, Any] | None = None,
+    ) -> "FileSource":
+        """Find the files; see :func:`~flinkcore.replay.log.files.discover_files` and ``file_format``."""
+        files = discover_files(paths, filesystem)
+        return cls(files, file_format(files, format, format_options))
+
+    @cached_property
+    def log_schema(self) -> LogSchema:
+        """The columns of the log, from the first file that has a schema.
+
+        A column that is all null there takes its type from the next files (16 at most are opened). Partition
+        columns come last and take the place of a file's own column of that name.
+
+        Raises
+        ------
+        SourceError
+            If a file is damaged, or no file has a schema.
+        SchemaError
+            If partition directories differ between files, or a name occurs twice.
+        """
+        types: dict[str, pa.DataType] = {}
+        origins: dict[str, str] = {}
+        probed = 0
+        for file in self.files:
+            found = self.format.schema(file)
+            if found is None:
+                continue
+            probed += 1
+            if not types:
+                for name in found.names:
+                    if found.names.count(name) > 1:
+                        raise SchemaError(
+                            f"column {name!r} occurs more than once in {file.name}: rename one of them"
+                        )
+                types = dict(zip(found.names, found.types, strict=True))
+                origins = dict.fromkeys(found.names, file.name)
+            for name, known in types.items():
+                if pa.types.is_null(known) and name in found.names:
+                    types[name] = found.field(name).type
+                    origins[name] = file.name
+            if probed == _PROBED_FILES or not any(map(pa.types.is_null, types.values())):
+                break
+        if not types:
+            number = len(self.files)
+            raise SourceError(
+                f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
+                f"empty: {self.files[0].name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
+                "tells the columns, such as Parquet without rows"
+            )
+        partition = partition_fields(self.files)
+        for field in partition:
+            types.pop(field.name, None)
+            types[field.name] = field.type
+            origins[field.name] = self.files[0].name
+        return LogSchema(pa.schema(list(types.items())), origins)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns with plain types."""
+        return self.log_schema.schema
+
+    def chunks(self, target: int) -> list[Chunk]:
+        """Cut the log into about ``target`` chunks, at least one per file, in log order.
+
+        Only files whose share of the bytes is one and a half chunks or more are opened and cut, by row groups
+        (Parquet) or record batches (Arrow IPC files).
+        """
+        schema = self.log_schema
+        total = sum(file.size_bytes or 0 for file in self.files)
+        chunks: list[Chunk] = []
+        for file in self.files:
+            size = file.size_bytes
+            share = round((size or 0) * target / total) if total else 1
+            pieces = self.format.pieces(file) if share > 1 else [None]
+            rows = [count for count in pieces if count is not None]
+            known = len(rows) == len(pieces)
+            weights = rows if known and sum(rows) > 0 else [1 for _ in pieces]
+            first_row = 0
+            runs = _runs(weights, share)
+            for run in runs:
+                count = sum(rows[run.start : run.stop]) if known else None
+                whole = len(runs) == 1
+                part = (
+                    f"{file.name} ({'row groups' if known else 'record batches'} {run.start}-{run.stop - 1})"
+                )
+                chunks.append(
+                    FileChunk(
+                        index=len(chunks),
+                        label=file.name if whole else part,
+                        rows=count,
+                        size_bytes=None if size is None else size // len(runs),
+                        first_row=first_row if whole or known else None,
+                        file=file,
+                        format=self.format,
+                        pieces=None if whole else run,
+                        log_schema=schema,
+                    )
+                )
+                first_row += count or 0
+        return chunks
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """An in-memory log.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Rows in log order.
+    """
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, data: Any) -> "TableSource":
+        """Take anything that exports Arrow data: tables and batches of pyarrow, polars, pandas, nanoarrow, a
+        DuckDB relation.
+
+        Columns are not copied. What can be read only once (a ``RecordBatchReader``, a lazy relation) is read
+        into memory here, because a replay reads its log twice: a log larger than memory is written to Parquet
+        first.
+
+        Raises
+        ------
+        ConfigurationError
+            If the data exports neither ``__arrow_c_stream__`` nor ``__arrow_c_array__``.
+        """
+        if isinstance(data, pa.Table):
+            table = data
+        elif hasattr(data, "__arrow_c_stream__"):
+            table = pa.RecordBatchReader.from_stream(data).read_all()
+        elif hasattr(data, "__arrow_c_array__"):
+            table = pa.Table.from_batches([pa.record_batch(data)])
+        else:
+            raise ConfigurationError(
+                "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
+                f"{type(data).__name__}"
+            )
+        for name in table.column_names:
+            if table.column_names.count(name) > 1:
+                raise SchemaError(f"column {name!r} occurs more than once in the table: rename one of them")
+        pieces = max((column.num_chunks for column in table.columns), default=0)
+        if pieces > 1 and table.num_rows < pieces * _LEAST_MEAN_ROWS:
+            table = table.combine_chunks()
+        return cls(table)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns with plain types."""
+        return plain_schema(self.table.schema)
+
+    def chunks(self, target: int) -> list[Chunk]:
+        """Cut the table into ``target`` slices of equal length (fewer if it has fewer rows), uncopied."""
+        rows = self.table.num_rows
+        count = max(1, min(target, rows))
+        starts = [rows * i // count for i in range(count + 1)]
+        size = self.table.nbytes // count
+        return [
+            TableChunk(
+                index=i,
+                label=f"the table (rows {start}-{end - 1})" if rows else "the table (no rows)",
+                rows=end - start,
+                size_bytes=size,
+                first_row=start,
+                table=self.table.slice(start, end - start),
+            )
+            for i, (start, end) in enumerate(pairwise(starts))
+        ]
+
+
+def _runs(weights: list[int], parts: int) -> list[range]:
+    """Cut pieces into at most ``parts`` contiguous runs of about equal weight, none of them empty."""
+    parts = max(1, min(parts, len(weights)))
+    ends = list(accumulate(weights))
+    cuts = [0]
+    for part in range(1, parts):
+        at = bisect_left(ends, ends[-1] * part / parts) + 1
+        cuts.append(max(cuts[-1] + 1, min(at, len(weights) - parts + part)))
+    cuts.append(len(weights))
+    return [range(start, end) for start, end in pairwise(cuts)]

@@ -1,0 +1,282 @@
+"""CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
+from flinkcore.replay.log.columns_to_read import ColumnsToRead
+from flinkcore.replay.log.file_format import source_faults
+from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.plain_columns import plain_schema
+
+# Large enough for big batches, small enough for a wide job's memory.
+_BLOCK_BYTES = 8 << 20
+
+
+class CsvFormat:
+    """CSV with a header row.
+
+    Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
+    column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
+    may come later.
+
+    Parameters
+    ----------
+    delimiter : str
+        One character.
+    null_values : sequence of str, optional
+        Texts that mean null, in every column. By default pyarrow's (empty, "NA", "null", ...), in columns
+        that are not strings.
+    column_types : mapping of str to pyarrow.DataType or str, optional
+        Types (or their names, such as "int64" or "timestamp[us]") that are not to be inferred.
+    newlines_in_values : bool
+        True if quoted values may hold line breaks; slower.
+    """
+
+    name = "csv"
+    _advice = (
+        "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
+    )
+
+    def __init__(
+        self,
+        delimiter: str = ",",
+        null_values: Sequence[str] | None = None,
+        column_types: Mapping[str, Any] | None = None,
+        newlines_in_values: bool = False,
+    ) -> None:
+        if not isinstance(delimiter, str) or len(delimiter) != 1:
+            raise ConfigurationError(f"delimiter is one character, not {delimiter!r}")
+        if isinstance(null_values, str):
+            raise ConfigurationError(f"null_values is a sequence of texts, not the text {null_values!r}")
+        self._delimiter = delimiter
+        self._null_values = None if null_values is None else list(null_values)
+        self._column_types = _column_types(column_types)
+        self._newlines_in_values = newlines_in_values
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            reader = self._open(stream, {})
+            if reader is None:
+                return None
+            _check_named(self._column_types, reader.schema.names, file.name)
+            return _with_fractions(plain_schema(reader.schema), self._column_types)
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        return [None]
+
+    def batches(
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            try:
+                reader = self._open(stream, columns.types)
+                if reader is not None:
+                    yield from reader
+            except pa.ArrowKeyError:
+                # A column in use is missing: the schema of the whole file makes the message.
+                found = self.schema(file) or pa.schema([])
+                columns.check(found, file.name)
+                raise
+            except pa.ArrowInvalid as error:
+                if "conversion error" in str(error):
+                    raise _type_fault(file, error, columns) from error
+                raise
+
+    def _open(self, stream: Any, types: Mapping[str, pa.DataType]) -> Any:
+        try:
+            return pacsv.open_csv(
+                stream,
+                read_options=pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._delimiter, newlines_in_values=self._newlines_in_values
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=types or self._column_types,
+                    include_columns=list(types),
+                    null_values=self._null_values,
+                    strings_can_be_null=self._null_values is not None,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            if str(error) == "Empty CSV file":
+                return None
+            raise
+
+
+class JsonFormat:
+    """JSON lines: one object per line.
+
+    Types are inferred from the first block (8 MiB) of the first file, and every file is read with them; a key
+    that a line does not have is null. A column that is inferred as ``timestamp[s]`` is read as
+    ``timestamp[us]``.
+
+    Parameters
+    ----------
+    column_types : mapping of str to pyarrow.DataType or str, optional
+        Types that are not to be inferred, also of keys that the first block does not have.
+    """
+
+    name = "json"
+    _advice = (
+        "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
+        "the log"
+    )
+
+    def __init__(self, column_types: Mapping[str, Any] | None = None) -> None:
+        self._column_types = _column_types(column_types)
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            offset, block = next(_line_blocks(stream), (0, None))
+            if block is None:
+                return None
+            given = pa.schema(list(self._column_types.items()))
+            try:
+                found = _parse(block, given, "infer")
+            except pa.ArrowInvalid as error:
+                raise self._fault(file, offset, block, given, "infer", error) from error
+            return _with_fractions(plain_schema(found.schema), self._column_types)
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        return [None]
+
+    def batches(
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            for offset, block in _line_blocks(stream):
+                try:
+                    table = _parse(block, columns.schema, "ignore")
+                except pa.ArrowInvalid as error:
+                    raise self._fault(
+                        file, offset, block, columns.schema, "ignore", error, columns
+                    ) from error
+                yield from table.to_batches()
+
+    def _fault(
+        self,
+        file: LogFile,
+        offset: int,
+        block: bytes,
+        schema: pa.Schema,
+        unexpected: str,
+        error: pa.ArrowInvalid,
+        columns: ColumnsToRead | None = None,
+    ) -> FlinkcoreError:
+        """Name the line; Arrow counts rows of the block."""
+        line = 1 + _lines_before(file, offset) + _sound_lines(block, schema, unexpected)
+        text = re.sub(r"[.]? in row \d+$", "", str(error).removeprefix("JSON parse error: "))
+        other_type = re.fullmatch(r"Column\(/(.+)\) (changed from \w+ to \w+)", text)
+        if other_type:
+            text = f"column {other_type[1]!r} {other_type[2]}"
+        elif "Failed to convert" not in text:
+            return SourceError(f"{file.name} cannot be read: {text} in line {line}. {self._advice}")
+        text = f"{text} in line {line}"
+        if columns is not None:
+            return _type_fault(file, text, columns)
+        return SchemaError(
+            f"{file.name} has a value of another type: {text}. A column has one type in all of a log: repair the lines"
+        )
+
+
+def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
+    return pajson.read_json(
+        pa.BufferReader(block),
+        read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+    )
+
+
+def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:
+    """Return how many lines of a block can be parsed, up to the first that cannot."""
+    lines = block.splitlines(keepends=True)
+
+    def is_faulty(count: int) -> bool:
+        start = b"".join(lines[:count])
+        try:
+            if start and not start.isspace():
+                _parse(start, schema, unexpected)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    return max(0, bisect_left(range(len(lines) + 1), True, key=is_faulty) - 1)
+
+
+def _lines_before(file: LogFile, offset: int) -> int:
+    lines = 0
+    with file.filesystem.open_input_stream(file.path) as stream:
+        while offset > 0 and (data := stream.read(min(_BLOCK_BYTES, offset))):
+            lines += data.count(b"\n")
+            offset -= len(data)
+    return lines
+
+
+def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
+    """Cut a stream into blocks of whole lines that are not blank, each with its place in the stream."""
+    offset = 0
+    held: list[bytes] = []
+    while data := stream.read(_BLOCK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            held.append(data)
+            continue
+        block = b"".join([*held, data[:end]])
+        held = [data[end:]]
+        if not block.isspace():
+            yield offset, block
+        offset += len(block)
+    block = b"".join(held)
+    if block and not block.isspace():
+        yield offset, block
+
+
+def _column_types(given: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
+    types = {}
+    for name, wanted in (given or {}).items():
+        try:
+            types[name] = pa.type_for_alias(wanted) if isinstance(wanted, str) else wanted
+        except ValueError as error:
+            raise ConfigurationError(
+                f"column_types: {wanted!r} of column {name!r} is no Arrow type"
+            ) from error
+        if not isinstance(types[name], pa.DataType):
+            raise ConfigurationError(f"column_types: {wanted!r} of column {name!r} is no Arrow type")
+    return types
+
+
+def _check_named(column_types: Mapping[str, pa.DataType], names: Sequence[str], file: str) -> None:
+    for name in column_types:
+        if name not in names:
+            raise ConfigurationError(
+                f"column_types names {name!r}, which {file} does not have: {', '.join(names)}"
+            )
+
+
+def _with_fractions(schema: pa.Schema, given: Mapping[str, pa.DataType]) -> pa.Schema:
+    return pa.schema(
+        [
+            field.with_type(pa.timestamp("us", field.type.tz))
+            if field.name not in given and pa.types.is_timestamp(field.type) and field.type.unit == "s"
+            else field
+            for field in schema
+        ]
+    )
+
+
+def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaError:
+    read_as = ", ".join(
+        f"{name} {wanted} (from {columns.origins[name]})" for name, wanted in columns.types.items()
+    )
+    return SchemaError(
+        f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
+        "give the type with format_options={'column_types': {column: type}}, or repair the value; "
+        "a time column may be a 'string', and on_bad_row then covers what is no time"
+    )

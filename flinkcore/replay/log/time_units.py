@@ -1,0 +1,121 @@
+"""Suspicions that a time column of integers is not in milliseconds: they are told, never acted on."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.replay.log.event_reader import arrival_column
+from flinkcore.replay.plans.column_ops import output_schema, shown_column
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.timeline import SplitTimes
+
+# An integer column is guessed to be in another unit if all its instants, read as ms, lie in a stretch that no
+# event log of today has: seconds look like 1970-1973, microseconds like the year 5138 and later.
+_SECONDS_LOOK_MS = (10**8, 10**11)
+_MICROSECONDS_LOOK_MS = (10**14, 10**17)
+_NANOSECONDS_LOOK_MS = (10**17, 2**63 - 1)
+
+
+def suspected_unit(timestamps_ms: npt.NDArray[np.int64]) -> str | None:
+    """Guess whether integers taken for milliseconds are in another unit.
+
+    Parameters
+    ----------
+    timestamps_ms : numpy.ndarray, shape (n,), int64
+        All timestamps of an integer column, or only the least and the greatest.
+
+    Returns
+    -------
+    "s", "us", "ns" or None
+        None if there is no reason to doubt, or no timestamp. A guess is for the report; it is never applied.
+    """
+    if len(timestamps_ms) == 0:
+        return None
+    least, greatest = int(timestamps_ms.min()), int(timestamps_ms.max())
+    for unit, (low, high) in (
+        ("s", _SECONDS_LOOK_MS),
+        ("us", _MICROSECONDS_LOOK_MS),
+        ("ns", _NANOSECONDS_LOOK_MS),
+    ):
+        if low <= least and greatest < high:
+            return unit
+    return None
+
+
+def unit_warning(
+    arrow_type: pa.DataType,
+    column: str,
+    timestamps_ms: npt.NDArray[np.int64],
+    computed: bool = False,
+    is_arrival: bool = False,
+) -> str | None:
+    """Word the suspicion of :func:`suspected_unit` for a report.
+
+    Parameters
+    ----------
+    arrow_type : pyarrow.DataType
+        Of the column: only integers can be in a wrong unit.
+    column : str
+        What messages call it.
+    timestamps_ms : numpy.ndarray, shape (n,), int64
+        As for :func:`suspected_unit`.
+    computed : bool
+        True if `column` is the text of an expression.
+    is_arrival : bool
+        True if it gives the arrivals, not the event time.
+
+    Returns
+    -------
+    str or None
+        None if there is nothing to warn of.
+    """
+    unit = suspected_unit(timestamps_ms) if pa.types.is_integer(arrow_type) else None
+    if unit is None:
+        return None
+    words = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
+    convert = {"s": "* 1000", "us": "/ 1000", "ns": "/ 1000000"}[unit]
+    if computed:
+        advice = "let the expression give milliseconds"
+    else:
+        expression = f"pyarrow.compute.field({column!r}) {convert}"
+        advice = (
+            f"give from_event_log(..., arrival={expression}), or --arrival-unit {unit} on the command line"
+            if is_arrival
+            else f"give the watermark strategy .with_timestamp_assigner({expression}), or --timestamp-unit "
+            f"{unit} on the command line"
+        )
+    return (
+        f"{'expression' if computed else 'column'} {column!r} was read as milliseconds since the epoch, but "
+        f"its values {int(timestamps_ms.min())} to {int(timestamps_ms.max())} look like {words}; if they are, "
+        f"{advice}"
+    )
+
+
+def time_unit_warnings(plan: ReplayPlan, splits: SplitTimes) -> list[str]:
+    """Return what to warn of once the first pass has seen all times.
+
+    Parameters
+    ----------
+    plan : ReplayPlan
+        The job.
+    splits : SplitTimes
+        The least and greatest times of each split.
+
+    Returns
+    -------
+    list of str
+        Of the event time, and of arrivals that the log records.
+    """
+    live = splits.events > 0
+    if not live.any():
+        return []
+    name, computed = shown_column(plan.log.timestamp, plan.before)
+    ends = np.array([splits.min_timestamp_ms[live].min(), splits.max_timestamp_ms[live].max()])
+    warnings = [unit_warning(plan.time_type(), name, ends, computed)]
+    arrival, ops = arrival_column(plan.log)
+    if arrival is not None:
+        arrival_type = output_schema(ops, plan.log.schema).field(arrival).type
+        name, computed = shown_column(arrival, ops)
+        ends = np.array([splits.first_arrival_ms[live].min(), splits.last_arrival_ms[live].max()])
+        warnings.append(unit_warning(arrival_type, name, ends, computed, is_arrival=True))
+    return [warning for warning in warnings if warning is not None]

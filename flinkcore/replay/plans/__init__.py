@@ -1,0 +1,1 @@
+"""From the graph of a job to what a replay does."""

@@ -1,0 +1,101 @@
+"""What a job says of itself in a checkpoint, so that another job cannot go on from it by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+
+_ADVICE: Final = "run the job with the setting that it had, or start without the checkpoint"
+
+
+def describe_job(plan: ReplayPlan) -> dict[str, str]:
+    """Return the settings of a job that what it holds depends on, in words.
+
+    The code of a function may change from one job to the next, as in Flink: it must be able to go on from the state.
+
+    Parameters
+    ----------
+    plan : ReplayPlan
+
+    Returns
+    -------
+    dict of str to str
+        Values by the names of the settings.
+    """
+    log, schema = plan.log, plan.data_schema()
+    recorded = log.arrival is not None
+    return {
+        "watermark strategy": str(replace(plan.strategy, timestamp_column=None)),
+        "auto-watermark interval": f"{plan.auto_watermark_interval_ms} ms",
+        "arrivals": "recorded" if recorded else f"{log.rate:g} records/s from {log.arrival_start_ms} ms",
+        "keys": ", ".join(f"{key}: {schema.field(key).type}" for key in plan.keys),
+        **_describe_operator(plan),
+    }
+
+
+def _describe_operator(plan: ReplayPlan) -> dict[str, str]:
+    operator, schema = plan.operator, plan.data_schema()
+    if isinstance(operator, WindowProcess):
+        windows = operator.function
+        settings = ("assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation")
+        return {"operator": "functions over windows"} | _shown_settings(windows, settings)
+    if not isinstance(operator, WindowAggregation):
+        return {"operator": "process function"}
+    own = tuple(each.name for each in fields(operator) if each.name not in ("late_tag", "aggregates"))
+    aggregates = ", ".join(
+        f"{name} = {aggregate}"
+        + "".join(
+            f", {column}: {schema.field(column).type}"
+            for column in (aggregate.column, aggregate.by)
+            if column
+        )
+        for name, aggregate in operator.aggregates
+    )
+    return {
+        "operator": "aggregates over windows",
+        **_shown_settings(operator, own),
+        "aggregates": aggregates,
+    }
+
+
+def _shown_settings(of: object, names: tuple[str, ...]) -> dict[str, str]:
+    return {name.replace("_", " "): _shown(getattr(of, name)) for name in names}
+
+
+def _shown(value: object) -> str:
+    # What a user has defined is known by its class: its own text may not be the same in another process.
+    if value is None or isinstance(value, int | str | Enum):
+        return str(value)
+    return repr(value) if is_dataclass(value) else f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str) -> None:
+    """Accept a job if it is the one that wrote a checkpoint, as far as its description tells.
+
+    Parameters
+    ----------
+    before, now : mapping of str to str
+        Descriptions.
+    where : str
+        Names the checkpoint in messages.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting differs; names it.
+    """
+    if "operator" not in before:
+        raise ConfigurationError(f"the checkpoint {where} was not written by a replay")
+    changed = [
+        f"{name}: {before.get(name, 'none')} then, {now.get(name, 'none')} now"
+        for name in dict.fromkeys([*now, *before])
+        if name != "results" and before.get(name) != now.get(name)
+    ]
+    if changed:
+        raise ConfigurationError(f"the checkpoint {where} is of another job. {'; '.join(changed)}: {_ADVICE}")

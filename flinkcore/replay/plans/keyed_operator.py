@@ -1,0 +1,319 @@
+"""What a plan says about the operator behind the key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.shared_accumulators import are_shareable
+from flinkcore._native.window_kernel import WindowKernel
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.columnar_windows import columnar_trigger
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
+from flinkcore.datastream.output_mode import ROW_KIND, OutputMode
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowOperation,
+)
+from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.plans.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore.replay.stages.native_windows import window_kernel
+
+
+class KeyedOperator(Protocol):
+    """The last step of a job; picklable."""
+
+    @property
+    def columns(self) -> Columns:
+        """Columns of the events that it reads besides the keys; None: all."""
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether it cannot do without watermarks."""
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Its side outputs."""
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """The lowest and the highest timestamp, in ms, that it has a use for; other rows are bad rows."""
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """Columns of its results, besides the keys, that have few values for their rows."""
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Return the columns of one of its side outputs, where events come with these columns and this time."""
+
+    def check(self, events: pa.Schema) -> None:
+        """Raise SchemaError, or ConfigurationError, if it cannot run over events with these columns."""
+
+
+@dataclass(frozen=True)
+class WindowAggregation:
+    """Aggregates over the windows of each key.
+
+    Attributes
+    ----------
+    window : WindowAssigner
+    allowed_lateness_ms : int
+    late_tag : OutputTag or None
+        Where rows go that are late for all their windows; None: counted and dropped.
+    aggregates : tuple of (str, Aggregate)
+        Output names and aggregates.
+    trigger : Trigger or None
+        None: the one that the windows have by themselves.
+    output_mode : OutputMode
+        What a window gives when it fires again.
+    """
+
+    window: WindowAssigner[Any, Any]
+    allowed_lateness_ms: int
+    late_tag: OutputTag | None
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    trigger: Trigger[Any, Any] | None = None
+    output_mode: OutputMode = OutputMode.ACCUMULATING
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether there must be watermarks for a window to fire."""
+        trigger = columnar_trigger(self.window, self.trigger)
+        return self.window.is_event_time() or trigger is None or trigger.name != "count"
+
+    @property
+    def columns(self) -> Columns:
+        """Columns that the aggregates read."""
+        read = [(aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
+        return frozenset(name for names in read for name in names if name is not None)
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """That of late rows, if there is one."""
+        return () if self.late_tag is None else (self.late_tag,)
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Timestamps whose windows do not overflow."""
+        kernel = self._kernel(shareable=True)
+        return kernel.lowest_timestamp, kernel.highest_timestamp
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """The windows' bounds, and what tells of the firing."""
+        return WINDOW_RESULT_COLUMNS if not self.is_retracting else (*WINDOW_RESULT_COLUMNS, ROW_KIND)
+
+    @property
+    def is_retracting(self) -> bool:
+        """Whether a window withdraws its result before it gives another one."""
+        return self.output_mode is OutputMode.RETRACTING
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Late rows are as they came."""
+        return events
+
+    def check(self, events: pa.Schema) -> None:
+        """Check that there are the columns that aggregates read, and native windows of this kind."""
+        for name, aggregate in self.aggregates:
+            for column in (aggregate.column, aggregate.by):
+                if column is not None:
+                    require_column(column, events, f"{name} = {aggregate}")
+        self.native(events)  # refuses what it cannot run
+
+    def native(self, events: pa.Schema) -> tuple[WindowKernel, Accumulators]:
+        """Return native windows and accumulators for one operator over events with these columns."""
+        accumulators = Accumulators(
+            events, [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
+        )
+        return self._kernel(shareable=are_shareable(accumulators)), accumulators
+
+    def _kernel(self, shareable: bool) -> WindowKernel:
+        # What is left in a window that every firing empties is the difference.
+        return window_kernel(
+            self.window,
+            self.trigger,
+            self.allowed_lateness_ms,
+            shareable=shareable,
+            purges=self.output_mode is OutputMode.DELTA,
+        )
+
+
+@dataclass(frozen=True)
+class UserProcess:
+    """A function called for each row.
+
+    Attributes
+    ----------
+    function : object
+        Every partition works on a copy.
+    output_type : pyarrow.Schema
+    tags : tuple of OutputTag
+        Side outputs that are wanted, with their schemas.
+    timestamp_column : str or None
+        Column of all outputs for the timestamps of the records.
+    """
+
+    function: Any
+    output_type: pa.Schema
+    tags: tuple[OutputTag, ...] = ()
+    timestamp_column: str | None = None
+
+    @property
+    def function_name(self) -> str:
+        """The function's class, for messages."""
+        return type(self.function).__qualname__
+
+    @property
+    def takes_untyped_keys(self) -> bool:
+        """Whether a key column may have no type, as one without values in JSON: keys are Python objects then."""
+        return True
+
+    @property
+    def needs_event_time(self) -> bool:
+        """False: a function can do without watermarks."""
+        return False
+
+    @property
+    def columns(self) -> Columns:
+        """All: a function does not tell what it reads."""
+        return None
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Those that are wanted."""
+        return self.tags
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """All timestamps."""
+        return MIN_TIMESTAMP, MAX_TIMESTAMP
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """None is known to be one."""
+        return ()
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """The schema of the tag, and the timestamps."""
+        schema = next(tag.type_info for tag in self.tags if tag == output_tag)
+        return self._with_timestamps(schema, time_type)
+
+    def result_schema(self, time_type: pa.DataType) -> pa.Schema:
+        """Return the columns of the results, where the event time of the log has this type."""
+        return self._with_timestamps(self.output_type, time_type)
+
+    def _with_timestamps(self, schema: pa.Schema, time_type: pa.DataType) -> pa.Schema:
+        if self.timestamp_column is None:
+            return schema
+        zone = time_type.tz if pa.types.is_timestamp(time_type) else None
+        type_ = pa.timestamp("ms", zone) if pa.types.is_timestamp(time_type) else pa.int64()
+        return schema.append(pa.field(self.timestamp_column, type_))
+
+    def check(self, events: pa.Schema) -> None:
+        """Check that there are columns to make rows of."""
+        if not events.names:
+            raise ConfigurationError("a function gets rows, but there is no column left: select some")
+
+
+@dataclass(frozen=True)
+class KeyedProcess(UserProcess):
+    """A function called for the rows and the timers of each key, or for batches of them."""
+
+    function: KeyedProcessFunction | KeyedBatchProcessFunction
+
+    @property
+    def takes_untyped_keys(self) -> bool:
+        """As of UserProcess; batches are of columns, whose types are known."""
+        return isinstance(self.function, KeyedProcessFunction)
+
+
+@dataclass(frozen=True)
+class WindowProcess(UserProcess):
+    """Functions called for the rows of each key and window.
+
+    Attributes
+    ----------
+    function : WindowOperation
+    output_type : pyarrow.Schema or None
+        None: that of the rows, until `of_rows` says which that is.
+    """
+
+    function: WindowOperation
+
+    def of_rows(self, events: pa.Schema) -> WindowProcess:
+        """Return this with the type of its results, where rows come with these columns."""
+        return self if self.output_type is not None else replace(self, output_type=events)
+
+    @property
+    def function_name(self) -> str:
+        """The class of the function that gives the results, for messages."""
+        return self.function.function_names[-1]
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether the windows do."""
+        return self.function.assigner.is_event_time()
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """That of late rows, if there is one, and those of the function that are wanted."""
+        late_tag = self.function.late_tag
+        return self.tags if late_tag is None else (late_tag, *self.tags)
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Timestamps whose windows do not overflow, where the timestamp alone tells."""
+        return window_timestamp_range(self.function.assigner)
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Late rows are as they came; others as of UserProcess."""
+        if output_tag == self.function.late_tag:
+            return events
+        return super().side_output_schema(output_tag, events, time_type)
+
+
+def window_timestamp_range(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
+    """Return the timestamps whose windows do not overflow, where the timestamp alone tells."""
+    span_ms = _longest_window_ms(assigner)
+    return MIN_TIMESTAMP + span_ms, MAX_TIMESTAMP - span_ms
+
+
+def _longest_window_ms(assigner: WindowAssigner[Any, Any]) -> int:
+    """Return how far from a timestamp its windows go at most; 0 where that is not known."""
+    if isinstance(assigner, EventTimeSessionWindows):
+        return assigner.gap_ms
+    if isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows):
+        return assigner.size_ms
+    return 0
+
+
+def require_column(column: str, schema: pa.Schema, what: str) -> None:
+    """Check that there is a column.
+
+    Raises
+    ------
+    SchemaError
+        If not; names what wants it.
+    """
+    if column not in schema.names:
+        known = ", ".join(name for name in schema.names if not name.startswith(HIDDEN_PREFIX))
+        raise SchemaError(f"{what}: there is no column {column!r}; columns: {known or 'none'}")

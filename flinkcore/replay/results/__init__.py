@@ -1,0 +1,1 @@
+"""What a replay gives, and what it tells of itself."""

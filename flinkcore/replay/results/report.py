@@ -1,0 +1,346 @@
+"""What a replay did with every event of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.log.time_units import time_unit_warnings
+from flinkcore.replay.plans.join_process import WindowJoinProcess
+from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.paused_spans import PausedSpans
+from flinkcore.replay.time_plane.timeline import SplitTimes, Timeline, TimePlane
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """Milliseconds since the epoch as ISO 8601 in UTC; the ends of the int64 range as words."""
+    if timestamp_ms == MIN_TIMESTAMP:
+        return "none yet"
+    if timestamp_ms == MAX_TIMESTAMP:
+        return "end of log"
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass
+class ReplayReport:
+    """Counts of one replay; `check` asserts that no event was lost.
+
+    Attributes
+    ----------
+    events_read
+        Rows of the log.
+    filtered
+        Rows that filters took out.
+    rejected
+        Rows refused because of a fault (a null timestamp, say), by reason.
+    windowed
+        Events that went into at least one window.
+    late
+        Events too late for all their windows, or for an interval join: in the late side output where there is one,
+        else dropped.
+    in_no_window
+        Events in no window, where the slide is longer than the size.
+    processed
+        Events that a process function was called for.
+    repeated
+        Calls for rows of a broadcast stream besides the first for each, of which there is one per partition.
+    on_time_firings, late_firings
+        Result rows of windows that fired in time, and behind their end by a late event.
+    retractions
+        Result rows that withdraw an earlier one.
+    event_time_timers, processing_time_timers
+        Timers that fired.
+    pending_processing_time_timers
+        Timers that the end of the log left: they were due after its last arrival.
+    results, side_results
+        Result rows of functions, and rows of the side outputs that were asked for.
+    dropped_side_results
+        What it emitted to other side outputs.
+    splits
+        Splits of the log.
+    arrival_regressions
+        Events whose recorded arrival went back within their split; the running maximum was taken.
+    min_timestamp_ms, max_timestamp_ms
+        Range of event time, None where there was no event.
+    timeline_steps
+        Steps of the merged watermark.
+    watermark_ms
+        The merged watermark before the last, 2**63 - 1, with which the log ends; -2**63 if there was none. Where the
+        job stops with a checkpoint, the last.
+    split_watermarks
+        The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
+        it had none. Splits of several logs go by number of the log, from 0 on in the order of the job, and value.
+    paused_ms
+        How long each split that was ever paused by watermark alignment was so, by its value in split order.
+    warnings
+        What looks wrong but was left as it is, for people to read.
+    later_operators
+        Of a job with several operators, what each after the first did: its `events_read` are the results of the one
+        before, and what became of them is counted likewise.
+    """
+
+    events_read: int = 0
+    filtered: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    windowed: int = 0
+    late: int = 0
+    in_no_window: int = 0
+    processed: int = 0
+    repeated: int = 0
+    on_time_firings: int = 0
+    late_firings: int = 0
+    retractions: int = 0
+    event_time_timers: int = 0
+    processing_time_timers: int = 0
+    pending_processing_time_timers: int = 0
+    results: int = 0
+    side_results: int = 0
+    dropped_side_results: int = 0
+    splits: int = 0
+    arrival_regressions: int = 0
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    timeline_steps: int = 0
+    watermark_ms: int = MIN_TIMESTAMP
+    split_watermarks: dict[Any, int] = field(default_factory=dict)
+    paused_ms: dict[Any, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    later_operators: list[ReplayReport] = field(default_factory=list)
+    _has_windows: bool = field(default=True, repr=False, compare=False)
+    _has_functions: bool = field(default=False, repr=False, compare=False)
+    _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of_operator(cls, plan: OperatorPlan, rows: int, filtered: int) -> ReplayReport:
+        """The report of an operator behind another one.
+
+        Parameters
+        ----------
+        plan
+            The operator.
+        rows
+            Results of the one before.
+        filtered
+            Those that filters took out.
+        """
+        report = cls(events_read=rows, filtered=filtered)
+        report._set_operator(plan.operator)
+        return report
+
+    def _set_operator(self, operator: KeyedOperator) -> None:
+        self._has_windows = isinstance(operator, WindowAggregation | WindowProcess | WindowJoinProcess)
+        self._has_functions = not isinstance(operator, WindowAggregation)
+
+    def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
+        """Add what the first pass found."""
+        splits = time_plane.splits
+        self._set_operator(plan.operator)
+        self.splits = len(splits.values)
+        self.arrival_regressions = int(splits.regressions.sum())
+        self.timeline_steps = len(time_plane.timeline.clock_ms)
+        before_end = self.timeline_steps - int(time_plane.cut is None)
+        self.watermark_ms = int(time_plane.timeline.watermark_after(np.array([before_end]))[0])
+        self.split_watermarks = dict(zip(splits.values, splits.final_watermark_ms.tolist(), strict=True))
+        paused_ms = time_plane.paused.total_ms(self.splits).tolist()
+        self.paused_ms = {
+            value: paused for value, paused in zip(splits.values, paused_ms, strict=True) if paused
+        }
+        self._logs = [(splits, time_plane.paused)]
+        with_events = splits.events > 0
+        if with_events.any():
+            self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
+            self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
+        self.warnings += time_unit_warnings(plan, splits)
+
+    def add_logs(
+        self, plans: Sequence[ReplayPlan], time_planes: Sequence[TimePlane], timeline: Timeline
+    ) -> None:
+        """Add what the first pass found of several logs; their splits go by (number of the log, value).
+
+        Parameters
+        ----------
+        plans, time_planes
+            Of each log.
+        timeline
+            The watermarks of all logs combined.
+        """
+        for number, (plan, time_plane) in enumerate(zip(plans, time_planes, strict=True)):
+            self._add_log(number, plan, time_plane)
+        self.timeline_steps = len(timeline.clock_ms)
+        self.watermark_ms = int(timeline.watermark_after(np.array([self.timeline_steps - 1]))[0])
+
+    def _add_log(self, number: int, plan: ReplayPlan, time_plane: TimePlane) -> None:
+        log = ReplayReport()
+        log.add_time_plane(plan, time_plane)
+        self._set_operator(plan.operator)
+        self.splits += log.splits
+        self.arrival_regressions += log.arrival_regressions
+        for own, found in (
+            (self.split_watermarks, log.split_watermarks),
+            (self.paused_ms, log.paused_ms),
+        ):
+            own.update({(number, value): ms for value, ms in found.items()})
+        self._logs.append((time_plane.splits, time_plane.paused))
+        timestamps = [self.min_timestamp_ms, log.min_timestamp_ms]
+        self.min_timestamp_ms = min((ms for ms in timestamps if ms is not None), default=None)
+        timestamps = [self.max_timestamp_ms, log.max_timestamp_ms]
+        self.max_timestamp_ms = max((ms for ms in timestamps if ms is not None), default=None)
+        self.warnings += log.warnings
+
+    def idle_spans(self, split: Any) -> list[tuple[int, int]]:
+        """When a split was idle.
+
+        Parameters
+        ----------
+        split
+            Its value in the split column.
+
+        Returns
+        -------
+        list of (int, int)
+            (from, to) in ms of the replay clock, ascending; one that is idle at the end is so up to the last arrival.
+
+        Raises
+        ------
+        ConfigurationError
+            If the log has no such split.
+        """
+        split_times, _, number = self._split(split)
+        return split_times.idle_spans(number)
+
+    def paused_spans(self, split: Any) -> list[tuple[int, int]]:
+        """When a split was paused by watermark alignment, because it was ahead of the others.
+
+        Parameters
+        ----------
+        split
+            Its value in the split column.
+
+        Returns
+        -------
+        list of (int, int)
+            (from, to) in ms of the replay clock, ascending; one that is paused at the end is so up to the last arrival.
+            Events that arrive after `from` and up to `to` are read after `to`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the log has no such split.
+        """
+        _, paused, number = self._split(split)
+        return paused.of(number)
+
+    def _split(self, split: Any) -> tuple[SplitTimes, PausedSpans, int]:
+        if split not in self.split_watermarks:
+            raise ConfigurationError(
+                f"the log has no split {split!r}; split_watermarks has the {self.splits:,} that there are"
+            )
+        log, value = split if len(self._logs) > 1 else (0, split)
+        split_times, paused = self._logs[log]
+        return split_times, paused, split_times.values.index(value)
+
+    def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
+        """Add what reading a part of the log counted."""
+        self.events_read += events_read
+        self.filtered += filtered
+        self.rejected.update(rejected)
+
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Add the counts of a keyed operator, by the names that they have here."""
+        for name, count in counts.items():
+            setattr(self, name, getattr(self, name) + count)
+
+    def check(self) -> None:
+        """Assert that every event read is accounted for exactly once.
+
+        Raises
+        ------
+        FlinkcoreError
+            If events are missing or counted twice; that is a defect of flinkcore.
+        """
+        taken = self.windowed + self.late + self.in_no_window + self.processed
+        accounted = self.filtered + self.rejected.total() + taken
+        if accounted != self.events_read:
+            raise FlinkcoreError(
+                f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}; "
+                "this is a defect of flinkcore, the result must not be used"
+            )
+
+    def __str__(self) -> str:
+        lines = [f"{self.events_read:,} events from {self.splits:,} split{'s' * (self.splits != 1)}"]
+        if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
+            lines[0] += (
+                f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
+            )
+        lines += self._fate_lines()
+        for number, later in enumerate(self.later_operators, start=2):
+            lines += [
+                f"operator {number}: {later.events_read:,} rows from the one before",
+                *later._fate_lines(),
+            ]
+        if self.watermark_ms != MIN_TIMESTAMP:
+            lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
+        if self.paused_ms:
+            longest = max(self.paused_ms, key=lambda split: self.paused_ms[split])
+            lines.append(
+                f"{len(self.paused_ms):,} split{'s' * (len(self.paused_ms) != 1)} paused by watermark alignment, "
+                f"for {sum(self.paused_ms.values()):,} ms in all; longest {longest!r}, {self.paused_ms[longest]:,} ms"
+            )
+        if self.arrival_regressions:
+            lines.append(
+                f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken"
+            )
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    def _fate_lines(self) -> list[str]:
+        lines: list[str] = []
+        if self._has_windows:
+            lines.append(f"  {self.windowed:>14,} in windows")
+            lines.append(f"  {self.late:>14,} late for all their windows")
+        else:
+            lines.append(f"  {self.processed:>14,} processed")
+        for count, label in (
+            (0 if self._has_windows else self.late, "late: behind the watermark"),
+            (self.in_no_window, "between windows (the slide is longer than the size)"),
+            (self.filtered, "filtered"),
+            *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
+        ):
+            if count:
+                lines.append(f"  {count:>14,} {label}")
+        return lines + (self._process_lines() if self._has_functions else self._window_lines())
+
+    def _window_lines(self) -> list[str]:
+        withdrawn = f"; {self.retractions:,} withdrawn" if self.retractions else ""
+        return [
+            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} on time, "
+            f"{self.late_firings:,} fired by late events{withdrawn}"
+        ]
+
+    def _process_lines(self) -> list[str]:
+        lines = [
+            f"{self.event_time_timers:,} event-time and {self.processing_time_timers:,} processing-time timers fired",
+            f"{self.results:,} results, {self.side_results:,} rows in side outputs",
+        ]
+        if self.pending_processing_time_timers:
+            lines.append(
+                f"{self.pending_processing_time_timers:,} processing-time timers were due after the end of the log"
+            )
+        if self.dropped_side_results:
+            lines.append(
+                f"{self.dropped_side_results:,} rows for side outputs that nobody asked for, dropped"
+            )
+        return lines

@@ -1,0 +1,1 @@
+"""What runs the operators of a job over the key groups of a partition."""

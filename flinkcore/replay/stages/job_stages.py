@@ -1,0 +1,116 @@
+"""What runs the operators of a job, be it of one log and one operator or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.job_checkpoint import JobCheckpoints, RestoredOperator
+from flinkcore.replay.plans.connected_process import ConnectedProcess
+from flinkcore.replay.plans.job_plan import JobPlan, StagePlan
+from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.join_stage import connected_stages_class
+from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
+from flinkcore.replay.stages.placed_windows import JoinedWindowStages
+from flinkcore.replay.stages.process_stage import ProcessStage
+from flinkcore.replay.time_plane.job_time import ReplayTime
+
+
+def connected_inputs(stage: StagePlan, second_from: int) -> ConnectedInputs | None:
+    """Return how rows of connected streams are told apart; None: the operator has one input.
+
+    Parameters
+    ----------
+    stage
+        The operator and its inputs.
+    second_from
+        Splits from this number on belong to the second input.
+    """
+    if len(stage.inputs) == 1:
+        return None
+    first, second = stage.inputs
+    return ConnectedInputs(first.schema, second.schema, second_from)
+
+
+def stages_of(
+    plan: ReplayPlan | JobPlan,
+    time: ReplayTime,
+    partitions: int,
+    number: int = 0,
+    restored: RestoredOperator | None = None,
+) -> tuple[KeyedStages, ConnectedInputs | None]:
+    """Return what makes the stages of one of a plan's operators, and how rows of connected streams are told apart.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    time
+        Of all its logs.
+    partitions
+        Into how many ranges the key groups are divided.
+    number
+        Of the operator, from 0 on.
+    restored
+        What the operator of a job of one log goes on from.
+    """
+    if not isinstance(plan, JobPlan):
+        return keyed_stages(plan, time.timeline, time.last_arrival_ms, partitions, restored), None
+    stage = plan.stages[number]
+    inputs = connected_inputs(stage, time.second_from)
+    if inputs is not None:
+        assert isinstance(stage.operator, ConnectedProcess)
+        return connected_stages_class(stage.operator)(
+            stage, stage.operator, inputs, time.timeline, time.last_arrival_ms, partitions
+        ), inputs
+    if len(plan.stages) > 1 and isinstance(stage.operator, WindowAggregation):
+        places_results = number + 1 < len(plan.stages)
+        return JoinedWindowStages(
+            stage, stage.operator, time.timeline, time.last_arrival_ms, partitions, number, places_results
+        ), None
+    return keyed_stages(stage, time.timeline, time.last_arrival_ms, partitions), None
+
+
+@contextmanager
+def opened_stage_of(
+    plan: ReplayPlan | JobPlan, stages: KeyedStages, partition: int, number: int = 0
+) -> Iterator[KeyedStage]:
+    """A stage of one of a plan's operators, that is closed with the block.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    stages
+        Makes the stages of the operator.
+    partition
+        Number of the partition.
+    number
+        Of the operator, from 0 on.
+    """
+    with opened_stage(stages, partition) as stage:
+        if isinstance(plan, JobPlan) and isinstance(stage, ProcessStage) and len(plan.stages) > 1:
+            stage.join(number, number + 1 < len(plan.stages))
+        yield stage
+
+
+def checkpoints_of(plan: ReplayPlan | JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
+    """Open what a job goes on from; errors as of `JobCheckpoints.of`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the job has several logs or operators.
+    """
+    if not isinstance(plan, JobPlan):
+        return JobCheckpoints.of(plan, settings)
+    if settings != NO_CHECKPOINTS:
+        raise ConfigurationError(
+            "a job with several logs or operators can neither stop with a checkpoint nor go on from one: leave "
+            "restore_from and stop_with_checkpoint out"
+        )
+    return JobCheckpoints(plan.logs[0])

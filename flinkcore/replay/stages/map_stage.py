@@ -1,0 +1,149 @@
+"""From a chunk of the log to events for the keyed operators: read, placed in the total order, transformed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.common import OutputTag
+from flinkcore.errors import DataError
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.event_reader import TimedBatch
+from flinkcore.replay.plans.replay_plan import REASON, ReplayPlan
+from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.replay.total_order import Events
+
+
+@dataclass
+class MappedEvents:
+    """Events of one batch of a chunk, and what became of its other rows.
+
+    Attributes
+    ----------
+    events
+        What goes on to the keyed operator.
+    events_read
+        Rows of the batch as read.
+    filtered
+        Rows that filters took out.
+    rejected
+        Rows refused because of a fault, by reason.
+    rejected_rows
+        Those rows, where the log has a side output for them.
+    """
+
+    events: Events
+    events_read: int
+    filtered: int
+    rejected: Counter[str] = field(default_factory=Counter)
+    rejected_rows: list[pa.RecordBatch] = field(default_factory=list)
+
+
+class MapStage:
+    """The part of a plan before the key; the same in one process and in a Spark task.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    time_plane
+        The result of the first pass.
+    """
+
+    def __init__(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
+        self._plan = plan
+        self._time_plane = time_plane
+        self._reader = plan.reader(plan.data_columns())
+        tag = plan.log.on_bad_row
+        self._rejected_schema = plan.side_output_schema(tag) if isinstance(tag, OutputTag) else None
+
+    def read(self, chunk: Chunk) -> Iterator[MappedEvents]:
+        """Events of a chunk, batch by batch, in the order of the log.
+
+        Raises
+        ------
+        SourceError
+            If the chunk has not as many rows as in the first pass.
+        DataError
+            If a row has a fault and the log's policy is to fail.
+        """
+        clock = self._time_plane.enter(chunk.index)
+        rows_read = 0
+        for timed in self._reader.read(chunk):
+            rows_read += timed.rows_read
+            yield self._mapped(chunk, timed, Events(timed.batch, timed.timestamp_ms, *clock.order(timed)))
+        self._time_plane.check_chunk(chunk.index, chunk.label, rows_read)
+
+    def _mapped(self, chunk: Chunk, timed: TimedBatch, events: Events) -> MappedEvents:
+        mapped = MappedEvents(
+            events,
+            events_read=timed.rows_read,
+            filtered=timed.filtered,
+            rejected=Counter(timed.rejected.counts),
+        )
+        if timed.rejected.rows is not None:
+            mapped.rejected_rows.append(self._refused(timed.rejected.rows))
+        for operation in self._plan.after:
+            batch, kept = operation.apply(mapped.events.batch)
+            if kept is None:
+                mapped.events = self._replace_batch(mapped.events, batch)
+            else:
+                mapped.filtered += mapped.events.batch.num_rows - batch.num_rows
+                mapped.events = Events(
+                    batch,
+                    mapped.events.timestamps[kept],
+                    mapped.events.arrivals[kept],
+                    mapped.events.splits[kept],
+                    mapped.events.positions[kept],
+                )
+        self._reject_null_keys(chunk, mapped)
+        return mapped
+
+    def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rejected rows as their side output shows them; null where a row was refused before a column was made."""
+        assert self._rejected_schema is not None
+        *_, reason = rows.columns  # by place: the log may have a column of that name
+        known = dict(zip(rows.schema.names[:-1], rows.columns[:-1], strict=True))
+        columns = [
+            known[field.name]
+            if field.name in known and known[field.name].type == field.type
+            else pa.nulls(rows.num_rows, field.type)
+            for field in list(self._rejected_schema)[:-1]
+        ]
+        return pa.RecordBatch.from_arrays([*columns, reason], schema=self._rejected_schema)
+
+    @staticmethod
+    def _replace_batch(events: Events, batch: pa.RecordBatch) -> Events:
+        return Events(batch, events.timestamps, events.arrivals, events.splits, events.positions)
+
+    def _reject_null_keys(self, chunk: Chunk, mapped: MappedEvents) -> None:
+        # Flink's keyBy refuses a null key; a part of a composite key may be null.
+        if len(self._plan.keys) != 1:
+            return
+        (name,) = self._plan.keys
+        column = mapped.events.batch.column(name)
+        if column.null_count == 0:
+            return
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        null_rows = np.flatnonzero(~valid).astype(np.uint32)
+        policy = self._plan.log.on_bad_row
+        if policy == "fail":
+            row = int(null_rows[0])
+            split = self._time_plane.split_values[mapped.events.splits[row]]
+            raise DataError(
+                f"{chunk.label}: key column {name!r} is null at position {mapped.events.positions[row]:,}"
+                f"{'' if split is None else f' of split {split!r}'}; filter such rows out before key_by, "
+                'or set on_bad_row="drop" or to an OutputTag'
+            )
+        reason = f"null key {name!r}"
+        mapped.rejected[reason] += len(null_rows)
+        if isinstance(policy, OutputTag):
+            refused = mapped.events.batch.take(pa.array(null_rows))
+            mapped.rejected_rows.append(
+                self._refused(refused.append_column(REASON, pa.array([reason] * len(null_rows))))
+            )
+        mapped.events = mapped.events.take(np.flatnonzero(valid).astype(np.uint32))

@@ -1,0 +1,128 @@
+"""What the operator of a process function emits, on its way to batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from flinkcore.common import OutputTag, Watermark
+from flinkcore.replay.plans.keyed_operator import UserProcess
+from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.results.result import Output, PlacedOutput
+from flinkcore.replay.stages.element_rows import element_keys, element_rows
+from flinkcore.replay.stages.placed_events import Order, PlacedEvents
+from flinkcore.replay.stages.result_places import ResultPlaces
+from flinkcore.replay.stages.row_results import RowResults, Subject
+from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators.function_results import shown
+
+NO_ROW = -1
+
+
+class ProcessOutput:
+    """Takes results and side outputs; an :class:`~flinkcore.runtime.output.Output`.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    process
+        Its operator.
+    key_context
+        Whose current key is that of the results.
+
+    Attributes
+    ----------
+    row
+        Number of the element that results are given for, in `elements`; NO_ROW: it is a timer.
+    elements
+        The elements at hand, all of which have the key columns.
+    dropped
+        Records for side outputs that nobody asked for.
+    places
+        Notes the places of results, where another operator follows.
+    """
+
+    def __init__(self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext) -> None:
+        time_type = plan.time_type()
+        name = process.function_name
+        self.row = NO_ROW
+        self.elements: pa.RecordBatch | None = None
+        self.dropped = 0
+        self.places: ResultPlaces | None = None
+        self._keys = list(plan.keys)
+        self._key_context = key_context
+        self._results = RowResults(
+            f"the output of {name}", process.output_type, process.result_schema(time_type), self._described
+        )
+        self._side_results = {
+            tag: RowResults(
+                f"the side output {tag.tag_id!r} of {name}",
+                tag.type_info,
+                plan.side_output_schema(tag),
+                self._described,
+            )
+            for tag in process.tags
+        }
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Take a result."""
+        row = self.row
+        self._results.add(record.value, record.timestamp, row if row >= 0 else self._timer())
+        if self.places is not None:
+            self.places.add(row, record.timestamp)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Take a record of a side output, if it is wanted."""
+        results = self._side_results.get(output_tag)
+        if results is None:
+            self.dropped += 1
+        else:
+            results.add(record.value, record.timestamp, self.row if self.row >= 0 else self._timer())
+
+    def _timer(self) -> Subject:
+        return (self._key_context.current_key,)
+
+    def _described(self, subject: Subject, timestamp: int | None) -> str:
+        if isinstance(subject, tuple):
+            timer = "a processing-time timer" if timestamp is None else f"the timer at {timestamp} ms"
+            return f"{timer} of the key {shown(subject[0])}"
+        assert self.elements is not None
+        batch = self.elements.slice(subject, 1)
+        (element,), (key,) = element_rows(batch), element_keys(batch, self._keys)
+        return f"the element {shown(element)} of the key {shown(key)} with the timestamp {timestamp}"
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Drop it: nothing comes after this operator."""
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Drop it likewise."""
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Drop it likewise."""
+
+    def take(self, order: Order = ()) -> Iterator[Output]:
+        """Give what has come since the last time.
+
+        Parameters
+        ----------
+        order
+            Where results have places: those of the elements at hand.
+        """
+        for tag, results in ((None, self._results), *self._side_results.items()):
+            batches = results.take()
+            if not batches:
+                continue
+            if tag is None and self.places is not None:
+                placed = PlacedEvents.of(pa.concat_batches(batches), *self.places.take(order))
+                yield PlacedOutput(None, [], placed)
+            else:
+                yield Output(tag, batches)
+
+    def counts(self) -> dict[str, int]:
+        """Records by what became of them."""
+        side = sum(results.rows for results in self._side_results.values())
+        return {"results": self._results.rows, "side_results": side, "dropped_side_results": self.dropped}

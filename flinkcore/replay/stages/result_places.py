@@ -1,0 +1,87 @@
+"""The places of what a function gives, in the total order of the operator's results."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+import numpy as np
+
+from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.total_order import Int64Array
+from flinkcore.runtime.key_context import KeyContext
+
+NOT_FIRED = -1
+
+
+class ResultPlaces:
+    """Notes for each result what it was given for.
+
+    Parameters
+    ----------
+    number
+        Of the operator in the job, from 0 on.
+    key_context
+        Whose current key is that of a timer.
+    now
+        Tells what the replay clock shows, how many steps of the timeline the next operator has seen, and whether a
+        watermark is the cause.
+    """
+
+    def __init__(
+        self, number: int, key_context: KeyContext, now: Callable[[], tuple[int, int, bool]]
+    ) -> None:
+        self._number = number
+        self._key_context = key_context
+        self._now = now
+        self._rows = array("q")
+        self._timestamps = array("q")
+        self._fired: list[tuple[int, ...]] = []
+        self._sequence = 0
+        self._moment: tuple[int, ...] = ()
+        self._latest: dict[int, int] = {}
+
+    def add(self, row: int, timestamp: int | None) -> None:
+        """Note a result: for the element of this number among those at hand, or if that is negative, for a timer."""
+        self._rows.append(row if row >= 0 else NOT_FIRED - len(self._fired))
+        self._timestamps.append(MIN_TIMESTAMP if timestamp is None else timestamp)
+        if row < 0:
+            self._add_timer(timestamp)
+
+    def _add_timer(self, timestamp: int | None) -> None:
+        clock_ms, steps, by_watermark = self._now()
+        moment = clock_ms, steps, AFTER_ALL_SPLITS, 2 * self._number + by_watermark
+        if moment != self._moment:
+            self._moment, self._latest = moment, {}
+        # A timer that another one has registered for an earlier time comes after that nevertheless.
+        group = self._key_context.key_group_of_id(self._key_context.current_key_id)
+        time_ms = clock_ms if timestamp is None or not by_watermark else timestamp
+        fired = max(self._latest.get(group, MIN_TIMESTAMP), time_ms)
+        self._latest[group] = fired
+        self._fired.append((*moment, fired, group))
+
+    def take(self, elements: Order) -> tuple[Int64Array, Order]:
+        """Timestamps and places of the results since the last call.
+
+        Parameters
+        ----------
+        elements
+            Places of the elements at hand; empty columns where there are none.
+        """
+        rows, timestamps = np.array(self._rows, np.int64), np.array(self._timestamps, np.int64)
+        n_rows = len(rows)
+        sequence = np.arange(self._sequence, self._sequence + n_rows)
+        self._sequence += n_rows
+        by_timer = rows < 0
+        order = tuple(np.zeros(n_rows, np.int64) for _ in range(len(elements) + 1))
+        for column, places in zip(order, elements, strict=False):
+            column[~by_timer] = places[rows[~by_timer]]
+        order[-1][~by_timer] = sequence[~by_timer]
+        fired = np.array(self._fired, np.int64).reshape(-1, FIXED_COLUMNS)[NOT_FIRED - rows[by_timer]]
+        for column, places in zip(order, fired.T, strict=False):
+            column[by_timer] = places
+        order[FIXED_COLUMNS][by_timer] = sequence[by_timer]
+        self._rows, self._timestamps, self._fired = array("q"), array("q"), []
+        return timestamps, order

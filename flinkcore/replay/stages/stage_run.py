@@ -1,0 +1,171 @@
+"""One operator of a job in one process: all its partitions, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from flinkcore._native.exchange import partition_rows
+from flinkcore.replay.partition_threads import PartitionThreads
+from flinkcore.replay.plans.job_plan import StagePlan
+from flinkcore.replay.results.result import Output, PlacedOutput
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.element_rows import event_key_groups
+from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages
+from flinkcore.replay.stages.placed_events import PlacedEvents
+from flinkcore.replay.stages.placed_windows import JoinedWindowStage
+from flinkcore.replay.stages.process_stage import ProcessStage
+from flinkcore.replay.total_order import Events, RowNumbers
+
+
+@dataclass(frozen=True)
+class Step:
+    """What comes to an operator at once.
+
+    Attributes
+    ----------
+    ready
+        Events, and their rows in total order (None: as they lie); in total order one after the other.
+    until_ms
+        No event that arrives before is still to come; None: there are none any more.
+    outputs
+        Side outputs of what came before the operator.
+    events_read
+        Rows of the logs that were read for this step.
+    """
+
+    ready: list[tuple[Events, RowNumbers | None]]
+    until_ms: int | None
+    outputs: Iterable[Output] = ()
+    events_read: int = 0
+
+
+@dataclass(frozen=True)
+class PreparedEvents:
+    """Ordered events as the stages take them, and the rows of each partition."""
+
+    events: Any
+    rows: list[RowNumbers | None]
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """A step whose events are ready for the partitions."""
+
+    step: Step
+    ready: list[PreparedEvents] = field(default_factory=list)
+
+
+class StageRun:
+    """Runs the partitions of an operator.
+
+    Parameters
+    ----------
+    plan
+        The operator, and what comes to it.
+    inputs
+        The columns of connected streams; None: the operator has one input.
+    makes_stages
+        What made the stages.
+    stages
+        One for each partition.
+    advances
+        Whether the operator goes along with the time of the replay also where no event comes: another one waits for
+        its results.
+    """
+
+    def __init__(
+        self,
+        plan: StagePlan,
+        inputs: ConnectedInputs | None,
+        makes_stages: KeyedStages,
+        stages: list[KeyedStage],
+        advances: bool,
+    ) -> None:
+        self.stages = stages
+        self.inputs = inputs
+        self._plan = plan
+        self._makes_stages = makes_stages
+        self._advances = advances
+
+    @property
+    def current_watermark(self) -> int:
+        """Watermark in force, ms since the epoch."""
+        return max(stage.current_watermark for stage in self.stages)
+
+    def run(self, steps: Iterator[Step]) -> Iterator[tuple[Step, list[Iterable[Output]]]]:
+        """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
+        if len(self.stages) > 1:
+            for prepared, outputs in PartitionThreads(
+                steps, self._prepare, self._process_all, len(self.stages)
+            ).run():
+                yield prepared.step, outputs
+                self._release(prepared)
+        else:
+            for step in steps:
+                prepared = self._prepare(step)
+                yield step, [self._process(0, prepared)]
+                self._release(prepared)
+        yield Step([], None), [stage.finish() for stage in self.stages]
+
+    def _prepare(self, step: Step) -> PreparedStep:
+        return PreparedStep(
+            step,
+            [
+                PreparedEvents(self._makes_stages.prepare(events), self._rows_by_partition(events, rows))
+                for events, rows in step.ready
+            ],
+        )
+
+    def _release(self, prepared: PreparedStep) -> None:
+        for ready in prepared.ready:
+            self._makes_stages.release(ready.events)
+
+    def _process(self, partition: int, prepared: PreparedStep) -> Iterator[Output]:
+        stage = self.stages[partition]
+        for ready in prepared.ready:
+            yield from stage.process(ready.events, ready.rows[partition])
+        until_ms = prepared.step.until_ms
+        if self._advances and until_ms is not None:
+            assert isinstance(stage, ProcessStage | JoinedWindowStage)
+            yield from stage.advance(until_ms)
+
+    def _process_all(self, partition: int, prepared: PreparedStep) -> Iterable[Output]:
+        return list(self._process(partition, prepared))
+
+    def _rows_by_partition(self, events: Events, rows: RowNumbers | None) -> list[RowNumbers | None]:
+        """The rows that each partition gets, in total order; None: all, as they lie."""
+        plan, inputs, partitions = self._plan, self.inputs, len(self.stages)
+        if partitions == 1:
+            return [rows]
+        if inputs is None:
+            groups = event_key_groups(events.batch, plan.keys, plan.max_parallelism)
+        else:
+            keys = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
+            groups = inputs.key_groups(events, keys, plan.max_parallelism)
+        order, bounds = partition_rows(groups, plan.max_parallelism, partitions, rows)
+        by_partition = [order[bounds[p] : bounds[p + 1]] for p in range(partitions)]
+        if inputs is None or not plan.inputs[1].is_broadcast:
+            return list(by_partition)
+        is_wanted = np.zeros((partitions, len(events.splits)), np.bool_)
+        for partition, own in enumerate(by_partition):
+            is_wanted[partition, own] = True
+        is_wanted[:, inputs.is_second(events)] = True
+        in_order = np.arange(len(events.splits), dtype=np.uint32) if rows is None else rows
+        return [in_order[wanted[in_order]] for wanted in is_wanted]
+
+
+def results_in_order(outputs: Iterable[Iterable[Output]]) -> tuple[PlacedEvents | None, list[Output]]:
+    """Results of all partitions in total order, None if there are none; and what else they gave."""
+    results: list[PlacedEvents] = []
+    others: list[Output] = []
+    for output in chain.from_iterable(outputs):
+        if isinstance(output, PlacedOutput):
+            results.append(output.events)
+        else:
+            others.append(output)
+    return (PlacedEvents.concatenate(results).sorted() if results else None), others

@@ -1,0 +1,1 @@
+"""The first pass: times to watermarks, merged into one timeline."""

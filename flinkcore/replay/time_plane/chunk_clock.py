@@ -1,0 +1,104 @@
+"""The place of a chunk's events in the total order of the replay."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.event_clock import order_events, running_maximum
+from flinkcore.errors import SourceError
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, arrivals_of
+from flinkcore.replay.time_plane.paused_spans import PausedSpans
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+class ChunkClock:
+    """The place of a chunk's events in the total order of the replay; batches come in log order, each once.
+
+    Parameters
+    ----------
+    chunk_index : int
+        For error messages.
+    split_values : list
+        All splits of the log.
+    splits : numpy.ndarray of int32, shape (n_chunk_splits,)
+        Numbers of the chunk's splits.
+    bases, arrivals_ms : numpy.ndarray of int64, shape (n_chunk_splits,)
+        As of ChunkStarts.
+    rate : ArrivalRate or None
+    paused : PausedSpans
+    """
+
+    def __init__(
+        self,
+        chunk_index: int,
+        split_values: list[Any],
+        splits: Int32s,
+        bases: Int64s,
+        arrivals_ms: Int64s,
+        rate: ArrivalRate | None,
+        paused: PausedSpans,
+    ) -> None:
+        self._chunk_index = chunk_index
+        self._places = {split_values[split]: place for place, split in enumerate(splits.tolist())}
+        self._splits = splits
+        self._bases = bases
+        self._running_arrivals_ms = arrivals_ms.copy()
+        self._rate = rate
+        self._paused = paused
+        self._n_splits = len(split_values)
+        self._numbers: Int32s = np.empty(0, np.int32)
+
+    def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
+        """Place the events of the next batch.
+
+        Parameters
+        ----------
+        timed : TimedEvents
+
+        Returns
+        -------
+        tuple of numpy.ndarray, each of shape (n_rows,)
+            `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the
+            split, or when the split is read again, if it is paused then; the split its number in split order,
+            the position that in the whole split.
+
+        Raises
+        ------
+        SourceError
+            If the batch has a split that the first pass did not see in this chunk.
+        ConfigurationError
+            If the batch has no recorded arrivals, and the time plane no rate.
+        """
+        try:
+            places = np.array([self._places[value] for value in timed.split_values], np.int32)
+        except KeyError as error:
+            raise SourceError(
+                f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
+                "computed; the log has changed during the replay"
+            ) from None
+        recorded = arrivals_of(timed, self._bases[places], self._rate)
+        if len(places) == 1:
+            arrivals, numbers, positions = self._order_split(int(places[0]), recorded, timed.positions)
+        else:
+            arrivals, numbers, positions = order_events(
+                recorded,
+                timed.positions,
+                timed.split_codes,
+                places,
+                self._splits,
+                self._bases,
+                self._running_arrivals_ms,
+            )
+        return self._paused.held_back(arrivals, numbers, self._n_splits), numbers, positions
+
+    def _order_split(self, place: int, recorded: Int64s, positions: Int64s) -> tuple[Int64s, Int32s, Int64s]:
+        """`order_events` of a batch that is all of one split, without copies where they would change nothing."""
+        arrivals = running_maximum(recorded, self._running_arrivals_ms[place : place + 1])
+        base, split = int(self._bases[place]), self._splits[place]
+        if len(self._numbers) < len(positions) or (self._numbers[:1] != split).any():
+            self._numbers = np.full(len(positions), split, np.int32)
+            self._numbers.flags.writeable = False
+        return arrivals, self._numbers[: len(positions)], positions + base if base else positions

@@ -1,0 +1,307 @@
+"""The times of one chunk of the log, summarised by the task that reads it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.event_clock import arrivals_by_rate
+from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+class TimedEvents(Protocol):
+    """What the time plane reads of a batch of events: see `flinkcore.replay.log.event_reader.TimedBatch`."""
+
+    @property
+    def timestamp_ms(self) -> Int64s: ...
+    @property
+    def arrival_ms(self) -> Int64s | None: ...
+    @property
+    def split_codes(self) -> Int32s: ...
+    @property
+    def split_values(self) -> list[Any]: ...
+    @property
+    def positions(self) -> Int64s: ...
+    @property
+    def split_rows(self) -> Int64s: ...
+    @property
+    def rows_read(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class GeneratorSpec:
+    """The watermark generator of every split.
+
+    Parameters
+    ----------
+    out_of_orderness_ms : int or None
+        0 for monotonous timestamps; None: no watermarks before the end of the log.
+    idleness_ms : int or None
+        Replay time without events after which a split is idle; None: never.
+
+    Raises
+    ------
+    ConfigurationError
+        If the out-of-orderness is negative, or the idle timeout not greater than zero.
+    """
+
+    out_of_orderness_ms: int | None
+    idleness_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        WatermarkGenerator(self.out_of_orderness_ms, self.idleness_ms)
+
+
+@dataclass(frozen=True)
+class ArrivalRate:
+    """Arrivals of a log that records none: start_ms + floor(position in the split * 1000 / rate).
+
+    Parameters
+    ----------
+    rate : float
+        Records per second of each split, greater than 0.
+    start_ms : int
+        Arrival of the first record of each split.
+    """
+
+    rate: float = 1000.0
+    start_ms: int = 0
+
+
+def arrivals_of(batch: TimedEvents, bases: Int64s, rate: ArrivalRate | None) -> Int64s:
+    """The arrivals of a batch as recorded, or by rate.
+
+    Parameters
+    ----------
+    batch : TimedEvents
+    bases : numpy.ndarray of int64, shape (n_codes,)
+        Rows of the batch's splits in the chunks before.
+    rate : ArrivalRate or None
+
+    Raises
+    ------
+    ConfigurationError
+        If the batch has no recorded arrivals, and there is no rate.
+    """
+    if batch.arrival_ms is not None:
+        return batch.arrival_ms
+    if rate is None:
+        raise ConfigurationError("the log has no arrival column, and no rate was given; name one of them")
+    return arrivals_by_rate(batch.positions, batch.split_codes, bases, rate.start_ms, rate.rate)
+
+
+def _numbers(values: Sequence[Any], numbers: dict[Any, int]) -> Int32s:
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int32)
+
+
+def _aligned(values: Iterable[Any], of: Mapping[Any, int]) -> Int64s:
+    return np.array([of.get(value, 0) for value in values], np.int64)
+
+
+def _count_rows(rows: dict[Any, int], batch: TimedEvents) -> None:
+    for value, count in zip(batch.split_values, batch.split_rows.tolist(), strict=True):
+        rows[value] = rows.get(value, 0) + count
+
+
+@dataclass(frozen=True)
+class ChunkCounts:
+    """Rows of each split in one chunk, before filters: what arrivals by rate need to know of other chunks.
+
+    Parameters
+    ----------
+    index : int
+        Place of the chunk in the log.
+    rows : dict of split value to int
+    """
+
+    index: int
+    rows: dict[Any, int]
+
+    @classmethod
+    def build(cls, timed: Iterable[TimedEvents], *, index: int) -> "ChunkCounts":
+        """Count the rows of a chunk's batches.
+
+        Where a file's metadata tells the rows of its only split, `ChunkCounts(index, {split: rows})` needs no
+        reading.
+        """
+        rows: dict[Any, int] = {}
+        for batch in timed:
+            _count_rows(rows, batch)
+        return cls(index, rows)
+
+    def to_ipc(self) -> bytes:
+        """The counts as an Arrow IPC stream."""
+        rows = np.array(list(self.rows.values()), np.int64)
+        return write_columns(
+            "ChunkCounts", {"index": self.index}, {"split_values": list(self.rows), "rows": rows}
+        )
+
+    @classmethod
+    def from_ipc(cls, data: bytes) -> "ChunkCounts":
+        """The counts that `to_ipc` wrote; a DataError if these bytes are something else."""
+        header, columns = read_columns("ChunkCounts", data)
+        values, rows = columns["split_values"].to_pylist(), columns["rows"].to_pylist()
+        return cls(header["index"], dict(zip(values, rows, strict=True)))
+
+
+def position_bases(
+    counts: Iterable[ChunkCounts], rows_before: Mapping[Any, int] | None = None
+) -> dict[int, dict[Any, int]]:
+    """Rows of each split in all chunks before a chunk.
+
+    Parameters
+    ----------
+    counts : iterable of ChunkCounts
+        Of all chunks, in any order.
+    rows_before : mapping of split value to int, optional
+        Rows of splits before the log, which goes on from a checkpoint.
+
+    Returns
+    -------
+    dict of chunk index to dict of split value to int
+        The splits of each chunk.
+    """
+    bases: dict[int, dict[Any, int]] = {}
+    before = dict(rows_before or {})
+    for chunk in sorted(counts, key=lambda chunk: chunk.index):
+        bases[chunk.index] = {value: before.get(value, 0) for value in chunk.rows}
+        for value, rows in chunk.rows.items():
+            before[value] = before.get(value, 0) + rows
+    return bases
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkTimes:
+    """What the timeline needs to know of one chunk, however many events it has.
+
+    Parameters
+    ----------
+    index : int
+        Place of the chunk in the log.
+    split_values : list
+        The chunk's splits, in order of appearance, also those of which no event passed the filters.
+    rows, bases : numpy.ndarray of int64, shape (n_splits,)
+        Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
+    times : dict of str to numpy.ndarray of int64, shape (n_splits,)
+    records : numpy.ndarray of int64, shape (2 * n_records,)
+        As of `TimeSummary.finish`.
+    rows_read : int
+        All rows of the chunk, rejected and filtered ones too.
+    floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
+        "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
+        of the chunk taken. Not for batches without events.
+    """
+
+    index: int
+    split_values: list[Any]
+    rows: Int64s
+    bases: Int64s
+    times: dict[str, Int64s]
+    records: Int64s
+    floors: dict[str, Int64s]
+    rows_read: int
+
+    @classmethod
+    def build(
+        cls,
+        timed: Iterable[TimedEvents],
+        generator: GeneratorSpec,
+        interval_ms: int,
+        *,
+        index: int,
+        rate: ArrivalRate | None = None,
+        bases: Mapping[Any, int] | None = None,
+    ) -> "ChunkTimes":
+        """Summarise the batches of a chunk.
+
+        Parameters
+        ----------
+        timed : iterable of TimedEvents
+            The chunk's batches, in log order.
+        generator : GeneratorSpec
+        interval_ms : int
+            The auto-watermark interval, from 0 to 2**60; 0: watermarks at the end of the log only. With watermark
+            alignment what `flinkcore.replay.time_plane.paused_spans.summary_interval_ms` makes of it.
+        index : int
+            Place of the chunk in the log.
+        rate : ArrivalRate or None
+            For batches without recorded arrivals.
+        bases : mapping of split value to int, or None
+            Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is
+            missing has none.
+
+        Raises
+        ------
+        ConfigurationError
+            If the interval or the rate is out of its range, or there is neither recorded arrival nor rate.
+        DataError
+            If an arrival is further than 2**61 ms from the epoch.
+        """
+        bases = bases or {}
+        summary = TimeSummary(
+            interval_ms=interval_ms,
+            idleness_ms=generator.idleness_ms,
+            steps=generator.out_of_orderness_ms is not None,
+        )
+        numbers: dict[Any, int] = {}
+        rows: dict[Any, int] = {}
+        values: list[Any] | None = None
+        splits = np.empty(0, np.int32)
+        rows_read = 0
+        floors: list[tuple[int, int]] = []
+        for batch in timed:
+            _count_rows(rows, batch)
+            rows_read += batch.rows_read
+            if values is None or batch.split_values != values:
+                values = list(batch.split_values)
+                splits = _numbers(values, numbers)
+                summary.reserve(len(numbers))
+            arrivals = arrivals_of(batch, _aligned(values, bases), rate)
+            earliest = summary.update(batch.split_codes, splits, arrivals, batch.timestamp_ms)
+            if earliest is not None:
+                floors.append((rows_read, earliest))
+        _numbers(list(rows), numbers)
+        summary.reserve(len(numbers))
+        floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T
+        return cls(
+            index,
+            list(numbers),
+            _aligned(numbers, rows),
+            _aligned(numbers, bases),
+            *summary.finish(),
+            {"rows": floor_rows, "arrival_ms": floor_arrivals},
+            rows_read,
+        )
+
+    def to_ipc(self) -> bytes:
+        """The summary as an Arrow IPC stream."""
+        columns = {
+            "split_values": self.split_values,
+            "rows": self.rows,
+            "bases": self.bases,
+            "records": self.records,
+        }
+        for part in ("times", "floors"):
+            columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
+        return write_columns("ChunkTimes", {"index": self.index, "rows_read": self.rows_read}, columns)
+
+    @classmethod
+    def from_ipc(cls, data: bytes) -> "ChunkTimes":
+        """The summary that `to_ipc` wrote; a DataError if these bytes are something else."""
+        header, columns = read_columns("ChunkTimes", data)
+        values = columns.pop("split_values").to_pylist()
+        rows, bases, records = (columns.pop(name).to_numpy() for name in ("rows", "bases", "records"))
+        parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}}
+        for name, column in columns.items():
+            part, _, member = name.partition(".")
+            parts[part][member] = column.to_numpy()
+        return cls(
+            header["index"], values, rows, bases, records=records, rows_read=header["rows_read"], **parts
+        )

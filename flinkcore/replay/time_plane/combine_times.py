@@ -1,0 +1,351 @@
+"""The summaries of all chunks of a log, combined into its time plane."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.split_merge_state import restore_split_merge, split_merge_state
+from flinkcore._native.split_records import SplitRecords
+from flinkcore._native.timeline import SplitMerge
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
+from flinkcore.replay.time_plane.paused_spans import PausedSpans, summary_interval_ms
+from flinkcore.replay.time_plane.record_store import RecordStore
+from flinkcore.replay.time_plane.statuses import Statuses
+from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.timeline import ArrivalFloors, ChunkStarts, SplitTimes, Timeline, TimePlane
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class MergeLimits:
+    """What a merge holds in memory besides its results; they do not depend on it.
+
+    Parameters
+    ----------
+    record_bytes : int
+        Records of the chunks' summaries; more than that go to a temporary file.
+    buffer_bytes : int
+        Stretches of that file, one of each split.
+    window_emissions : int
+        Watermarks and statuses between the operators and the valve.
+    """
+
+    record_bytes: int = 256 << 20
+    buffer_bytes: int = 64 << 20
+    window_emissions: int = 1 << 18
+
+
+DEFAULT_LIMITS = MergeLimits()
+
+
+def combine(
+    chunks: Iterable[ChunkTimes],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    *,
+    rate: ArrivalRate | None = None,
+    alignment: WatermarkAlignmentParams | None = None,
+    replay_range: tuple[int, int] | None = None,
+    limits: MergeLimits = DEFAULT_LIMITS,
+    cut: TimeCut | None = None,
+    stops: bool = False,
+) -> TimePlane:
+    """The time plane of a log.
+
+    Every split has a generator and an operator of its own, on its channel of one valve. All operators are
+    opened one interval before the first tick that sees an event of the log, so that a split without events
+    holds the watermark back from then on, unless it is idle. After the last arrival, each split emits what is
+    pending, in split order, and then comes the end of time.
+
+    Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3; ticks lie on the multiples
+    of the interval, where Flink counts on from the opening.
+
+    Parameters
+    ----------
+    chunks : iterable of ChunkTimes
+        Of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
+        `summary_interval_ms` gives. Memory is bounded by the timeline, the idle and paused spans, and the splits
+        of all chunks, if they are made one by one.
+    generator : GeneratorSpec
+    interval_ms : int
+        The auto-watermark interval, from 0 to 2**60.
+    rate : ArrivalRate or None
+        Where the log records no arrivals.
+    alignment : WatermarkAlignmentParams or None
+        How closely the splits are aligned with each other; see `flinkcore.replay.time_plane.paused_spans`.
+    replay_range : (int, int) or None
+        The first and the last arrival of a replay that has other logs besides; None: those of this log.
+    limits : MergeLimits
+    cut : TimeCut or None
+        Where the log goes on from; splits of before are splits of this log.
+    stops : bool
+        True: leave what the end of the log would emit to a log that goes on from the time plane's own cut.
+
+    Raises
+    ------
+    DataError
+        If a chunk comes twice, or was not given the position bases that its arrivals by rate need, or an event lies
+        before the cut.
+    SchemaError
+        If the values of the splits cannot be ordered.
+    SourceError
+        If the temporary file cannot be written.
+    """
+    before = TimeCut.before_all() if cut is None else cut
+    with RecordStore(limits.record_bytes) as store:
+        numbers: dict[Any, int] = {value: number for number, value in enumerate(before.split_values)}
+        ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
+        values = _in_split_order(numbers)
+        places = np.empty(len(values), np.int32)
+        places[[numbers[value] for value in values]] = np.arange(len(values))
+        log = _LogTimes(values, before)
+        starts = [log.add(chunk, places[chunk.splits], check_bases=rate is not None) for chunk in ordered]
+        before.check_goes_on(values, log.first_arrival_ms, log.events)
+        merge = None
+        if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
+            replay_range = log.ends()
+        if replay_range is not None:
+            merge = _merge(
+                ordered,
+                [splits for splits, _, _ in starts],
+                store,
+                log,
+                generator,
+                interval_ms,
+                alignment,
+                replay_range,
+                limits,
+            )
+            if before.last_arrival_ms is not None:
+                restore_split_merge(merge, before.operators(values), before.last_arrival_ms)
+            merge.run(stops=stops)
+    none = np.empty(0, np.int64)
+    steps = merge.steps() if merge is not None else (none, none)
+    return TimePlane(
+        timeline=Timeline.going_on(*steps, cut, stops=stops),
+        splits=_split_times(values, log, merge),
+        starts=ChunkStarts(
+            chunks=np.array([chunk.index for chunk in ordered], np.int64),
+            rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
+            offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
+            split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
+            base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
+            arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
+        ),
+        floors=_floors(ordered),
+        paused=_paused_spans(replay_range, merge),
+        rate=rate,
+        restored_arrival_ms=before.last_arrival_ms,
+        cut=log.cut(merge) if stops else None,
+        statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
+        replay_range=replay_range,
+    )
+
+
+# ---- taking chunks in --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Summary:
+    """What stays in memory of a ChunkTimes: its columns as there, splits by number, records by their place."""
+
+    index: int
+    splits: Int32s
+    rows: Int64s
+    bases: Int64s
+    times: dict[str, Int64s]
+    floors: dict[str, Int64s]
+    rows_read: int
+    records: int
+
+
+def _taken_in(chunk: ChunkTimes, numbers: dict[Any, int], store: RecordStore) -> _Summary:
+    # Copies: the columns may be views of the bytes that hold the records too, which need not stay.
+    return _Summary(
+        chunk.index,
+        np.array([numbers.setdefault(value, len(numbers)) for value in chunk.split_values], np.int32),
+        chunk.rows.copy(),
+        chunk.bases.copy(),
+        {name: column.copy() for name, column in chunk.times.items()},
+        {name: column.copy() for name, column in chunk.floors.items()},
+        chunk.rows_read,
+        store.add(chunk.records),
+    )
+
+
+def _in_log_order(chunks: Iterable[_Summary]) -> list[_Summary]:
+    ordered = sorted(chunks, key=lambda chunk: chunk.index)
+    for before, chunk in pairwise(ordered):
+        if before.index == chunk.index:
+            raise DataError(f"chunk {chunk.index} comes twice; combine the times of each chunk once")
+    return ordered
+
+
+def _in_split_order(values: Iterable[Any]) -> list[Any]:
+    # Python orders strings as their UTF-8 bytes.
+    try:
+        return sorted(values, key=lambda value: (value is not None, value))
+    except TypeError as error:
+        raise SchemaError(f"the split column has values of different types: {error}") from error
+
+
+class _LogTimes:
+    """The columns of SplitTimes, as they are after the chunks so far; and what the log goes on from."""
+
+    def __init__(self, values: list[Any], before: TimeCut) -> None:
+        splits = len(values)
+        self._values = values
+        self._before = before
+        self._rows_before = before.column("rows", values)
+        self._arrival_before_ms = before.column("last_arrival_ms", values)
+        self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
+        self.rows, self.events, self.regressions = np.zeros((3, splits), np.int64)
+        self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
+        self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
+        self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
+        self.max_timestamp_ms = np.full(splits, MIN_TIMESTAMP)
+
+    def add(self, chunk: _Summary, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
+        """Add a chunk with these splits; they, and their rows and last arrivals before it."""
+        bases = self._rows_before[splits] + self.rows[splits]
+        arrivals_before = np.maximum(self._arrival_before_ms[splits], self.last_arrival_ms[splits])
+        if check_bases and not np.array_equal(bases, chunk.bases):
+            raise DataError(
+                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
+                "times with the bases that position_bases gives"
+            )
+        self.rows[splits] += chunk.rows
+        live = chunk.times["events"] > 0
+        of_chunk = {name: column[live] for name, column in chunk.times.items()}
+        at = splits[live]
+        again = self.events[at] > 0
+        had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
+        went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
+        self.regressions[at] += of_chunk["regressions"] + went_back
+        self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
+        self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
+        self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
+        self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])
+        self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
+        self.events[at] += of_chunk["events"]
+        return splits, bases, arrivals_before
+
+    def ends(self) -> tuple[int, int]:
+        """The first and the last arrival; there is an event, here or before."""
+        live, stopped = self.events > 0, self._before.last_arrival_ms
+        firsts, lasts = self.first_arrival_ms[live].tolist(), self.last_arrival_ms[live].tolist()
+        before = [] if stopped is None else [stopped]
+        return min(firsts + before), max(lasts + before)
+
+    def cut(self, merge: SplitMerge | None) -> TimeCut:
+        """Where another log can go on from; without a merge there was never an event."""
+        before, values = self._before, self._values
+        columns = {
+            "rows": self._rows_before + self.rows,
+            "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
+            "recorded_arrival_ms": self.recorded_arrival_ms,
+        }
+        if merge is None:
+            return TimeCut(None, None, MIN_TIMESTAMP, values, before.columns_of(values) | columns)
+        state = split_merge_state(merge)
+        opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
+        return TimeCut(self.ends()[1], opened_ms, watermark_ms, values, state | columns)
+
+
+# ---- merging splits ----------------------------------------------------------------------------------------
+
+
+def _merge(
+    chunks: list[_Summary],
+    splits: list[Int32s],
+    store: RecordStore,
+    log: _LogTimes,
+    generator: GeneratorSpec,
+    interval_ms: int,
+    alignment: WatermarkAlignmentParams | None,
+    replay_range: tuple[int, int],
+    limits: MergeLimits,
+) -> SplitMerge:
+    # A log without splits holds its replay back as one split without events does.
+    records = SplitRecords(
+        splits=max(1, len(log.events)),
+        interval_ms=summary_interval_ms(interval_ms, alignment),
+        file=store.file,
+        buffer_bytes=limits.buffer_bytes,
+    )
+    for chunk, numbers in zip(chunks, splits, strict=True):
+        records.add_chunk(
+            numbers,
+            chunk.times["events"],
+            chunk.times["first_arrival_ms"],
+            chunk.times["last_arrival_ms"],
+            chunk.times["max_timestamp_ms"],
+            chunk.times["n_records"],
+            store.place(chunk.records),
+        )
+    first_arrival_ms, last_arrival_ms = replay_range
+    return SplitMerge(
+        records,
+        interval_ms=interval_ms,
+        out_of_orderness_ms=generator.out_of_orderness_ms,
+        idleness_ms=generator.idleness_ms,
+        first_arrival_ms=first_arrival_ms,
+        last_arrival_ms=last_arrival_ms,
+        max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
+        update_interval_ms=alignment.update_interval_ms if alignment else None,
+        window_emissions=limits.window_emissions,
+    )
+
+
+def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:
+    final_watermarks = np.full(len(values), MIN_TIMESTAMP)
+    spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
+    if merge is not None:
+        final_watermarks = merge.final_watermarks()[: len(values)]
+        spans = _by_split(merge.idle_spans()) if values else spans
+    return SplitTimes(
+        values=values,
+        rows=log.rows,
+        events=log.events,
+        regressions=log.regressions,
+        first_arrival_ms=log.first_arrival_ms,
+        last_arrival_ms=log.last_arrival_ms,
+        min_timestamp_ms=log.min_timestamp_ms,
+        max_timestamp_ms=log.max_timestamp_ms,
+        final_watermark_ms=final_watermarks,
+        idle_split=spans[0],
+        idle_from_ms=spans[1],
+        idle_to_ms=spans[2],
+    )
+
+
+def _paused_spans(replay_range: tuple[int, int] | None, merge: SplitMerge | None) -> PausedSpans:
+    if merge is None or replay_range is None:
+        return PausedSpans.none()
+    split, from_ms, to_ms = _by_split(merge.paused_spans())
+    return PausedSpans(split, from_ms, to_ms, np.minimum(to_ms + 1, replay_range[1]))
+
+
+def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:
+    order = np.argsort(spans[0], kind="stable")
+    return tuple(column[order] for column in spans)
+
+
+def _floors(chunks: list[_Summary]) -> ArrivalFloors:
+    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
+    return ArrivalFloors(
+        chunk=np.repeat(
+            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
+        ).astype(np.int64),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
+        arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
+    )

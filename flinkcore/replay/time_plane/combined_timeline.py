@@ -1,0 +1,181 @@
+"""The timelines of several logs, taken together: by the valve of a union, or by an operator with two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.replay.time_plane.statuses import Statuses
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamTime:
+    """When a stream has which watermark, and when it is idle.
+
+    Parameters
+    ----------
+    timeline : Timeline
+    statuses : Statuses
+    """
+
+    timeline: Timeline
+    statuses: Statuses
+
+    def with_splits_from(self, first_split: int) -> StreamTime:
+        """The same, where the splits of the log have other numbers: this is that of the first."""
+        timeline, statuses = self.timeline, self.statuses
+        split, position = timeline.split, timeline.position
+        if not timeline.is_punctuated:
+            split = np.full_like(timeline.clock_ms, AFTER_ALL_SPLITS)
+            position = np.zeros_like(timeline.clock_ms)
+        return StreamTime(
+            Timeline(timeline.clock_ms, timeline.watermark_ms, _counted_from(first_split, split), position),
+            Statuses(
+                statuses.clock_ms,
+                statuses.steps,
+                statuses.idle,
+                _counted_from(first_split, statuses.split),
+                statuses.position,
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Emitted:
+    """Watermarks and statuses in the order in which they come; all of shape (n,)."""
+
+    clock_ms: Int64s
+    split: Int64s
+    position: Int64s
+    kind: npt.NDArray[np.int8]
+    watermark_ms: Int64s
+
+    @classmethod
+    def by(cls, time: StreamTime) -> _Emitted:
+        """What a stream emits, but for the end of time."""
+        timeline, statuses = time.timeline, time.statuses
+        steps = len(timeline.clock_ms) - int(timeline.clock_ms[-1] == MAX_TIMESTAMP)
+        kinds = np.where(statuses.idle == 1, IDLE_KIND, ACTIVE_KIND)
+        columns = (
+            (timeline.clock_ms[:steps], statuses.clock_ms),
+            (timeline.split[:steps], statuses.split),
+            (timeline.position[:steps], statuses.position),
+            (np.full(steps, WATERMARK_KIND), kinds),
+            (timeline.watermark_ms[:steps], np.zeros_like(statuses.clock_ms)),
+        )
+        # A status with n steps before it comes between those numbered n - 1 and n.
+        order = np.argsort(
+            np.concatenate((2 * np.arange(steps) + 1, 2 * statuses.steps)),
+            kind="stable",
+        )
+        clock, split, position, kind, watermark = (np.concatenate(parts)[order] for parts in columns)
+        return cls(clock, split, position, kind.astype(np.int8), watermark)
+
+
+def merged_by_valve(channels: Sequence[StreamTime]) -> StreamTime:
+    """What a union of streams has: each is a channel of one valve.
+
+    Parameters
+    ----------
+    channels
+        At least one; their splits are numbered over all of them.
+
+    Notes
+    -----
+    Flink's ``StatusWatermarkValve``. In a job of Flink each subtask of the streams is a channel; here the splits of
+    a log have a valve of their own before.
+    """
+    if len(channels) == 1:
+        return channels[0]
+    emitted, channel = _in_order(channels)
+    causes, kinds, watermarks = StatusWatermarkValve(len(channels)).input_batch(
+        channel, emitted.kind, emitted.watermark_ms
+    )
+    return _stream_time(emitted, causes, kinds, watermarks)
+
+
+def combined_by_operator(inputs: Sequence[StreamTime]) -> StreamTime:
+    """What an operator with several inputs has, and passes on: the least watermark of those that are not idle.
+
+    Parameters
+    ----------
+    inputs
+        At least one; their splits are numbered over all of them.
+
+    Notes
+    -----
+    Flink's ``AbstractStreamOperator.processWatermark1``, ``processWatermarkStatus1`` and those of the second input.
+    """
+    if len(inputs) == 1:
+        return inputs[0]
+    emitted, number = _in_order(inputs)
+    combined = IndexedCombinedWatermarkStatus(len(inputs))
+    causes, kinds, watermarks = [], [], []
+    entries = zip(number.tolist(), emitted.kind.tolist(), emitted.watermark_ms.tolist(), strict=True)
+    for at, (index, kind, watermark) in enumerate(entries):
+        was_idle = combined.is_idle
+        if kind == WATERMARK_KIND:
+            advanced = combined.update_watermark(index, watermark)
+        else:
+            advanced = combined.update_status(index, kind == IDLE_KIND)
+        if advanced:
+            causes.append(at)
+            kinds.append(WATERMARK_KIND)
+            watermarks.append(combined.combined_watermark)
+        if kind != WATERMARK_KIND and combined.is_idle != was_idle:
+            causes.append(at)
+            kinds.append(kind)
+            watermarks.append(0)
+    return _stream_time(
+        emitted, np.array(causes, np.int64), np.array(kinds, np.int8), np.array(watermarks, np.int64)
+    )
+
+
+def _counted_from(first_split: int, split: Int64s) -> Int64s:
+    return np.where(split == AFTER_ALL_SPLITS, split, split + first_split)
+
+
+def _in_order(streams: Sequence[StreamTime]) -> tuple[_Emitted, npt.NDArray[np.int32]]:
+    """What all streams emit, by its place in the replay, and the number of the stream of each; ticks by stream."""
+    all_emitted = [_Emitted.by(stream) for stream in streams]
+    number = np.repeat(
+        np.arange(len(streams), dtype=np.int32), [len(emitted.clock_ms) for emitted in all_emitted]
+    )
+    clock, split, position, kind, watermark = (
+        np.concatenate([getattr(emitted, name) for emitted in all_emitted])
+        for name in ("clock_ms", "split", "position", "kind", "watermark_ms")
+    )
+    order = np.lexsort(
+        (number, position, split, clock)
+    )  # stable: what one stream emits at one place keeps its order
+    return _Emitted(clock[order], split[order], position[order], kind[order], watermark[order]), number[order]
+
+
+def _stream_time(
+    emitted: _Emitted, causes: Int64s, kinds: npt.NDArray[np.int8], watermarks: Int64s
+) -> StreamTime:
+    is_step = kinds == WATERMARK_KIND
+    steps, statuses = causes[is_step], causes[~is_step]
+    places: tuple[Int64s, ...] = ()
+    if (emitted.split[steps] != AFTER_ALL_SPLITS).any():
+        places = emitted.split[steps], emitted.position[steps]
+    return StreamTime(
+        Timeline.to_end_of_time(emitted.clock_ms[steps], watermarks[is_step], *places),
+        Statuses(
+            emitted.clock_ms[statuses],
+            np.cumsum(is_step, dtype=np.int64)[~is_step],
+            (kinds[~is_step] == IDLE_KIND).astype(np.int64),
+            emitted.split[statuses],
+            emitted.position[statuses],
+        ),
+    )

@@ -1,0 +1,237 @@
+"""The first pass of a replay whose watermark generator is called event by event.
+
+The columnar pass has found the splits, their arrivals and the ends of the log. Then the operator of each split is run
+over its events, in the order of the log, and the valve makes the timeline of what they emit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import chain, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore.common.held_generators import HeldGenerators
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
+from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.split_operator import SplitOperator
+from flinkcore.replay.time_plane.tick_clock import TickClock
+from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.replay.time_plane.valve_timeline import ValveTimeline
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+TIMES_AT_ONCE = 1 << 16
+"""Events whose times are Python integers at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedTimes:
+    """Timestamps of events and their places in the total order; the events of a split lie in its order.
+
+    Parameters
+    ----------
+    split : numpy.ndarray of int32, shape (n_rows,)
+    position, arrival_ms, timestamp_ms : numpy.ndarray of int64, shape (n_rows,)
+    """
+
+    split: Int32s
+    position: Int64s
+    arrival_ms: Int64s
+    timestamp_ms: Int64s
+
+    def by_split(self) -> Iterator[tuple[int, PlacedTimes]]:
+        """The events of each split, by its number."""
+        if len(self.split) == 0:
+            return
+        ordered = self
+        if (self.split[1:] < self.split[:-1]).any():
+            ordered = self.take(np.argsort(self.split, kind="stable"))
+        cuts = np.flatnonzero(np.diff(ordered.split)) + 1
+        bounds = [0, *cuts.tolist(), len(ordered.split)]
+        for start, stop in pairwise(bounds):
+            yield int(ordered.split[start]), ordered.take(slice(start, stop))
+
+    @classmethod
+    def concatenate(cls, parts: list[PlacedTimes]) -> PlacedTimes:
+        """All rows of the parts, one part after the other."""
+        none = cls(np.empty(0, np.int32), *(np.empty(0, np.int64) for _ in range(3)))
+        held = [none, *parts]
+        return cls(*(np.concatenate([getattr(part, column.name) for part in held]) for column in fields(cls)))
+
+    def take(self, rows: slice | npt.NDArray[np.intp]) -> PlacedTimes:
+        """Some of the rows."""
+        return PlacedTimes(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+
+class ElementPass:
+    """The operators of some splits of a log.
+
+    Parameters
+    ----------
+    strategy : WatermarkStrategy
+    interval_ms : int
+        The auto-watermark interval.
+    time_plane : TimePlane
+        Of the columnar pass; there is an event in the replay.
+    splits : iterable of int
+        Numbers of the splits.
+    run_rows : int
+        Most emissions of a run.
+
+    Raises
+    ------
+    ConfigurationError, UserCodeError
+        If the strategy's supplier gives no generator, or the same for two splits.
+    """
+
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        interval_ms: int,
+        time_plane: TimePlane,
+        splits: Iterable[int],
+        run_rows: int = RUN_ROWS,
+    ) -> None:
+        assert time_plane.replay_range is not None
+        self._clock = TickClock(interval_ms, *time_plane.replay_range)
+        held = HeldGenerators()
+        values = time_plane.split_values or [None]
+        self._operators = {
+            split: SplitOperator(strategy, values[split], self._clock, held) for split in splits
+        }
+        self._run_rows = run_rows
+        self._held: dict[int, int] = {}
+        self._n_held = 0
+
+    def add(self, events: PlacedTimes) -> list[Emissions]:
+        """Take in events of these splits, those of each split in its order; runs of emissions, if there are enough.
+
+        Raises
+        ------
+        UserCodeError
+            If a generator raises, or emits what is no watermark.
+        """
+        runs: list[Emissions] = []
+        for split, times in events.by_split():
+            for start in range(0, len(times.split), TIMES_AT_ONCE):
+                some = times.take(slice(start, start + TIMES_AT_ONCE))
+                self._operators[split].process(
+                    some.position.tolist(),
+                    some.arrival_ms.tolist(),
+                    self._clock.ticks_of(some.arrival_ms).tolist(),
+                    some.timestamp_ms.tolist(),
+                )
+                runs += self._runs_after(split)
+        return runs
+
+    def finish(self) -> Iterator[Emissions]:
+        """Let the log end; the rest of the runs.
+
+        Raises
+        ------
+        UserCodeError
+            If a generator raises, or emits what is no watermark.
+        """
+        for split, operator in self._operators.items():
+            operator.finish()
+            yield from self._runs_after(split)
+        yield from self._take()
+
+    def _runs_after(self, split: int) -> list[Emissions]:
+        """What is held, if it is enough for a run now that this split may have emitted."""
+        n_held = len(self._operators[split].emissions)
+        self._n_held += n_held - self._held.get(split, 0)
+        self._held[split] = n_held
+        return self._take() if self._n_held >= self._run_rows else []
+
+    def _take(self) -> list[Emissions]:
+        emissions = Emissions.of({split: self._operators[split].emissions for split in self._held})
+        self._held, self._n_held = {}, 0
+        starts = range(0, len(emissions), self._run_rows)
+        return [Emissions(emissions.rows[start : start + self._run_rows]) for start in starts]
+
+
+def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
+    """The times of a chunk's events, batch by batch.
+
+    Raises
+    ------
+    SourceError
+        If the chunk has other rows than in the columnar pass.
+    """
+    clock = time_plane.enter(chunk.index)
+    rows_read = 0
+    for timed in plan.reader(None).read(chunk):
+        rows_read += timed.rows_read
+        arrivals, splits, positions = clock.order(timed)
+        yield PlacedTimes(splits, positions, arrivals, timed.timestamp_ms)
+    time_plane.check_chunk(chunk.index, chunk.label, rows_read)
+
+
+def with_emissions(time_plane: TimePlane, runs: EmissionRuns) -> TimePlane:
+    """The time plane of the columnar pass, with the timeline that the emissions of all splits make."""
+    splits = len(time_plane.split_values)
+    merged = ValveTimeline(max(1, splits))
+    for emissions in runs.in_order():
+        merged.add(emissions)
+    assert time_plane.replay_range is not None
+    idle_split, idle_from_ms, idle_to_ms = (
+        column[:splits] if splits == 0 else column for column in merged.idle_spans(time_plane.replay_range[1])
+    )
+    return replace(
+        time_plane,
+        timeline=merged.timeline(),
+        statuses=merged.statuses(),
+        splits=replace(
+            time_plane.splits,
+            final_watermark_ms=merged.final_watermark_ms[:splits],
+            idle_split=idle_split,
+            idle_from_ms=idle_from_ms,
+            idle_to_ms=idle_to_ms,
+        ),
+    )
+
+
+def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[Chunk]) -> TimePlane:
+    """Run the pass in this process.
+
+    Parameters
+    ----------
+    plan : ReplayPlan
+        Its strategy has a generator of its own.
+    time_plane : TimePlane
+        Of the columnar pass.
+    chunks : iterable of Chunk
+        All chunks, in log order.
+
+    Returns
+    -------
+    TimePlane
+        With the timeline of the generators.
+
+    Raises
+    ------
+    UserCodeError
+        If a generator raises, or emits what is no watermark; names split, position and timestamp.
+    SourceError
+        If the log has changed since the columnar pass.
+    """
+    if time_plane.replay_range is None:
+        return time_plane
+    # A log without splits holds its replay back as one split without events does.
+    splits = range(max(1, len(time_plane.split_values)))
+    element_pass = ElementPass(plan.strategy, plan.auto_watermark_interval_ms, time_plane, splits)
+    read = chain.from_iterable(read_placed_times(plan, time_plane, chunk) for chunk in chunks)
+    with EmissionRuns() as runs:
+        for number, emissions in enumerate(
+            chain(chain.from_iterable(map(element_pass.add, read)), element_pass.finish())
+        ):
+            runs.add(number, emissions)
+        return with_emissions(time_plane, runs)

@@ -1,0 +1,156 @@
+"""The operator that makes the watermarks of one split of a log, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from flinkcore.common.held_generators import HeldGenerators
+from flinkcore.common.time import Time
+from flinkcore.common.watermark_generator import WatermarkGenerator
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
+from flinkcore.errors import UserCodeError
+from flinkcore.replay.time_plane.emissions import Cause, SplitEmissions
+from flinkcore.replay.time_plane.tick_clock import TickClock
+from flinkcore.runtime.copied_strategy import copied_strategy
+from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
+
+
+class SplitOperator:
+    """Runs a strategy's generator over the events of a split, on the replay clock.
+
+    The generator is called at every event, at every tick up to the last arrival of the log, and once at the end. A
+    tick comes after all events that have arrived by then. Where the generator declares that it
+    `changes_at_events_only`, the calls without events before them are left out, but for the first of all, and those
+    at which idleness begins to count and is found.
+
+    Parameters
+    ----------
+    strategy : WatermarkStrategy
+        Its generator and its idleness.
+    split : object
+        Value of the split column; None: the log has one split only.
+    clock : TickClock
+    held : HeldGenerators
+        Those of the other splits.
+
+    Raises
+    ------
+    ConfigurationError
+        If the strategy's supplier gives no generator, or that of another split.
+    UserCodeError
+        If it raises, or the strategy cannot be copied.
+
+    Notes
+    -----
+    Flink's ``TimestampsAndWatermarksOperator``, on a clock that counts from the operator's opening: what that emits
+    passes through the same `WatermarkEmitter`.
+    """
+
+    def __init__(
+        self, strategy: WatermarkStrategy, split: Any, clock: TickClock, held: HeldGenerators
+    ) -> None:
+        self.emissions = SplitEmissions()
+        self._clock = clock
+        self._output = WatermarkEmitter(self.emissions)
+        name = None if split is None else str(split)
+        generator = own_generator(strategy, self._since_opening, name, held)
+        self._calls_every_tick = not generator.changes_at_events_only
+        self._idleness_ms = strategy.idleness_ms
+        if strategy.idleness_ms is not None:
+            generator = WatermarksWithIdleness(generator, Time(strategy.idleness_ms), self._since_opening)
+        self._generator = generator
+        self._next_tick = clock.opened_ms + clock.interval_ms
+        self._had_events = False
+
+    def _since_opening(self) -> int:
+        return self.emissions.clock_ms - self._clock.opened_ms
+
+    def process(
+        self,
+        positions: Sequence[int],
+        arrivals_ms: Sequence[int],
+        ticks_ms: Sequence[int],
+        timestamps_ms: Sequence[int],
+    ) -> None:
+        """Take in the next events of the split.
+
+        Parameters
+        ----------
+        positions, arrivals_ms, ticks_ms, timestamps_ms : sequence of int, of one length
+            Positions rise; arrivals, and the first ticks that see the events, do not go back.
+
+        Raises
+        ------
+        UserCodeError
+            If the generator raises, or emits what is no watermark.
+        """
+        place = self.emissions
+        on_event, output = self._generator.on_event, self._output
+        place.cause = Cause.EVENT
+        for position, arrival, tick, timestamp in zip(
+            positions, arrivals_ms, ticks_ms, timestamps_ms, strict=True
+        ):
+            if tick > self._next_tick:
+                self._call_before(tick)
+                place.cause = Cause.EVENT
+            self._had_events = True
+            place.clock_ms, place.position = arrival, position
+            try:
+                on_event(None, timestamp, output)
+            except UserCodeError as error:
+                raise UserCodeError(
+                    f"{error} (position {position} of the split, arrival {arrival} ms)"
+                ) from error.__cause__
+
+    def finish(self) -> None:
+        """Make the calls at the ticks that are left, and the last one.
+
+        Raises
+        ------
+        UserCodeError
+            If the generator raises, or emits what is no watermark.
+        """
+        self._call_before(self._clock.end_of_ticks_ms)
+        self._call(self._clock.last_arrival_ms, Cause.END_OF_LOG)
+
+    def _call_before(self, end_ms: int) -> None:
+        """Make the calls at all ticks before this one, at none of which there are new events but the first."""
+        first, interval = self._next_tick, self._clock.interval_ms
+        if first >= end_ms:
+            return
+        self._next_tick = end_ms
+        if self._calls_every_tick:
+            for tick in range(first, end_ms, interval):
+                self._call(tick, Cause.TICK)
+            return
+        self._call(first, Cause.TICK)
+        if self._idleness_ms is None:
+            return
+        counts_from = first + interval if self._had_events else first
+        if first < counts_from < end_ms:
+            self._call(counts_from, Cause.TICK)
+        found_at = counts_from + (self._idleness_ms // interval + 1) * interval
+        if found_at < end_ms:
+            self._call(found_at, Cause.TICK)
+
+    def _call(self, clock_ms: int, cause: Cause) -> None:
+        place = self.emissions
+        place.cause, place.clock_ms, place.position = cause, clock_ms, 0
+        try:
+            self._generator.on_periodic_emit(self._output)
+        except UserCodeError as error:
+            raise UserCodeError(f"{error} (at {clock_ms} ms of the replay clock)") from error.__cause__
+
+
+def own_generator(
+    strategy: WatermarkStrategy,
+    clock: RelativeClock,
+    split: str | None = None,
+    held: HeldGenerators | None = None,
+) -> WatermarkGenerator[Any]:
+    """A generator of a copy of the strategy, without its idleness; parameters as of `create_watermark_generator`."""
+    own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
+    return own.create_watermark_generator(clock, split, held)

@@ -1,0 +1,224 @@
+"""The first pass of a replay: what a task does with a chunk, and how it goes in one process."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.event_reader import EventReader
+from flinkcore.replay.log.time_units import time_unit_warnings
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.chunk_times import (
+    ArrivalRate,
+    ChunkCounts,
+    ChunkTimes,
+    GeneratorSpec,
+    position_bases,
+)
+from flinkcore.replay.time_plane.combine_times import combine
+from flinkcore.replay.time_plane.element_pass import run_element_pass
+from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
+from flinkcore.replay.time_plane.tick_calls import warn_of_tick_calls
+from flinkcore.replay.time_plane.tick_clock import TickClock
+from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.timeline import TimePlane
+
+Summary = TypeVar("Summary")
+
+
+@dataclass(frozen=True)
+class TimePass:
+    """Reads the time columns of chunks; picklable.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    cut
+        Where the log goes on from a checkpoint; None: from the start.
+    stops
+        Whether the job stops with a checkpoint.
+    """
+
+    plan: ReplayPlan
+    cut: TimeCut | None = None
+    stops: bool = False
+
+    @property
+    def generator(self) -> GeneratorSpec:
+        """The watermark generator of every split; none where the strategy's own is called event by event."""
+        if self.is_by_element:
+            return GeneratorSpec(None)
+        return GeneratorSpec(self.plan.strategy.out_of_orderness_ms, self.plan.strategy.idleness_ms)
+
+    @property
+    def is_by_element(self) -> bool:
+        """Whether the strategy has a generator of its own, so that an `ElementPass` must follow."""
+        return self.plan.strategy.generator_supplier is not None
+
+    @property
+    def rate(self) -> ArrivalRate | None:
+        """Where the log records no arrivals: how they follow from positions."""
+        log = self.plan.log
+        return ArrivalRate(log.rate, log.arrival_start_ms) if log.arrival is None else None
+
+    def reader(self) -> EventReader:
+        """A reader of the time columns."""
+        return self.plan.reader(None)
+
+    def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
+        """Rows of each split where they are known without reading."""
+        if self.plan.log.split is None and chunk.rows is not None:
+            return ChunkCounts(chunk.index, {None: chunk.rows})
+        return None
+
+    def count(self, chunk: Chunk) -> ChunkCounts:
+        """Rows of each split of a chunk."""
+        return ChunkCounts.build(self.reader().read(chunk), index=chunk.index)
+
+    def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
+        """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
+        return ChunkTimes.build(
+            self.reader().read(chunk),
+            self.generator,
+            summary_interval_ms(
+                self.plan.auto_watermark_interval_ms, self.plan.strategy.alignment_parameters
+            ),
+            index=chunk.index,
+            rate=self.rate,
+            bases=bases[chunk.index] if bases is not None else None,
+        )
+
+    def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
+        """Rows of each chunk's splits before it; see `flinkcore.replay.time_plane.chunk_times.position_bases`."""
+        before = {}
+        if self.cut is not None:
+            before = dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
+        return position_bases(counts, before)
+
+    def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
+        """The time plane of all chunks; see `flinkcore.replay.time_plane.combine_times.combine`.
+
+        Warns of times that seem to be in another unit: not everyone who takes the results looks at the report.
+
+        Parameters
+        ----------
+        times
+            Of all chunks of the log.
+        replay_range
+            The first and the last arrival of a replay of several logs, once the logs have been combined alone.
+        """
+        interval_ms = self.plan.auto_watermark_interval_ms
+        time_plane = combine(
+            times,
+            self.generator,
+            interval_ms,
+            rate=self.rate,
+            alignment=self.plan.strategy.alignment_parameters,
+            cut=self.cut,
+            stops=self.stops,
+            replay_range=replay_range,
+        )
+        if replay_range is not None:
+            return time_plane
+        if self.is_by_element and time_plane.events:
+            assert time_plane.replay_range is not None
+            clock = TickClock(interval_ms, *time_plane.replay_range)
+            warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
+        for text in time_unit_warnings(self.plan, time_plane.splits):
+            warnings.warn(text, UserWarning, stacklevel=2)
+        return time_plane
+
+
+def time_plane_of(
+    plan: ReplayPlan,
+    chunks: Sequence[Chunk],
+    threads: int,
+    *,
+    cut: TimeCut | None = None,
+    stops: bool = False,
+) -> TimePlane:
+    """Run the first pass in this process.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    chunks
+        All chunks of the log.
+    threads
+        How many chunks are read at once.
+    cut
+        Where the log goes on from a checkpoint; None: from the start.
+    stops
+        Whether the job stops with a checkpoint.
+    """
+    time_pass = TimePass(plan, cut, stops)
+    time_plane = time_pass.combine(_summaries(time_pass, chunks, threads))
+    return run_element_pass(plan, time_plane, chunks) if time_pass.is_by_element else time_plane
+
+
+def time_planes_of(
+    plans: Sequence[ReplayPlan], chunks: Sequence[Sequence[Chunk]], threads: int
+) -> list[TimePlane]:
+    """Run the first pass of a replay of several logs in this process.
+
+    Parameters
+    ----------
+    plans
+        What is done with each log.
+    chunks
+        All chunks of each log.
+    threads
+        How many chunks are read at once.
+    """
+    passes = [TimePass(plan) for plan in plans]
+    times = [
+        list(_summaries(time_pass, of_log, threads)) for time_pass, of_log in zip(passes, chunks, strict=True)
+    ]
+    time_planes = combine_logs(passes, times)
+    return [
+        run_element_pass(time_pass.plan, time_plane, of_log) if time_pass.is_by_element else time_plane
+        for time_pass, time_plane, of_log in zip(passes, time_planes, chunks, strict=True)
+    ]
+
+
+def combine_logs(passes: Sequence[TimePass], times: Sequence[Sequence[ChunkTimes]]) -> list[TimePlane]:
+    """The time planes of several logs that are replayed together: each lasts as long as all of them.
+
+    Parameters
+    ----------
+    passes
+        Of each log.
+    times
+        Of all chunks of each log.
+    """
+    alone = [time_pass.combine(of_log) for time_pass, of_log in zip(passes, times, strict=True)]
+    ranges = [time_plane.replay_range for time_plane in alone if time_plane.replay_range is not None]
+    if not ranges:
+        return alone
+    whole = min(first for first, _ in ranges), max(last for _, last in ranges)
+    return [
+        time_plane if time_plane.replay_range == whole else time_pass.combine(of_log, whole)
+        for time_plane, time_pass, of_log in zip(alone, passes, times, strict=True)
+    ]
+
+
+def _summaries(time_pass: TimePass, chunks: Sequence[Chunk], threads: int) -> Iterator[ChunkTimes]:
+    def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
+        if threads == 1 or len(chunks) == 1:
+            yield from map(task, chunks)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                yield from pool.map(task, chunks)
+
+    bases = None
+    if time_pass.rate is not None:
+        bases = time_pass.position_bases(
+            on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk))
+        )
+    yield from on_all(lambda chunk: time_pass.summarise(chunk, bases))

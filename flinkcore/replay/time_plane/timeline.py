@@ -1,0 +1,389 @@
+"""The time plane of a replay: watermarks per split, merged into one timeline.
+
+A task summarises the times of a chunk of the log (`ChunkTimes`), independently of the chunks before it;
+`combine_times.combine` makes the summaries, in log order, into the `TimePlane`, from which every task of the
+data plane gets the clock of its chunk (`ChunkClock`) and the watermark in force at each arrival. However the
+log is cut, the timeline is the same.
+"""
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.errors import DataError, SourceError
+from flinkcore.replay.time_plane.chunk_clock import ChunkClock
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate
+from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
+from flinkcore.replay.time_plane.paused_spans import PausedSpans
+from flinkcore.replay.time_plane.statuses import Statuses
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS, steps_before
+from flinkcore.replay.time_plane.time_cut import TimeCut
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The merged watermark as a step function of the replay clock.
+
+    Parameters
+    ----------
+    clock_ms : numpy.ndarray of int64, shape (n_steps,)
+        Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
+    watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+        Increasing; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before, and unless the
+        job stops with a checkpoint. From a checkpoint on, the first is the watermark of that, just before its cut.
+    split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
+        The event that made the step, which comes right after it, before later events with the same arrival;
+        split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. Empty if no step was
+        made by an event.
+    """
+
+    clock_ms: Int64s
+    watermark_ms: Int64s
+    split: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    position: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def to_end_of_time(
+        cls,
+        clock_ms: Int64s,
+        watermark_ms: Int64s,
+        split: Int64s | None = None,
+        position: Int64s | None = None,
+    ) -> "Timeline":
+        """The timeline of what generators have emitted, and of the end of time after it, if that is not in it.
+
+        Parameters
+        ----------
+        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+        split, position : numpy.ndarray of int64, shape (n_steps,), or None
+            None: no step was made by an event.
+        """
+        ended = len(watermark_ms) > 0 and watermark_ms[-1] == MAX_TIMESTAMP
+        end = np.full(0 if ended else 1, MAX_TIMESTAMP)
+        steps = np.append(clock_ms, end), np.append(watermark_ms, end)
+        if split is None or position is None:
+            return cls(*steps)
+        return cls(
+            *steps,
+            np.append(split, np.full_like(end, AFTER_ALL_SPLITS)),
+            np.append(position, np.zeros_like(end)),
+        )
+
+    @classmethod
+    def going_on(
+        cls, clock_ms: Int64s, watermark_ms: Int64s, cut: "TimeCut | None", *, stops: bool
+    ) -> "Timeline":
+        """The timeline of what generators have emitted at ticks, after a cut and up to another one.
+
+        Parameters
+        ----------
+        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+        cut : TimeCut or None
+            Where the log goes on from; None: from the start.
+        stops : bool
+            False: the end of time follows.
+        """
+        if cut is not None and cut.last_arrival_ms is not None and cut.watermark_ms > MIN_TIMESTAMP:
+            clock_ms = np.insert(clock_ms, 0, cut.last_arrival_ms - 1)
+            watermark_ms = np.insert(watermark_ms, 0, cut.watermark_ms)
+        return cls(clock_ms, watermark_ms) if stops else cls.to_end_of_time(clock_ms, watermark_ms)
+
+    def steps_done(self, restored_arrival_ms: int | None) -> int:
+        """How many steps were done before the log, which goes on from a checkpoint after this arrival."""
+        if restored_arrival_ms is None:
+            return 0
+        return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
+
+    @property
+    def is_punctuated(self) -> bool:
+        """Whether events made steps, so that arrivals alone do not tell which watermark is in force."""
+        return len(self.split) > 0
+
+    def steps_before(self, arrival_ms: Int64s, split: Int32s, position: Int64s) -> Int64s:
+        """How many steps lie before events.
+
+        Parameters
+        ----------
+        arrival_ms, split, position : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
+            Their places in the total order.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n_rows,)
+        """
+        if not self.is_punctuated:
+            return np.searchsorted(self.clock_ms, arrival_ms, side="left")
+        return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position)
+
+    def watermark_after(self, steps: Int64s) -> Int64s:
+        """The watermark in force after so many steps; -2**63 before the first."""
+        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))[steps]
+
+    def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
+        """The watermark in force before events that arrive then; -2**63 before the first step.
+
+        That is what events meet, but where those before them with the same arrival made steps: ask
+        `watermark_after(steps_before(...))` in a punctuated timeline.
+
+        Parameters
+        ----------
+        arrival_ms : array_like of int64
+
+        Returns
+        -------
+        numpy.ndarray of int64, of the same shape
+        """
+        return self.watermark_after(np.searchsorted(self.clock_ms, arrival_ms, side="left"))
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTimes:
+    """What a report tells about the splits, in split order.
+
+    Parameters
+    ----------
+    values : list
+        The values of the split column.
+    rows, events : numpy.ndarray of int64, shape (n_splits,)
+        Rows before filters, and events after them.
+    regressions : numpy.ndarray of int64, shape (n_splits,)
+        How often the recorded arrival went back from one event of the split to the next.
+    first_arrival_ms, last_arrival_ms : numpy.ndarray of int64, shape (n_splits,)
+    min_timestamp_ms, max_timestamp_ms : numpy.ndarray of int64, shape (n_splits,)
+        2**63 - 1 for the first and least, -2**63 for the last and greatest of a split without events.
+    final_watermark_ms : numpy.ndarray of int64, shape (n_splits,)
+        The split's own last watermark before the end of time; -2**63 if there was none.
+    idle_split, idle_from_ms, idle_to_ms : numpy.ndarray of int64, shape (n_spans,)
+        Which split was idle when, by split and clock; one that is idle at the end is so up to the last
+        arrival.
+    """
+
+    values: list[Any]
+    rows: Int64s
+    events: Int64s
+    regressions: Int64s
+    first_arrival_ms: Int64s
+    last_arrival_ms: Int64s
+    min_timestamp_ms: Int64s
+    max_timestamp_ms: Int64s
+    final_watermark_ms: Int64s
+    idle_split: Int64s
+    idle_from_ms: Int64s
+    idle_to_ms: Int64s
+
+    @property
+    def arrival_range(self) -> tuple[int, int]:
+        """The first and the last arrival of a log that has an event."""
+        live = self.events > 0
+        return int(self.first_arrival_ms[live].min()), int(self.last_arrival_ms[live].max())
+
+    def idle_spans(self, split: int) -> list[tuple[int, int]]:
+        """When the split of this number was idle: (from, to) in ms of the replay clock."""
+        spans = np.flatnonzero(self.idle_split == split)
+        return list(zip(self.idle_from_ms[spans].tolist(), self.idle_to_ms[spans].tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkStarts:
+    """Where each split stands at the start of each of its chunks; entries are grouped by chunk.
+
+    Parameters
+    ----------
+    chunks : numpy.ndarray of int64, shape (n_chunks,)
+        Ascending indices of the chunks.
+    rows_read : numpy.ndarray of int64, shape (n_chunks,)
+        All rows of each chunk.
+    offsets : numpy.ndarray of int64, shape (n_chunks + 1,)
+        Entries of chunk i: offsets[i] up to offsets[i + 1].
+    split : numpy.ndarray of int32, shape (n_entries,)
+        Number of the split.
+    base, arrival_ms : numpy.ndarray of int64, shape (n_entries,)
+        Rows of the split in the chunks before, and their maximum arrival (-2**63: there was none).
+    """
+
+    chunks: Int64s
+    rows_read: Int64s
+    offsets: Int64s
+    split: Int32s
+    base: Int64s
+    arrival_ms: Int64s
+
+
+@dataclass(frozen=True, eq=False)
+class ArrivalFloors:
+    """What arrivals can still come after each batch of the log, in log order.
+
+    Parameters
+    ----------
+    chunk, rows : numpy.ndarray of int64, shape (n_batches,)
+        The chunk of a batch, and the rows of that chunk read by its end.
+    arrival_ms : numpy.ndarray of int64, shape (n_batches,)
+        No event of this batch, or of a later one, arrives earlier; where its split is paused, it is read later.
+    """
+
+    chunk: Int64s
+    rows: Int64s
+    arrival_ms: Int64s
+
+    def after(self, chunk: int, rows: int) -> int | None:
+        """The earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
+        first = int(np.searchsorted(self.chunk, chunk, side="left"))
+        last = int(np.searchsorted(self.chunk, chunk, side="right"))
+        at = first + int(np.searchsorted(self.rows[first:last], rows, side="right"))
+        return int(self.arrival_ms[at]) if at < len(self.arrival_ms) else None
+
+
+@dataclass(frozen=True, eq=False)
+class TimePlane:
+    """The timeline of a log, and the way into its chunks; small enough to go to every task.
+
+    Parameters
+    ----------
+    timeline : Timeline
+    splits : SplitTimes
+    starts : ChunkStarts
+    floors : ArrivalFloors
+    paused : PausedSpans
+        Without watermark alignment there are none.
+    rate : ArrivalRate or None
+        Where the log records no arrivals.
+    statuses : Statuses
+        When all splits were idle.
+    replay_range : (int, int) or None
+        The first and the last arrival of the replay, which may have more logs than this; None: there is no event.
+    restored_arrival_ms : int or None
+        The last arrival before the log, where it goes on from a checkpoint.
+    cut : TimeCut or None
+        Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
+    """
+
+    timeline: Timeline
+    splits: SplitTimes
+    starts: ChunkStarts
+    floors: ArrivalFloors
+    paused: PausedSpans
+    rate: ArrivalRate | None
+    statuses: Statuses = field(default_factory=Statuses.none)
+    replay_range: tuple[int, int] | None = None
+    restored_arrival_ms: int | None = None
+    cut: TimeCut | None = None
+
+    @property
+    def split_values(self) -> list[Any]:
+        """The values of the split column in split order."""
+        return self.splits.values
+
+    @property
+    def events(self) -> int:
+        """Number of events after filters."""
+        return int(self.splits.events.sum())
+
+    def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
+        """The watermark in force at these arrivals; see `Timeline.current_watermark`."""
+        return self.timeline.current_watermark(arrival_ms)
+
+    @property
+    def last_arrival_ms(self) -> int | None:
+        """The last arrival of the replay, be it before the checkpoint from which it goes on; None without events."""
+        return None if self.replay_range is None else self.replay_range[1]
+
+    @property
+    def rows_read(self) -> int:
+        """Number of rows of the log, before filters and rejections."""
+        return int(self.starts.rows_read.sum())
+
+    def check_chunk(self, chunk_index: int, label: str, rows_read: int) -> None:
+        """Assert that the data plane has read as many rows of a chunk as the time plane.
+
+        Raises
+        ------
+        SourceError
+            If not: the log has changed during the replay.
+        """
+        expected = int(self.starts.rows_read[np.searchsorted(self.starts.chunks, chunk_index)])
+        if rows_read != expected:
+            raise SourceError(
+                f"{label} had {expected:,} rows when the timeline was computed and has {rows_read:,} now: the log has "
+                "changed during the replay; run it again"
+            )
+
+    def enter(self, chunk_index: int) -> ChunkClock:
+        """The clock of a chunk's events, from its first batch on.
+
+        Parameters
+        ----------
+        chunk_index : int
+            One of the chunks that were combined.
+
+        Raises
+        ------
+        DataError
+            If there is no such chunk.
+        """
+        at = int(np.searchsorted(self.starts.chunks, chunk_index))
+        if at == len(self.starts.chunks) or self.starts.chunks[at] != chunk_index:
+            raise DataError(
+                f"chunk {chunk_index} had no part in this timeline; combine the times of all chunks"
+            )
+        entries = slice(int(self.starts.offsets[at]), int(self.starts.offsets[at + 1]))
+        return ChunkClock(
+            chunk_index,
+            self.splits.values,
+            self.starts.split[entries],
+            self.starts.base[entries],
+            self.starts.arrival_ms[entries],
+            self.rate,
+            self.paused,
+        )
+
+    def to_ipc(self) -> bytes:
+        """The time plane as an Arrow IPC stream."""
+        columns = {
+            f"{part}.{member.name}": getattr(getattr(self, part), member.name)
+            for part, kind in _PARTS.items()
+            for member in fields(kind)
+        }
+        header = {
+            "rate": self.rate and asdict(self.rate),
+            "replay_range": self.replay_range,
+            "restored_arrival_ms": self.restored_arrival_ms,
+        }
+        return write_columns("TimePlane", header, columns)
+
+    @classmethod
+    def from_ipc(cls, data: bytes) -> "TimePlane":
+        """The time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
+        header, columns = read_columns("TimePlane", data)
+        parts: dict[str, Any] = {
+            part: kind(
+                **{
+                    member.name: columns[f"{part}.{member.name}"].to_pylist()
+                    if member.name == "values"
+                    else columns[f"{part}.{member.name}"].to_numpy()
+                    for member in fields(kind)
+                }
+            )
+            for part, kind in _PARTS.items()
+        }
+        return cls(
+            **parts,
+            rate=ArrivalRate(**header["rate"]) if header["rate"] else None,
+            replay_range=tuple(header["replay_range"]) if header["replay_range"] else None,
+            restored_arrival_ms=header["restored_arrival_ms"],
+        )
+
+
+_PARTS: dict[str, type[Any]] = {
+    "timeline": Timeline,
+    "splits": SplitTimes,
+    "starts": ChunkStarts,
+    "floors": ArrivalFloors,
+    "paused": PausedSpans,
+    "statuses": Statuses,
+}

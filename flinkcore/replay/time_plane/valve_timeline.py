@@ -1,0 +1,98 @@
+"""The timeline that the valve makes of what the operators of all splits emit."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.valve import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.statuses import Statuses
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import Timeline
+
+Int64s = npt.NDArray[np.int64]
+
+
+class ValveTimeline:
+    """A valve with a channel for each split, and what it has put out.
+
+    Parameters
+    ----------
+    splits : int
+        How many there are.
+
+    Attributes
+    ----------
+    final_watermark_ms : numpy.ndarray of int64, shape (n_splits,)
+        The last watermark of each split so far, -2**63 if it had none.
+    """
+
+    def __init__(self, splits: int) -> None:
+        self._valve = StatusWatermarkValve(splits)
+        self.final_watermark_ms = np.full(splits, MIN_TIMESTAMP)
+        self._statuses: list[tuple[Int64s, Int64s, npt.NDArray[np.bool_]]] = []
+        self._steps: list[tuple[Int64s, Int64s, Int64s, Int64s]] = []
+        self._n_steps = 0
+        self._merged_statuses: list[tuple[Int64s, Int64s, Int64s, Int64s, Int64s]] = []
+        self._is_punctuated = False
+
+    def add(self, emissions: Emissions) -> None:
+        """Take in the next emissions in order."""
+        split, kind, timestamp_ms = emissions.split, emissions.kind, emissions.timestamp_ms
+        marks = kind == WATERMARK_KIND
+        np.maximum.at(self.final_watermark_ms, split[marks], timestamp_ms[marks])
+        if not marks.all():
+            self._statuses.append(
+                (split[~marks].astype(np.int64), emissions.clock_ms[~marks], kind[~marks] == IDLE_KIND)
+            )
+        causes, kinds, watermarks = self._valve.input_batch(split, kind, timestamp_ms)
+        merged = kinds == WATERMARK_KIND
+        if not merged.all():
+            caused = Emissions(emissions.rows[causes[~merged]])
+            steps_before = self._n_steps + np.cumsum(merged)[~merged]
+            idle = (kinds[~merged] == IDLE_KIND).astype(np.int64)
+            self._merged_statuses.append(
+                (caused.clock_ms.copy(), steps_before, idle, _split_or_none(caused), caused.position)
+            )
+        if not merged.any():
+            return
+        steps = Emissions(emissions.rows[causes[merged]])
+        self._n_steps += len(steps)
+        self._is_punctuated |= bool(steps.by_event.any())
+        self._steps.append((steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position))
+
+    def timeline(self) -> Timeline:
+        """All steps, and the end of time; once."""
+        none = np.empty(0, np.int64)
+        end = Timeline.to_end_of_time(*(self._steps.pop() if self._steps else (none, none, none, none)))
+        parts = [*self._steps, (end.clock_ms, end.watermark_ms, end.split, end.position)]
+        self._steps.clear()
+        columns = [list(column) for column in zip(*parts, strict=True)]
+        del parts
+        if not self._is_punctuated:
+            del columns[2:]
+        # A column at a time, so that the others are not held twice.
+        return Timeline(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
+
+    def statuses(self) -> Statuses:
+        """When all splits were idle."""
+        none = (np.empty(0, np.int64),) * 5
+        return Statuses(*(np.concatenate(parts) for parts in zip(none, *self._merged_statuses, strict=True)))
+
+    def idle_spans(self, end_ms: int) -> tuple[Int64s, Int64s, Int64s]:
+        """When which split was idle, up to this end of the log: (split, from, to), by split and clock."""
+        none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
+        split, clock_ms, is_idle = (
+            np.concatenate(parts) for parts in zip(none, *self._statuses, strict=True)
+        )
+        order = np.argsort(split, kind="stable")
+        split, clock_ms, begins = split[order], clock_ms[order], np.flatnonzero(is_idle[order])
+        # A split is idle until its next status, which is active; after that of the last split nothing follows.
+        next_split, until = np.append(split, -1)[begins + 1], np.append(clock_ms, end_ms)[begins + 1]
+        return split[begins], clock_ms[begins], np.where(next_split == split[begins], until, end_ms)
+
+
+def _split_or_none(emissions: Emissions) -> Int64s:
+    return np.where(emissions.by_event, emissions.split, np.int64(AFTER_ALL_SPLITS))
