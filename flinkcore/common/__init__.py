@@ -10,6 +10,7 @@ from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWater
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.common.serialization import (
+    ByteArraySchema,
     DeserializationSchema,
     Encoder,
     SerializationSchema,
@@ -35,6 +36,7 @@ __all__ = [
     "MIN_TIMESTAMP",
     "AscendingTimestampsWatermarks",
     "BoundedOutOfOrdernessWatermarks",
+    "ByteArraySchema",
     "Configuration",
     "DeserializationSchema",
     "Duration",

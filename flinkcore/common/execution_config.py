@@ -37,6 +37,7 @@ class ExecutionConfig:
     _auto_watermark_interval_ms: int = 200
     _arrival_rate: float = 1000.0
     _chaining_enabled: bool = True
+    _is_batch: bool = False
     _job_name: str = "Flink Streaming Job"
     _job_parameters: dict[str, str] = field(default_factory=dict)
 
@@ -118,6 +119,15 @@ class ExecutionConfig:
     def set_chaining_enabled(self, enabled: bool) -> "ExecutionConfig":
         """Set whether operators call the next one directly where they can."""
         self._chaining_enabled = bool(enabled)
+        return self
+
+    def is_batch(self) -> bool:
+        """Return whether a job gives final results only: see ``StreamExecutionEnvironment.set_runtime_mode``."""
+        return self._is_batch
+
+    def set_batch(self, is_batch: bool) -> "ExecutionConfig":
+        """Set whether a job gives final results only."""
+        self._is_batch = bool(is_batch)
         return self
 
     def get_job_name(self) -> str:

@@ -45,6 +45,15 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         self.charset = _known_charset(charset)
 
 
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are.
+
+    Notes
+    -----
+    Follows ``pyflink.common.ByteArraySchema``.
+    """
+
+
 class Encoder:
     """Writes elements into the files of a sink, one by one; made by :meth:`simple_string_encoder`.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, NoReturn, TypeVar
 
+from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
@@ -20,26 +22,32 @@ class ClusterSettings:
     is refused.
     """
 
+    @abstractmethod
+    def get_config(self) -> ExecutionConfig:
+        """Return the settings of jobs."""
+
     def __init__(self) -> None:
         self._checkpoint_config = CheckpointConfig()
         self._buffer_timeout_ms = 100
 
     def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
-        """Accept STREAMING, which is how jobs run, and AUTOMATIC.
+        """Set whether a job of Python functions gives results as its input comes, or final ones only.
+
+        Parameters
+        ----------
+        execution_mode : RuntimeExecutionMode
+            STREAMING and AUTOMATIC: for each element. BATCH: no watermark before the end of the input, and a reduce
+            gives one result for each key, at that end. Elements of a key come as they arrive, where Flink sorts
+            them by time. Columnar jobs are replays of streams in any mode.
 
         Raises
         ------
         ConfigurationError
-            For BATCH, whose results differ: it gives reduced values at the end only.
+            If it is something else.
         """
-        if execution_mode is RuntimeExecutionMode.BATCH:
-            raise ConfigurationError(
-                "RuntimeExecutionMode.BATCH gives only the last result of a reduce, and fires no timer before the end: "
-                "a job here runs as STREAMING does. Take the last result of each key from what is collected, or an "
-                "auto-watermark interval of 0"
-            )
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise ConfigurationError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
+        self.get_config().set_batch(execution_mode is RuntimeExecutionMode.BATCH)
         return self
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:

@@ -8,8 +8,6 @@ from enum import Enum
 class RuntimeExecutionMode(Enum):
     """Whether results come as the input does, or when all of it is there.
 
-    Jobs here run as STREAMING does: for every element, whatever comes later.
-
     Notes
     -----
     Follows ``pyflink.datastream.RuntimeExecutionMode``.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+import sys
+from importlib.abc import MetaPathFinder
+from typing import Any, Final, NoReturn
 
 from flinkcore.errors import UnsupportedOperationError
 
@@ -67,6 +69,31 @@ MISSING_CONNECTORS: Final = {
 """Modules of ``pyflink.datastream.connectors`` with what to use instead."""
 
 
+MISSING_MODULES: Final = {
+    **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
+    "flinkcore.datastream.formats.avro": "take Parquet, CSV or JSON lines",
+    "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
+    "flinkcore.datastream.state_backend": "leave it out: state is held in memory",
+    "flinkcore.datastream.checkpoint_storage": "leave it out: a job runs in one go",
+    "flinkcore.datastream.slot_sharing_group": "leave it out: all subtasks share one thread",
+    "flinkcore.datastream.async_data_stream": MISSING_NAMES["AsyncDataStream"],
+    "flinkcore.table": "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)",
+}
+"""Modules, under the names that changed imports give them, with what to use instead."""
+
+
+class MissingModuleFinder(MetaPathFinder):
+    """Says what to use instead when a module of PyFlink's is imported that flinkcore does not have."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Raise a MissingNameError for such a module; find no other one."""
+        instead = MISSING_MODULES.get(fullname)
+        if instead is not None:
+            raise MissingNameError(
+                f"flinkcore has no {fullname.partition('.')[2]}, which PyFlink has: {instead}"
+            )
+
+
 class MissingNameError(UnsupportedOperationError, ImportError):
     """A name of PyFlink's modules that flinkcore does not have."""
 
@@ -89,3 +116,6 @@ def refuse_name(module: str, name: str, names: dict[str, str] | None = None) -> 
     if instead is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     raise MissingNameError(f"flinkcore has no {name}, which PyFlink has: {instead}")
+
+
+sys.meta_path.append(MissingModuleFinder())

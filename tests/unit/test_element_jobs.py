@@ -16,6 +16,7 @@ from flinkcore.datastream import (
     MapFunction,
     ProcessFunction,
     ProcessJoinFunction,
+    RuntimeExecutionMode,
     SinkFunction,
     StreamExecutionEnvironment,
 )
@@ -380,6 +381,19 @@ def test_splits_of_a_source_have_watermarks_of_their_own(env: StreamExecutionEnv
     seen = collected(numbers.process(Watermark()).set_parallelism(1))
     assert [value for value, _, _ in seen] == [1, 4, 2, 5, 3, 6]
     assert [watermark for _, _, watermark in seen] == [MIN_TIMESTAMP, MIN_TIMESTAMP, 0, 0, 1, 1]
+
+
+def test_batch_mode_gives_final_results_and_no_watermark_before_the_end(
+    env: StreamExecutionEnvironment,
+) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH).get_config().set_auto_watermark_interval(1)
+    pairs = env.from_collection([("a", 1), ("b", 5), ("a", 2)], PAIR).assign_timestamps_and_watermarks(
+        MONOTONOUS
+    )
+    assert collected(pairs.key_by(lambda pair: pair[0]).sum(1)) == [("a", 3), ("b", 5)]
+    assert {watermark for _, _, watermark in collected(pairs.process(Watermark()))} == {MIN_TIMESTAMP}
+    env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+    assert collected(pairs.key_by(lambda pair: pair[0]).sum(1)) == [("a", 1), ("b", 5), ("a", 3)]
 
 
 # ---- side outputs and connected streams ----

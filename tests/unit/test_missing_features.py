@@ -12,6 +12,7 @@ from flinkcore.datastream.missing_features import (
     MISSING_CONNECTORS,
     MISSING_FILE_NAMES,
     MISSING_METHODS,
+    MISSING_MODULES,
     MISSING_NAMES,
 )
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
@@ -81,11 +82,18 @@ def test_the_streams_are_where_pyflink_has_them() -> None:
         module.nothing  # noqa: B018
 
 
-def test_settings_of_a_cluster_are_accepted_but_for_batch_mode() -> None:
+@pytest.mark.parametrize("name", MISSING_MODULES)
+def test_importing_a_missing_module_says_what_to_use(name: str) -> None:
+    importlib.import_module("flinkcore.datastream.formats")
+    with pytest.raises(ImportError, match=f"flinkcore has no {name.partition('.')[2]}, which PyFlink has: ."):
+        importlib.import_module(name)
+
+
+def test_settings_of_a_cluster_are_accepted() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_runtime_mode(RuntimeExecutionMode.STREAMING).enable_checkpointing(1000).set_buffer_timeout(5)
     env.get_checkpoint_config().set_checkpoint_timeout(10).enable_unaligned_checkpoints()
     assert env.get_checkpoint_interval() == 1000
     assert env.get_buffer_timeout() == 5
-    with pytest.raises(ConfigurationError, match="BATCH gives only the last result"):
-        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    with pytest.raises(ConfigurationError, match="a mode is one of RuntimeExecutionMode"):
+        env.set_runtime_mode("batch")  # type: ignore[arg-type]

@@ -88,7 +88,9 @@ class JobSources:
     def _of_log(self, node: StreamNode, output: TaskOutput, clock: ReplayClock) -> Arrivals:
         from flinkcore.replay.elements.log_arrivals import LogArrivals
 
-        return LogArrivals(self._readings[node], output, clock, self._end_of_logs_ms)
+        return LogArrivals(
+            self._readings[node], output, clock, self._end_of_logs_ms, self._configuration.is_batch()
+        )
 
     def _splits(self, step: Transformation, parallelism: int) -> list[SourceSplit]:
         if isinstance(step, SourceTransformation):
@@ -118,7 +120,9 @@ class JobSources:
             ]
         interval_ms = self._configuration.get_auto_watermark_interval()
         names: list[str | None] = [split.split_id for split in splits]
-        watermarks = SplitWatermarks(strategy, names, output, clock, interval_ms)
+        watermarks = SplitWatermarks(
+            strategy, names, output, clock, interval_ms, is_batch=self._configuration.is_batch()
+        )
         self._open.append(watermarks)
         return [
             SplitArrivals(

@@ -159,9 +159,18 @@ class LogArrivals(Arrivals):
         Shows the first arrival of the job.
     end_ms : int
         When the log ends: all logs of a job do at the same time.
+    is_batch : bool
+        Whether there is no watermark before the last.
     """
 
-    def __init__(self, reading: LogReading, output: TaskOutput, clock: ReplayClock, end_ms: int) -> None:
+    def __init__(
+        self,
+        reading: LogReading,
+        output: TaskOutput,
+        clock: ReplayClock,
+        end_ms: int,
+        is_batch: bool = False,
+    ) -> None:
         self._output = output
         self._watermarks: SplitWatermarks | None = None
         collect = _collect_kept(output.collect) if reading.after else output.collect
@@ -176,6 +185,7 @@ class LogArrivals(Arrivals):
                 clock,
                 reading.plan.auto_watermark_interval_ms,
                 collect,
+                is_batch,
             )
             self._processes = [self._watermarks.process(number) for number in range(len(splits))]
         self._record: StreamRecord[Any] = StreamRecord(None)

@@ -76,6 +76,8 @@ class SplitWatermarks:
         The auto-watermark interval.
     collect : callable, optional
         Takes the records instead of the output.
+    is_batch : bool
+        Whether there is no watermark before the last.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class SplitWatermarks:
         clock: ProcessingTimeService,
         interval_ms: int,
         collect: ElementCall | None = None,
+        is_batch: bool = False,
     ) -> None:
         valve = StreamOneInputProcessor(SourceHead(output), max(1, len(split_names)))
         self._operators = [
@@ -94,6 +97,7 @@ class SplitWatermarks:
                 SplitOutput(collect or output.collect, valve, channel),
                 clock,
                 interval_ms,
+                emit_progressive_watermarks=not is_batch,
                 split=name,
             )
             for channel, name in enumerate(split_names)

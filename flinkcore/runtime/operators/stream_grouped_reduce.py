@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import ReduceFunction, RuntimeContext, function_call
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.runtime.elements import StreamRecord
@@ -34,7 +36,7 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
         key_selector, set_current_key = keyed.key_selector, keyed.backend.key_context.set_current_key
         state = keyed.backend.get_or_create_keyed_state(ValueStateDescriptor(STATE_NAME))
         current, update = state.value, state.update
-        collect, failed, conversion = self._output.collect, self._failed, self._conversion
+        collect, failed, conversion = self._collect_reduced, self._failed, self._conversion
         reduce = function_call(self._function, ReduceFunction, "reduce")
 
         def process(record: StreamRecord[Any]) -> None:
@@ -59,6 +61,11 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
         self._call = process
 
     @property
+    def _collect_reduced(self) -> ElementCall:
+        """What takes each record with the value that it has been reduced to."""
+        return self._output.collect
+
+    @property
     def element_call(self) -> ElementCall:
         """What processes a record as `process_element` does, in fewer calls."""
         return self._call
@@ -74,3 +81,38 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
             If the key cannot be one, or the function gives something else than a value of the declared type.
         """
         self._call(record)
+
+
+class BatchGroupedReduce(StreamGroupedReduce):
+    """Gives for each key what all its records are reduced to, when the input has ended.
+
+    Keys come in the order of their first records; results carry no timestamp.
+
+    Parameters are those of :class:`StreamGroupedReduce`.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.BatchGroupedReduceOperator``.
+    """
+
+    @property
+    def _collect_reduced(self) -> ElementCall:
+        key_context, reduced = self._keyed_inputs[0].backend.key_context, self._reduced
+
+        def hold(record: StreamRecord[Any]) -> None:
+            reduced[key_context.current_key] = record.value
+
+        return hold
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the function and ask for the state; before anything is processed."""
+        self._reduced: dict[Any, Any] = {}
+        super().open(runtime_context)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        """Give all results before the last watermark, which is passed on."""
+        if watermark.timestamp == MAX_TIMESTAMP:
+            reduced, self._reduced = self._reduced, {}
+            for value in reduced.values():
+                self._output.collect(StreamRecord(value))
+        super().process_watermark(watermark)

@@ -24,6 +24,7 @@ from flinkcore.datastream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
+    Function,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -61,7 +62,7 @@ from flinkcore.runtime.operators.sink_writer_operator import (
 )
 from flinkcore.runtime.operators.stream_filter import StreamFilter
 from flinkcore.runtime.operators.stream_flat_map import StreamFlatMap
-from flinkcore.runtime.operators.stream_grouped_reduce import StreamGroupedReduce
+from flinkcore.runtime.operators.stream_grouped_reduce import BatchGroupedReduce, StreamGroupedReduce
 from flinkcore.runtime.operators.stream_map import StreamMap
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.tasks.detached_value import detached
@@ -101,8 +102,14 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     if isinstance(step, SinkTransformation):
         return _sink(setup, step, make_output(None))
     if isinstance(step, TimestampsAndWatermarksTransformation):
-        interval_ms = setup.job.configuration.get_auto_watermark_interval()
-        return TimestampsAndWatermarksOperator(step.strategy, make_output(None), setup.clock, interval_ms)
+        configuration = setup.job.configuration
+        return TimestampsAndWatermarksOperator(
+            step.strategy,
+            make_output(None),
+            setup.clock,
+            configuration.get_auto_watermark_interval(),
+            emit_progressive_watermarks=not configuration.is_batch(),
+        )
     conversion = step.element_type.conversion()
     if type(step) in _FUNCTION_OPERATORS:
         assert isinstance(step, ElementTransformation)
@@ -145,11 +152,13 @@ def _function_operator(
     setup: OperatorSetup, step: ElementTransformation, output: Output, conversion: Conversion
 ) -> AbstractStreamOperator:
     keyed_inputs: tuple[KeyedInput, ...] = ()
-    if _is_keyed(step.input):
+    has_state = isinstance(step, ReduceTransformation) or isinstance(step.function, Function)
+    if _is_keyed(step.input) and has_state:  # a plain function has no way to ask for its key
         keyed_inputs = (KeyedInput(setup.key_selector(step.input), setup.keyed_state_backend),)
-    operator: AbstractStreamOperator = _FUNCTION_OPERATORS[type(step)](
-        setup.copied(step.function), output, conversion, keyed_inputs
-    )
+    kind = _FUNCTION_OPERATORS[type(step)]
+    if kind is StreamGroupedReduce and setup.job.configuration.is_batch():
+        kind = BatchGroupedReduce
+    operator: AbstractStreamOperator = kind(setup.copied(step.function), output, conversion, keyed_inputs)
     return operator
 
 
