@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -35,14 +36,16 @@ import pytest
 from benchmarks.inactivity import Clicks, keyed_log, replay
 from benchmarks.peers import pyflink
 from benchmarks.peers.flink import FlinkUnavailable, jdk_tool
-from flinkcore.common import Time
-from flinkcore.datastream import AggregateFunction, TumblingEventTimeWindows
+from flinkcore.common import Time, Types
+from flinkcore.datastream import AggregateFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.connectors import Sink, SinkWriter, WriterContext
 
 EVENTS = int(os.environ.get("FLINKCORE_BENCH_PYFLINK_EVENTS", 1_000_000))
 KEYS = int(os.environ.get("FLINKCORE_BENCH_PYFLINK_KEYS", 10_000))
 EVENTS_OF = {"thread": EVENTS, "process": EVENTS // 20}
 
 INACTIVITY = f"a timer per key, anew at each element, {KEYS:,} keys: PyFlink and Spark"
+PROGRAM = f"map, filter, key_by and reduce in Python, {KEYS:,} keys: PyFlink"
 WINDOWS = f"tumbling windows, an AggregateFunction in Python, {KEYS:,} keys: PyFlink"
 
 _ns: dict[str, dict[str, float]] = {}
@@ -152,10 +155,42 @@ def test_tumbling_windows_of_flinkcore(benchmark: Any) -> None:
     assert pc.sum(sums.to_arrow()["n"]).as_py() == EVENTS
 
 
-@pytest.mark.benchmark(group=f"map, filter, key_by and reduce in Python, {KEYS:,} keys: PyFlink")
+@pytest.mark.benchmark(group=PROGRAM)
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_map_filter_reduce_of_pyflink(benchmark: Any, mode: str) -> None:
     _measure(benchmark, "map_filter_reduce", mode)
+
+
+class Discard(Sink, SinkWriter):
+    """A sink that takes elements nowhere."""
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return self
+
+    def write(self, element: Any) -> None:
+        pass
+
+
+@pytest.mark.benchmark(group=PROGRAM)
+def test_map_filter_reduce_of_flinkcore(benchmark: Any) -> None:
+    """The program of peers/pyflink_jobs.py with other imports, over the same elements."""
+    event = Types.TUPLE([Types.LONG(), Types.LONG()])
+    random = np.random.default_rng(5)
+    columns = random.integers(0, KEYS, EVENTS), np.arange(EVENTS) // 10
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    events = env.from_collection(zip(*(column.tolist() for column in columns), strict=True), event)
+    reduced = (
+        events.map(lambda event: (event[0], event[1] + 1), event)
+        .filter(lambda event: event[1] % 4 != 0)
+        .key_by(lambda event: event[0], key_type=Types.LONG())
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
+
+    def run() -> object:
+        reduced.sink_to(Discard())
+        return env.execute()
+
+    _measure_flinkcore(benchmark, "map_filter_reduce", run)
 
 
 def _installed(package: str) -> bool:
