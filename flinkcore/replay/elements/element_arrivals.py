@@ -196,6 +196,9 @@ def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
     """Return what gives the arrival of the element of a number, from 1 on, in ms since the epoch."""
     if rate == 1000:
         return start_ms.__add__
+    if rate == int(rate):
+        whole = int(rate)
+        return lambda number: start_ms + number * 1000 // whole
     return lambda number: start_ms + int(number * 1000 // rate)
 
 

@@ -16,7 +16,6 @@ from flinkcore.datastream.element_transformations import (
     Partitioning,
     RepartitionTransformation,
     SideOutputTransformation,
-    SinkTransformation,
     SourceTransformation,
 )
 from flinkcore.datastream.operator_settings import ChainingStrategy
@@ -158,8 +157,8 @@ class StreamGraphGenerator:
         ConfigurationError
             If steps do not fit together.
         """
-        for sink in self._job.sinks:
-            self._reads_of(sink)
+        for step in _inputs_first(self._job.ends()):
+            self._reads_of(step)
         if self._job.collected is not None:
             self._add(self._job.collected, [self._job.collected], collects=True)
         self._refuse_repeated_uids()
@@ -237,11 +236,21 @@ class StreamGraphGenerator:
                 raise ConfigurationError(f"two steps have the uid {uid!r}: {uids[uid].name} and {node.name}")
 
 
-def sinks_of(nodes: Sequence[StreamNode]) -> list[StreamNode]:
-    """Return the operators at the ends of a job."""
-    return [
-        node for node in nodes if isinstance(node.transformation, SinkTransformation) and not node.collects
-    ]
+def _inputs_first(ends: Sequence[Transformation]) -> list[Transformation]:
+    """All steps that lead to the ends, each once, but for what is within a source."""
+    ordered: list[Transformation] = []
+    seen: set[int] = set()
+    waiting = [(end, False) for end in reversed(ends)]
+    while waiting:
+        step, inputs_are_in = waiting.pop()
+        if inputs_are_in:
+            ordered.append(step)
+        elif id(step) not in seen:
+            seen.add(id(step))
+            waiting.append((step, True))
+            if not is_source(step):
+                waiting += [(given, False) for given in reversed(step.inputs())]
+    return ordered
 
 
 def is_of_log(step: Transformation) -> bool:
