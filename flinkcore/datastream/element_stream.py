@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from flinkcore.datastream.connectors.base import Sink
@@ -262,6 +262,17 @@ class ElementStream:
         transformation = SinkTransformation(self._transformation, sink)
         self._environment._add_sink(transformation)
         return DataStreamSink(transformation)
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
@@ -19,9 +19,23 @@ from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 ELEMENTS_AT_ONCE = 256
 """After so many the program gets what has been collected."""
 
+_NONE_LEFT: Final = object()
+
 
 class Arrivals(ABC):
-    """Elements that come one after the other, each at its time.
+    """Elements that come one after the other, each at its time."""
+
+    @abstractmethod
+    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+        """Let all elements go on their way, each at its time, and stop now and then."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is read."""
+
+
+class Origin(Arrivals):
+    """Arrivals that can wait for others.
 
     The end comes, as an arrival of its own, when all that is due at the last arrival has been done.
 
@@ -40,16 +54,8 @@ class Arrivals(ABC):
     def emit(self) -> None:
         """Let the next element go on its way, or the end come."""
 
-    @abstractmethod
-    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
-        """Let all elements go on their way, each at its time, and stop now and then."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the source."""
-
-
-class SplitArrivals(Arrivals):
+class SplitArrivals(Origin):
     """The elements of a split, which arrive at a rate.
 
     Parameters
@@ -89,13 +95,13 @@ class SplitArrivals(Arrivals):
         self._take()
 
     def _take(self) -> None:
-        for element in self._elements:
-            self._held = element
+        self._held = element = next(self._elements, _NONE_LEFT)
+        if element is _NONE_LEFT:
+            self.at_end = True
+            self.next_arrival_ms = self._arrival_ms(self._position) + 1
+        else:
             self._position += 1
             self.next_arrival_ms = self._arrival_ms(self._position)
-            return
-        self.at_end = True
-        self.next_arrival_ms = self._arrival_ms(self._position) + 1
 
     def emit(self) -> None:
         """Let the next element go on its way, or the end come."""
@@ -146,45 +152,39 @@ class OrderedArrivals(Arrivals):
 
     Parameters
     ----------
-    origins : sequence of Arrivals
+    origins : sequence of Origin
     """
 
-    def __init__(self, origins: Sequence[Arrivals]) -> None:
+    def __init__(self, origins: Sequence[Origin]) -> None:
         self._origins = origins
-        self._heap = [
-            (origin.next_arrival_ms, number, origin)
-            for number, origin in enumerate(origins)
-            if origin.next_arrival_ms is not None
-        ]
-        heapify(self._heap)
-        self._note()
-
-    def _note(self) -> None:
-        self.next_arrival_ms = self._heap[0][0] if self._heap else None
-        self.at_end = bool(self._heap) and self._heap[0][2].at_end
-
-    def emit(self) -> None:
-        """Let the next element go on its way, or an end come."""
-        _, number, origin = self._heap[0]
-        origin.emit()
-        if origin.next_arrival_ms is None:
-            heappop(self._heap)
-        else:
-            heapreplace(self._heap, (origin.next_arrival_ms, number, origin))
-        self._note()
 
     def emit_all(self, clock: ReplayClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
-        number = 0
-        while self.next_arrival_ms is not None:
-            if clock.next_due_ms < self.next_arrival_ms:
-                fire_before(clock, self.next_arrival_ms)
-            if not self.at_end:
-                clock.now_ms = self.next_arrival_ms
-            self.emit()
-            number += 1
-            if number % ELEMENTS_AT_ONCE == 0:
+        waiting = [
+            (origin.next_arrival_ms, number, origin)
+            for number, origin in enumerate(self._origins)
+            if origin.next_arrival_ms is not None
+        ]
+        heapify(waiting)
+        until_stop = ELEMENTS_AT_ONCE
+        while waiting:
+            arrival_ms, number, origin = waiting[0]
+            if clock.next_due_ms < arrival_ms:
+                fire_before(clock, arrival_ms)
+            if not origin.at_end:
+                clock.now_ms = arrival_ms
+            origin.emit()
+            next_ms = origin.next_arrival_ms
+            if next_ms is None:
+                heappop(waiting)
+            elif len(waiting) > 1:
+                heapreplace(waiting, (next_ms, number, origin))
+            else:
+                waiting[0] = next_ms, number, origin
+            until_stop -= 1
+            if until_stop == 0:
                 yield
+                until_stop = ELEMENTS_AT_ONCE
 
     def close(self) -> None:
         """Close all origins."""

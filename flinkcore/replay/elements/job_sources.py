@@ -15,6 +15,7 @@ from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.element_arrivals import (
     Arrivals,
     OrderedArrivals,
+    Origin,
     SplitArrivals,
     end_input,
 )
@@ -73,7 +74,7 @@ class JobSources:
 
     def arrivals(self, tasks: JobTasks, clock: ReplayClock) -> Arrivals:
         """Return all that arrives, on its way to the operators that read the sources; these are open."""
-        arrivals: list[Arrivals] = []
+        arrivals: list[Origin] = []
         for node in self._nodes:
             if node in self._readings:
                 arrivals.append(self._of_log(node, tasks.source_output(node, 0), clock))
@@ -85,7 +86,7 @@ class JobSources:
                 arrivals += self._of_subtask(step, splits[index :: node.parallelism], output, clock)
         return arrivals[0] if len(arrivals) == 1 else OrderedArrivals(arrivals)
 
-    def _of_log(self, node: StreamNode, output: TaskOutput, clock: ReplayClock) -> Arrivals:
+    def _of_log(self, node: StreamNode, output: TaskOutput, clock: ReplayClock) -> Origin:
         from flinkcore.replay.elements.log_arrivals import LogArrivals
 
         return LogArrivals(
@@ -99,7 +100,7 @@ class JobSources:
 
     def _of_subtask(
         self, step: Transformation, splits: list[SourceSplit], output: TaskOutput, clock: ReplayClock
-    ) -> list[Arrivals]:
+    ) -> list[Origin]:
         if not splits:
             end_input(output)
             return []

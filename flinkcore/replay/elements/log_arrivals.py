@@ -18,7 +18,7 @@ from flinkcore.datastream.transformations import (
     Transformation,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Arrivals, end_input, fire_before
+from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin, end_input, fire_before
 from flinkcore.replay.plans.column_ops import ColumnOp
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.replay_plan import ReplayPlan, column_op, plan_of_log
@@ -147,7 +147,7 @@ def _refuse(strategy: WatermarkStrategy, after: tuple[ColumnOp, ...]) -> None:
         )
 
 
-class LogArrivals(Arrivals):
+class LogArrivals(Origin):
     """The events of a log, in total order.
 
     Parameters

@@ -23,7 +23,8 @@ def detached(value: Any) -> Any:
     """Return a value that later changes of the object do not reach: the object itself if it cannot be changed.
 
     Functions may change the objects that they gave, such as an accumulator that is a list. In Flink nobody sees it, as
-    values are serialized between tasks; operators of one chain share objects.
+    values are serialized between tasks; operators of one chain share objects. Objects of any class are copied, where
+    :func:`flinkcore.runtime.copied_value.copied` copies containers only.
     """
     kind = type(value)
     if kind in _UNCHANGING:

@@ -1,0 +1,65 @@
+"""A program over elements as users write and type them; mypy reads it, nobody runs it."""
+
+from typing import Any
+
+from typing_extensions import assert_type
+
+from flinkcore.common import JobExecutionResult, OutputTag, Row, Types, WatermarkStrategy
+from flinkcore.datastream import (
+    BroadcastStream,
+    CloseableIterator,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+    MapFunction,
+    ProcessFunction,
+    RuntimeContext,
+    SideOutputStream,
+    StreamExecutionEnvironment,
+)
+from flinkcore.datastream.connectors import NumberSequenceSource
+from flinkcore.datastream.state import MapStateDescriptor
+
+PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
+LONG_WORDS = OutputTag("long", Types.STRING())
+RULES: MapStateDescriptor[str, int] = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+
+
+class Counted(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.counter = runtime_context.get_metrics_group().counter("words")
+
+    def map(self, value: Any) -> tuple[str, int]:
+        self.counter.inc()
+        return value, 1
+
+
+class Split(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        yield (LONG_WORDS, value) if len(value) > 10 else value
+
+
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+words = env.from_collection(["to", "be"], Types.STRING())
+assert_type(words, DataStream)
+pairs = words.map(Counted(), PAIR).name("count").uid("count").set_parallelism(1)
+assert_type(pairs, DataStream)
+assert_type(pairs.key_by(lambda pair: pair[0], Types.STRING()), KeyedStream)
+assert_type(pairs.key_by(key_selector=lambda pair: pair[0]).reduce(lambda a, b: a), DataStream)
+assert_type(words.filter(lambda word: len(word) > 2).rebalance(), DataStream)
+assert_type(words.process(Split()).get_side_output(LONG_WORDS), SideOutputStream)
+assert_type(words.process(Split()).get_side_output(LONG_WORDS).map(str.upper), DataStream)
+assert_type(words.broadcast(), DataStream)
+assert_type(words.broadcast(RULES), BroadcastStream)
+assert_type(words.connect(pairs), ConnectedStreams)
+assert_type(words.print(), DataStreamSink)
+assert_type(words.execute_and_collect(), CloseableIterator)
+assert_type(words.execute_and_collect(limit=3), list[Any])
+assert_type(env.execute("words"), JobExecutionResult)
+env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+env.from_collection([Row(user="ada")], Types.ROW_NAMED(["user"], [Types.STRING()])).key_by("user").sum("user")
+
+words.map(5)  # type: ignore[arg-type]
+words.map(str, "text")  # type: ignore[arg-type]
+words.execute_and_collect(limit="3")  # type: ignore[call-overload]
