@@ -18,7 +18,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count, sum_
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, UserCodeError
 
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
 TEN = TumblingEventTimeWindows.of(Time.seconds(10))
@@ -195,6 +195,14 @@ def test_rejected_rows_go_to_their_side_output(env: StreamExecutionEnvironment) 
     assert [row.user for row in stream.get_side_output(bad).execute_and_collect()] == ["b"]
     with pytest.raises(DataError, match="null"):
         list(env.from_event_log(table, timestamp="ts").map(lambda row: row).execute_and_collect())
+
+
+def test_a_null_in_the_one_key_column_is_an_error(env: StreamExecutionEnvironment) -> None:
+    table = pa.table({"ts": [1, 2], "user": ["a", None]})
+    rows = env.from_event_log(table, timestamp="ts")
+    with pytest.raises(UserCodeError, match="the key 'user' is null; filter such elements out"):
+        list(rows.key_by("user").reduce(lambda a, b: a).execute_and_collect())
+    assert len(list(rows.key_by("user", "ts").reduce(lambda a, b: a).execute_and_collect())) == 2
 
 
 def test_a_log_and_a_collection_share_a_clock(env: StreamExecutionEnvironment) -> None:

@@ -12,6 +12,7 @@ from flinkcore.datastream import functions
 from flinkcore.datastream.element_transformations import KeyedTransformation
 from flinkcore.datastream.functions import Function, FunctionOrCallable, function_call
 from flinkcore.datastream.transformations import PartitionTransformation, Transformation
+from flinkcore.errors import DataError
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators.keyed_calls import KeySelector
 from flinkcore.runtime.processing_time import ProcessingTimeService
@@ -123,8 +124,18 @@ class OperatorSetup:
 
 
 def field_key(names: tuple[str, ...]) -> KeySelector:
-    """Return what gives the values of named fields as the key: of one field itself, of several a tuple."""
-    if len(names) == 1:
-        (name,) = names
-        return lambda element: element[name]
-    return lambda element: tuple([element[name] for name in names])
+    """Return what gives the values of named fields as the key: of one field itself, of several a tuple.
+
+    The one field is never None: that raises a DataError, as Flink refuses it.
+    """
+    if len(names) != 1:
+        return lambda element: tuple([element[name] for name in names])
+    (name,) = names
+
+    def key_of(element: Any) -> Any:
+        key = element[name]
+        if key is None:
+            raise DataError(f"the key {name!r} is null; filter such elements out before key_by")
+        return key
+
+    return key_of
