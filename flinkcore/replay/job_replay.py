@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
 from itertools import chain
 
 import pyarrow as pa
@@ -69,9 +69,11 @@ class JobReplay:
             yield Output(None, [_empty(plan.stages[-1].result_schema())])
             steps = self._read(time, runs[0])
             for run, link in zip(runs[:-1], links[1:], strict=True):
-                steps = _linked(run, steps, link)
+                # Closed before the stages, whose threads it ends.
+                steps = open_stages.enter_context(closing(_linked(run, steps, link)))
+            last = open_stages.enter_context(closing(runs[-1].run(steps)))
             meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), self._progress)
-            for step, outputs in runs[-1].run(steps):
+            for step, outputs in last:
                 yield from step.outputs
                 yield from chain.from_iterable(outputs)
                 if step.events_read:
@@ -114,7 +116,7 @@ class JobReplay:
             yield Step(merged.ready, until_ms, outputs, events_read)
 
 
-def _linked(run: StageRun, steps: Iterator[Step], link: StageLink) -> Iterator[Step]:
+def _linked(run: StageRun, steps: Iterator[Step], link: StageLink) -> Generator[Step, None, None]:
     """The steps of the operator behind one."""
     for step, outputs in run.run(steps):
         results, others = results_in_order(outputs)

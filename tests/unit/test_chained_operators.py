@@ -1,12 +1,14 @@
 """Operators behind operators in an embedded replay."""
 
 from collections.abc import Iterator
-from typing import Any
+from threading import enumerate as enumerate_threads
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.small_batches import reading_batches_of
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -131,6 +133,41 @@ def test_a_count_makes_results_at_the_row_that_completes_it() -> None:
         ("c", 2, 33),
     ]
     assert {row["timestamp"] for row in rows} == {2**63 - 1}
+
+
+class TellsThreadsAtClose(KeyedProcessFunction):
+    """Notes which threads of the replay there are when it is closed."""
+
+    threads: ClassVar[list[str]] = []
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield value.user, value.ts
+
+    def close(self) -> None:
+        self.threads.extend(each.name for each in enumerate_threads() if each.name.startswith("flinkcore-"))
+
+
+class Fails(KeyedProcessFunction):
+    """Cannot take any element."""
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        raise ValueError("no")
+
+
+def test_an_operator_is_closed_only_when_no_thread_of_it_runs_any_more_also_where_the_next_one_fails() -> (
+    None
+):
+    env = StreamExecutionEnvironment().set_parallelism(2)
+    rows = range(2_000)
+    table = pa.table({"user": [f"u{row % 20}" for row in rows], "ts": rows, "at": rows})
+    events = env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps()
+    )
+    passed_on = events.key_by("user").process(TellsThreadsAtClose(), DELAYED)
+    TellsThreadsAtClose.threads.clear()
+    with reading_batches_of(20), pytest.raises(UserCodeError, match="Fails"):
+        passed_on.key_by("user").process(Fails(), DELAYED).to_arrow()
+    assert TellsThreadsAtClose.threads == []
 
 
 class Delays(KeyedProcessFunction):

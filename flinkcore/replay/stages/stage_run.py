@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -97,7 +97,7 @@ class StageRun:
         """Watermark in force, ms since the epoch."""
         return max(stage.current_watermark for stage in self.stages)
 
-    def run(self, steps: Iterator[Step]) -> Iterator[tuple[Step, list[Iterable[Output]]]]:
+    def run(self, steps: Iterator[Step]) -> Generator[tuple[Step, list[Iterable[Output]]], None, None]:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.stages) > 1:
             for prepared, outputs in PartitionThreads(
