@@ -28,6 +28,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
 
@@ -107,11 +108,13 @@ class PlacedMerge:
 
     def __init__(self) -> None:
         self._held: list[PlacedEvents] = []
+        self._first_ms = MAX_TIMESTAMP
 
     def add(self, events: PlacedEvents) -> None:
         """Add rows, in any order."""
         if events.batch.num_rows:
             self._held.append(events)
+            self._first_ms = min(self._first_ms, int(events.arrivals.min()))
 
     def release(self, arrival: int | None) -> Iterator[tuple[PlacedEvents, None]]:
         """Give all rows that arrive before a time, as they lie in total order.
@@ -121,12 +124,15 @@ class PlacedMerge:
         arrival
             No row that is still to be added arrives earlier (ms since the epoch); None: no more rows come.
         """
-        if not self._held:
+        # What one watermark fires may be many blocks, all of one arrival: they are sorted once.
+        if not self._held or (arrival is not None and arrival <= self._first_ms):
             return
         held = PlacedEvents.concatenate(self._held).sorted()
         n_rows = len(held.arrivals)
         cut = n_rows if arrival is None else int(np.searchsorted(held.arrivals, arrival, side="left"))
-        self._held = [held.slice(cut, n_rows)] if cut < n_rows else []
+        self._held, self._first_ms = [], MAX_TIMESTAMP
+        if cut < n_rows:
+            self.add(held.slice(cut, n_rows))
         if cut:
             yield held.slice(0, cut), None
 
