@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from models.chained_operators import Counts, Follower, chained_run
 from models.process_replay import SIDE, Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.small_batches import reading_batches_of
 from models.watermarks import Event, Punctuated, ReplayModel
 
 from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
@@ -97,7 +98,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
         .key_by("kind")
         .process(Follower(), TOLD, timestamp_column="record_time")
     )
-    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with reading_batches_of(batch_rows), patch.object(process_stage, "SLICE_ROWS", slice_rows):
         result = stream.execute()
         replayed: list[Emitted] = [
             (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
@@ -161,9 +162,10 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
         .process(Follower(), TOLD, timestamp_column="record_time")
         .execute()
     )
-    replayed: list[Emitted] = [
-        (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
-    ]
+    with reading_batches_of(batch_rows):
+        replayed: list[Emitted] = [
+            (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
+        ]
 
     def row_of(value: tuple[Any, ...]) -> Row:
         return Row(number=value[3], kind=str(value[1]) if by_window else value[0])

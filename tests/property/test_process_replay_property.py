@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.process_replay import SIDE, Emitted, PlainWorld, Scripted, operator_run
 from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.small_batches import reading_batches_of
 from models.watermarks import Event, Punctuated, ReplayModel
 
 from flinkcore.common import (
@@ -49,7 +50,7 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
         .key_by("user")
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
     )
-    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with reading_batches_of(batch_rows), patch.object(process_stage, "SLICE_ROWS", slice_rows):
         result = stream.execute()
         replayed: list[Emitted] = [
             (tag, tuple(row.values())[:-1], row["record_time"])

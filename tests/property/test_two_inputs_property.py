@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.process_replay import SIDE, Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.small_batches import reading_batches_of
 from models.two_inputs import (
     RULES,
     ScriptedCo,
@@ -124,7 +125,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
         for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
     ]
-    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with reading_batches_of(batch_rows), patch.object(process_stage, "SLICE_ROWS", slice_rows):
         result = joined(kind(), streams).execute()
         replayed = emitted_by(result)
     models, elements = modelled(tables, bounds, idlenesses, interval)
@@ -169,6 +170,8 @@ def test_a_union_gives_what_the_operator_behind_a_valve_gives(
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
         .execute()
     )
+    with reading_batches_of(batch_rows):
+        replayed = emitted_by(result)
     expected = union_run(Scripted(), lambda row: row.user, *modelled(tables, bounds, idlenesses, interval))
-    assert by_key(emitted_by(result)) == by_key(expected)
+    assert by_key(replayed) == by_key(expected)
     assert result.report.processed == sum(map(len, rows))
