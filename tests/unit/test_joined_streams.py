@@ -158,6 +158,16 @@ def test_an_interval_join_gives_pairs_and_late_rows_as_they_came(env: StreamExec
     assert "interval join, right - left in [-9 ms, 5 ms], late left rows to side output left late" in shown
 
 
+def test_a_join_function_cannot_give_rows_of_its_own_to_the_side_output_of_late_rows(
+    env: StreamExecutionEnvironment,
+) -> None:
+    clicks, orders = log(env, CLICKS).key_by("user"), log(env, ORDERS).key_by("who")
+    join = clicks.interval_join(orders).between(Time.milliseconds(-9), Duration.of_millis(5))
+    stream = join.side_output_left_late_data(Pairs.side).process(Pairs(), PAIRS)
+    with pytest.raises(UserCodeError, match=r"Pairs gave .* to the side output 'side', .* of late rows"):
+        stream.to_arrow()
+
+
 def test_bounds_can_be_left_out(env: StreamExecutionEnvironment) -> None:
     join = log(env, CLICKS).key_by("user").interval_join(log(env, ORDERS).key_by("who")).between(0, 2)
     assert join.process(Pairs(), PAIRS).to_arrow()["item"].to_pylist() == ["p", "q"]

@@ -391,6 +391,15 @@ def test_a_function_that_raises_is_named_with_window_and_key() -> None:
         stream.to_arrow()
 
 
+def test_a_function_cannot_give_rows_of_its_own_to_the_side_output_of_late_rows() -> None:
+    windows = keyed().window(TEN).side_output_late_data(LATE)
+    stream = windows.process(Given(lambda context, elements: [(LATE, ("a", 1))]), WINDOW_OF_VALUES)
+    with pytest.raises(
+        UserCodeError, match=r"Given gave \('a', 1\) to the side output 'late', .* of late rows"
+    ):
+        stream.to_arrow()
+
+
 @pytest.mark.parametrize("result", [("a", 1), "abc", ("a", "x", [])])
 def test_a_result_of_another_type_is_an_error_that_names_function_and_key(result: Any) -> None:
     stream = keyed().window(TEN).process(Given(lambda context, elements: [result]), WINDOW_OF_VALUES)

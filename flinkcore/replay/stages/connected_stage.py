@@ -140,7 +140,7 @@ class ConnectedStage(ProcessStage):
         groups = self._inputs.key_groups(events, (first_keys, second_keys), self._max_parallelism)
         clock, output = self._clock, self._connected_output
         record: StreamRecord[Row | None] = StreamRecord(None)
-        output.elements = events.batch
+        output.elements, output.record = events.batch, record
         output.is_second = is_second
         for row, number, key_group, timestamp, arrival, steps_before in zip(
             count(),

@@ -46,7 +46,8 @@ class IntervalJoinOutput(ConnectedOutput):
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Take a late element, or a record of a side output, if it is wanted."""
         if output_tag in self._late_tags:
-            self._late_rows[self._late_tags.index(output_tag)].append(self.row)
+            late_rows = self._late_rows[self._late_tags.index(output_tag)]
+            late_rows.append(self._late_row(output_tag, record))
         else:
             super().collect_side(output_tag, record)
 

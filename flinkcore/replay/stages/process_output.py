@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common import OutputTag, Watermark
+from flinkcore.errors import UserCodeError
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output, PlacedOutput
@@ -40,6 +41,8 @@ class ProcessOutput:
         Number of the element that results are given for, in `elements`; NO_ROW: it is a timer.
     elements
         The elements at hand, all of which have the key columns.
+    record
+        What the operator gets each of them in.
     dropped
         Records for side outputs that nobody asked for.
     places
@@ -51,8 +54,10 @@ class ProcessOutput:
         name = process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
+        self.record: StreamRecord[Any] | None = None
         self.dropped = 0
         self.places: ResultPlaces | None = None
+        self._name = name
         self._keys = list(plan.keys)
         self._key_context = key_context
         self._results = RowResults(
@@ -82,6 +87,15 @@ class ProcessOutput:
             self.dropped += 1
         else:
             results.add(record.value, record.timestamp, self.row if self.row >= 0 else self._timer())
+
+    def _late_row(self, output_tag: OutputTag, record: StreamRecord[Any]) -> int:
+        """The number of a late element, which the operator hands on in the record that it got."""
+        if record is not self.record:
+            raise UserCodeError(
+                f"{self._name} gave {shown(record.value)} to the side output {output_tag.tag_id!r}, which is that of "
+                "late rows, as they came: give to another one"
+            )
+        return self.row
 
     def _timer(self) -> Subject:
         return (self._key_context.current_key,)

@@ -217,7 +217,7 @@ class ProcessStage:
         groups = event_key_groups(batch, self._keys, self._max_parallelism)
         clock, output, process_element = self._clock, self._output, self._operator.process_element_of_key
         record: StreamRecord[Row | None] = StreamRecord(None)
-        output.elements = batch
+        output.elements, output.record = batch, record
         for row, element, key, key_group, timestamp, arrival, steps_before in zip(
             count(),
             element_rows(batch),

@@ -38,7 +38,7 @@ class WindowOutput(ProcessOutput):
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Take a late element, or a record of a side output, if it is wanted."""
         if output_tag == self._late_tag:
-            self._late_rows.append(self.row)
+            self._late_rows.append(self._late_row(output_tag, record))
         else:
             super().collect_side(output_tag, record)
 
