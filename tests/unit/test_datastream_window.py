@@ -121,6 +121,7 @@ def test_a_size_without_unit_is_refused() -> None:
         (lambda: CountSlidingWindowAssigner(5, 0), "the slide must be a whole number of at least 1"),
         (lambda: CountSlidingWindowAssigner(1.5, 1), "the size must be a whole number"),  # type: ignore[arg-type]
         (lambda: CountTrigger.of(-1), "the count must be a whole number of at least 0, not -1"),
+        (lambda: CountTrigger.of(2**63), "not 9223372036854775808; it has 64 bits"),
         (lambda: CountEvictor.of(-1), "the count must be a whole number of at least 0"),
         (lambda: ContinuousEventTimeTrigger.of(Time.seconds(0)), "must be at least 1 ms"),
         (lambda: ContinuousEventTimeTrigger(0), "the interval must be at least 1 ms"),
