@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.checkpoint_settings import CheckpointSettings
+from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.pipeline_executor import ProgressListener, ReplayResult
-from flinkcore.datastream.transformations import ProcessTransformation, StreamGraph, Transformation
+from flinkcore.datastream.transformations import (
+    ProcessTransformation,
+    StreamGraph,
+    Transformation,
+    WindowTransformation,
+)
 from flinkcore.datastream.two_input_transformations import TwoInputTransformation
 from flinkcore.errors import ConfigurationError
 
@@ -180,7 +186,7 @@ class ColumnarResults:
         return SideOutputStream(main, (steps or [main._transformation])[-1], output_tag)
 
     def explain(self) -> str:
-        """Return the steps of the job as text, one per line, each with the path that it takes."""
+        """Return the steps of the job as text, one per line, each with its path, or with why it is refused."""
         config = self._environment.get_config()
         parallelism = config.get_parallelism()
         needs_rows = StreamGraph(self._transformation).needs_rows
@@ -228,6 +234,10 @@ class ColumnarResults:
 
 def _path(step: Transformation, needs_rows: bool) -> str:
     """How a step runs, and why, where its own way is another one."""
+    if isinstance(step, WindowTransformation):
+        refusal = why_not_columnar(step.assigner, step.trigger)
+        if refusal is not None:
+            return f"refused: {refusal}"
     if step.needs_rows or not needs_rows or step.path == "rows":
         return step.path
     return "rows, as other steps of the job call functions"

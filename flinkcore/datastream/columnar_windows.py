@@ -1,7 +1,7 @@
 """Which windows run over columns, without a Python object per row."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -19,6 +19,11 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
     WindowStagger,
+)
+from flinkcore.errors import ConfigurationError
+
+_USE_FUNCTIONS: Final = (
+    "take a function, which runs row by row: aggregate(MyAggregate(), output_type=pyarrow.schema({...}))"
 )
 
 _ASSIGNERS = (
@@ -101,17 +106,27 @@ def why_not_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, A
     """
     kind = type(assigner)
     if kind not in _ASSIGNERS:
-        return f"windows of class {kind.__name__} do not run over columns"
+        return f"windows of class {kind.__name__} do not run over columns: {_USE_FUNCTIONS}"
     if (
         isinstance(assigner, TumblingEventTimeWindows)
         and assigner.window_stagger is not WindowStagger.ALIGNED
     ):
-        return f"staggered windows ({assigner.window_stagger}) do not run over columns"
+        return f"staggered windows ({assigner.window_stagger}) do not run over columns: {_USE_FUNCTIONS}"
     if isinstance(assigner, CountTumblingWindowAssigner) and trigger is not None:
-        return "windows of a count run over columns only with the trigger that they have by themselves"
+        return (
+            "windows of a count run over columns only with the trigger that they have by themselves: leave "
+            f"{trigger} out, or {_USE_FUNCTIONS}"
+        )
     if columnar_trigger(assigner, trigger) is None:
         trigger = assigner.get_default_trigger() if trigger is None else trigger
         if isinstance(trigger, NeverTrigger):
             return "windows that never fire give no rows: set a trigger, such as CountTrigger.of(10)"
-        return f"the trigger {trigger} does not run over columns"
+        return f"the trigger {trigger} does not run over columns: {_USE_FUNCTIONS}"
     return None
+
+
+def require_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None) -> None:
+    """Raise a ConfigurationError if windows do not run over columns; parameters as of `why_not_columnar`."""
+    reason = why_not_columnar(assigner, trigger)
+    if reason is not None:
+        raise ConfigurationError(f"aggregates of columns: {reason}")

@@ -1,5 +1,6 @@
 """Windows and triggers of jobs over columns: what fires, and what is refused."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,6 +168,30 @@ def test_a_trigger_is_a_trigger_and_merges_where_windows_do() -> None:
             EventTimeSessionWindows.with_gap(Time.seconds(1)),
             NeverTrigger(),
         )
+
+
+@pytest.mark.parametrize(
+    ("assigner", "trigger", "refusal"),
+    [
+        (
+            TumblingProcessingTimeWindows.of(Time.seconds(1)),
+            None,
+            "class TumblingProcessingTimeWindows do not run",
+        ),
+        (TUMBLING, ProcessingTimeTrigger(), "the trigger ProcessingTimeTrigger.* does not run"),
+    ],
+)
+def test_windows_that_do_not_run_over_columns_say_so_and_what_to_use(
+    assigner: Any, trigger: Any, refusal: str
+) -> None:
+    env = StreamExecutionEnvironment()
+    stream = env.from_event_log(pa.table({"key": ["a"], "ts": [1]}), timestamp="ts")
+    windows = stream.key_by("key").window(assigner)
+    results = (windows if trigger is None else windows.trigger(trigger)).aggregate(n=count())
+    message = rf"{refusal} over columns: take a function.*aggregate\(MyAggregate\(\), output_type="
+    assert re.search(rf"3\. \[refused: .*{message}", results.explain())
+    with pytest.raises(ConfigurationError, match=message):
+        results.to_arrow()
 
 
 def test_the_trigger_is_explained() -> None:

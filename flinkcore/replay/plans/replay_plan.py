@@ -16,6 +16,7 @@ from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.columnar_windows import require_columnar
 from flinkcore.datastream.transformations import (
     EventLogSource,
     FilterTransformation,
@@ -307,6 +308,8 @@ def keyed_operator(step: Transformation) -> KeyedOperator:
     if isinstance(step, ProcessTransformation):
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     assert isinstance(step, WindowTransformation)
+    # Before watermarks are asked for, which would not help windows of another kind.
+    require_columnar(step.assigner, step.trigger)
     return WindowAggregation(
         step.assigner,
         step.allowed_lateness_ms,

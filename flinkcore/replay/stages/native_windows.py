@@ -9,7 +9,7 @@ from flinkcore._native.sliced_windows import sliced_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.windows import time_windows
-from flinkcore.datastream.columnar_windows import columnar_trigger, why_not_columnar
+from flinkcore.datastream.columnar_windows import columnar_trigger, require_columnar
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -18,7 +18,6 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from flinkcore.errors import ConfigurationError
 
 
 def window_kernel(
@@ -52,9 +51,7 @@ def window_kernel(
     ConfigurationError
         If the windows do not run over columns.
     """
-    reason = why_not_columnar(assigner, trigger)
-    if reason is not None:
-        raise ConfigurationError(f"aggregates of columns: {reason}")
+    require_columnar(assigner, trigger)
     firing = columnar_trigger(assigner, trigger)
     assert firing is not None
     purges = purges or firing.purges
