@@ -177,6 +177,9 @@ class WindowedStream:
         result becomes a part of another one, that result comes once more as ``-D``. What is not withdrawn are the final
         results.
 
+        Another operator reads withdrawn rows as ordinary ones; before one take :meth:`delta`, or filter by
+        ``row_kind``.
+
         Notes
         -----
         Flink's DataStream API does not have this; the marks are those of updates in its Table API.
@@ -192,6 +195,9 @@ class WindowedStream:
 
         It is that of counts and sums; the differences of a window add up to its final result. A window that fires when
         nothing has come since the last time gives nothing.
+
+        Another operator reads withdrawn rows of :meth:`retracting` windows as ordinary ones; before one take this, or
+        filter by ``row_kind``.
 
         Notes
         -----

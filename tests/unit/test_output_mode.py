@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
@@ -157,6 +158,34 @@ def test_what_is_withdrawn_is_counted_by_itself() -> None:
 def test_what_cannot_be_is_refused(aggregate: Callable[[Any], DataStream], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         aggregate(lambda assigner: windowed(LATE, assigner))
+
+
+WITHDRAWN = (
+    r"reads withdrawn rows \(row_kind -U and -D\) as ordinary ones: take delta\(\) .* filter by row_kind"
+)
+
+
+def summed(results: DataStream) -> list[tuple[Any, ...]]:
+    counted = results.key_by("key").window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+    return rows(counted.aggregate(n=sum_("n")), "n")
+
+
+def test_another_operator_behind_results_that_are_withdrawn_is_warned_of() -> None:
+    results = windowed(LATE, TUMBLING).retracting().aggregate(n=count())
+    with pytest.warns(UserWarning, match=WITHDRAWN):
+        assert summed(results) == [(10,)]
+    assert summed(windowed(LATE, TUMBLING).delta().aggregate(n=count())) == [(4,)]
+
+
+def test_what_looks_at_the_row_kind_is_not_warned_of() -> None:
+    results = windowed(LATE, TUMBLING).retracting().aggregate(n=count())
+    signed = pc.if_else(
+        pc.is_in(pc.field("row_kind"), pa.array(["-U", "-D"])), pc.field("n") * -1, pc.field("n")
+    )
+    assert summed(results.with_columns(n=signed)) == [(4,)]
+    assert summed(results.filter(pc.field("row_kind") == "+I")) == [(2,)]
+    by_kind = results.key_by("row_kind").window(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    assert sorted(rows(by_kind.aggregate(m=count()), "row_kind", "m")) == [("+I", 2), ("+U", 2), ("-U", 2)]
 
 
 def test_the_name_row_kind_is_free_where_nothing_is_withdrawn() -> None:

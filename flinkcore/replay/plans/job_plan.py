@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.join_transformations import IntervalJoinTransformation, WindowJoinTransformation
+from flinkcore.datastream.output_mode import ROW_KIND
 from flinkcore.datastream.transformations import (
     EventLogSource,
+    FilterTransformation,
     OneInputTransformation,
     PartitionTransformation,
     ProcessTransformation,
+    SelectTransformation,
     StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
     WindowTransformation,
+    WithColumnsTransformation,
 )
 from flinkcore.datastream.two_input_transformations import (
     BroadcastTransformation,
@@ -28,10 +35,16 @@ from flinkcore.datastream.two_input_transformations import (
     UnionTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.plans.column_ops import ColumnOp, Select, output_schema
+from flinkcore.replay.plans.column_ops import ColumnOp, Select, expression_columns, output_schema
 from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
-from flinkcore.replay.plans.keyed_operator import KeyedOperator, UserProcess, WindowProcess, require_column
+from flinkcore.replay.plans.keyed_operator import (
+    KeyedOperator,
+    UserProcess,
+    WindowAggregation,
+    WindowProcess,
+    require_column,
+)
 from flinkcore.replay.plans.replay_plan import (
     ReplayPlan,
     column_op,
@@ -312,11 +325,38 @@ def _next_stage(
     operator.check(schema)
     if isinstance(operator, WindowProcess):
         operator = operator.of_rows(schema)
+    stage_input = StageInput(partition.key_columns, schema, ops=ops)
+    _warn_of_withdrawn_rows(before.operator, steps, stage_input, operator)
     return StagePlan(
-        (StageInput(partition.key_columns, schema, ops=ops),),
+        (stage_input,),
         operator,
         before.event_time,
         before.max_parallelism,
+    )
+
+
+def _warn_of_withdrawn_rows(
+    before: KeyedOperator, between: Sequence[Transformation], stage_input: StageInput, operator: KeyedOperator
+) -> None:
+    """Warn where withdrawn results come to an operator, and nothing on the way or in it tells them from others."""
+    if not isinstance(before, WindowAggregation) or not before.is_retracting:
+        return
+    expressions: list[Expression] = []
+    for step in between:
+        if isinstance(step, FilterTransformation):
+            expressions.append(step.predicate)
+        elif isinstance(step, SelectTransformation | WithColumnsTransformation):
+            expressions += [expression for _, expression in step.expressions]
+    # A function gets all columns, and may look at this one; None: an expression does not tell what it reads.
+    read = operator.columns if operator.columns is not None else stage_input.schema.names
+    looks = [expression_columns(expression) for expression in expressions]
+    if any(columns is None or ROW_KIND in columns for columns in (*looks, read, stage_input.keys)):
+        return
+    warnings.warn(
+        f"another operator takes the results of retracting windows, and reads withdrawn rows ({ROW_KIND} -U and -D) "
+        f"as ordinary ones: take delta() instead of retracting(), or filter by {ROW_KIND} before it",
+        UserWarning,
+        stacklevel=2,
     )
 
 
