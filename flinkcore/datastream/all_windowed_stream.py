@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema
 from flinkcore.common.time import Duration, Time
+from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -17,6 +18,7 @@ from flinkcore.datastream.functions.reduce_function import as_reduce_function
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner
 from flinkcore.datastream.windowed_stream import WindowedStream
+from flinkcore.errors import ConfigurationError
 
 SomeAllWindowFunction = AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any]
 
@@ -79,15 +81,26 @@ class AllWindowedStream:
 
     def aggregate(
         self,
-        aggregate_function: AggregateFunction[Any, Any, Any],
+        aggregate_function: AggregateFunction[Any, Any, Any] | None = None,
         window_function: SomeAllWindowFunction | None = None,
         accumulator_type: Any = None,
         output_type: Schema = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
+        **aggregates: Aggregate,
     ) -> DataStream:
-        """Return a stream with what an aggregate function makes of the rows of a window, at each firing."""
+        """Return a stream with what an aggregate function makes of the rows of a window, at each firing.
+
+        Aggregates of columns, such as ``n=count()``, are refused: they need a key, which may be a constant.
+        """
+        if aggregates or aggregate_function is None:
+            given = [f"{name}={aggregate}" for name, aggregate in aggregates.items()] or ["nothing"]
+            raise ConfigurationError(
+                f"aggregate behind window_all takes an AggregateFunction, not {', '.join(given)}; for aggregates of "
+                "columns over all rows, key by a constant: with_columns(all=pyarrow.compute.scalar(0)).key_by('all')"
+                ".window(...).aggregate(n=count())"
+            )
         return self._windows._of_functions(
             aggregate_function, window_function, output_type, side_outputs, timestamp_column
         )

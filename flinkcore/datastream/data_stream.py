@@ -1,7 +1,7 @@
 """Streams: names for what a job computes, and the calls that run it."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.typeinfo import TypeInformation
@@ -41,6 +41,16 @@ if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+_OF_KEYS: Final = frozenset(
+    ("window", "count_window", "interval_join", "reduce", "sum", "min", "max", "min_by", "max_by")
+)
+"""Calls of a KeyedStream that no other stream has."""
+
+
+class StreamWithoutKeysError(ConfigurationError, AttributeError):
+    """A call on a stream without keys that only a keyed stream has."""
+
+
 class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
     """A stream of rows or of other elements; each call returns a new stream, and nothing runs yet.
 
@@ -67,6 +77,20 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
     def __init__(self, environment: "StreamExecutionEnvironment", transformation: Transformation) -> None:
         self._environment = environment
         self._transformation = transformation
+
+    if not TYPE_CHECKING:  # a type checker knows that there is no such call
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _OF_KEYS:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            without = {
+                "window": ", or take window_all(...)",
+                "count_window": ", or take count_window_all(...)",
+            }
+            raise StreamWithoutKeysError(
+                f"{name} needs a keyed stream: call key_by('column') right before it, behind filter, select and "
+                f"with_columns, which give streams without keys{without.get(name, '')}"
+            )
 
     def get_execution_environment(self) -> "StreamExecutionEnvironment":
         """Return the environment that this stream belongs to."""

@@ -191,6 +191,31 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
         (lambda s: s.assign_timestamps_and_watermarks("ts"), "takes a strategy such as WatermarkStrategy"),
         (lambda s: s.key_by("a").window(10), "window takes an assigner such as TumblingEventTimeWindows"),
         (
+            lambda s: s.window(TumblingEventTimeWindows(5)),
+            r"window needs a keyed stream: call key_by\('column'\).*or take window_all\(\.\.\.\)$",
+        ),
+        (
+            lambda s: s.key_by("a").filter(pc.field("a") > 1).window(TumblingEventTimeWindows(5)),
+            "right before it, behind filter, select and with_columns",
+        ),
+        (lambda s: s.sum("a"), "sum needs a keyed stream"),
+        (
+            lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(n=count()),
+            r"takes an AggregateFunction, not n=count\(\); for aggregates of columns over all rows, key by",
+        ),
+        (
+            lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(),
+            "an AggregateFunction, not nothing; for",
+        ),
+        (
+            lambda s: windowed(s).aggregate(n=count()).execute(restore_from=5),
+            "restore_from takes the directory of a checkpoint, such as 'checkpoints/monday', not 5",
+        ),
+        (
+            lambda s: windowed(s).aggregate(n=count()).execute(stop_with_checkpoint=True),
+            "stop_with_checkpoint takes the directory of a checkpoint",
+        ),
+        (
             lambda s: windowed(s).side_output_late_data("late"),
             r"takes an OutputTag, such as OutputTag\('late'\)",
         ),
@@ -359,3 +384,10 @@ def test_environments_have_settings_of_their_own() -> None:
 def test_an_unknown_executor_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no executor is named 'flink'; there is embedded"):
         load_executor("flink")
+
+
+def test_a_stream_without_keys_does_not_have_the_calls_of_one_with_keys(stream: DataStream) -> None:
+    assert not hasattr(stream, "window")
+    assert hasattr(stream.key_by("a"), "window")
+    with pytest.raises(AttributeError, match="'DataStream' object has no attribute 'windows'"):
+        stream.windows  # noqa: B018
