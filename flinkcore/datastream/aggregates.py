@@ -75,7 +75,10 @@ def count(column: str | None = None) -> Aggregate:
 
 
 def sum_(column: str) -> Aggregate:
-    """Return the sum of a numeric column; null if no value was seen."""
+    """Return the sum of a numeric column; null if no value was seen.
+
+    Sums of whole numbers are of 64 bits, and wrap around beyond, as in Java; cast to float64 where that may be.
+    """
     return Aggregate("sum", column)
 
 

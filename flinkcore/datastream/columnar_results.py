@@ -51,6 +51,9 @@ class ColumnarResults:
     ) -> ReplayResult:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
 
+        Nothing runs, and no checkpoint is written, before ``to_arrow()``, ``to_batches()``, ``write_parquet()`` or
+        ``report`` of the result is asked for. Checkpoints are those of jobs with one log and one operator.
+
         A job over yesterday's log that stops with a checkpoint, and one over today's log that goes on from it, give the
         rows that one job over both logs gives, at any parallelism of each. Today's events must not precede
         yesterday's last one in the total order (arrival, split, position). A split that only today's log has is one
@@ -75,7 +78,7 @@ class ColumnarResults:
         ReplayResult
             With ``to_arrow``, ``to_batches``, ``to_dataframe``, ``write_parquet``, ``get_side_output(tag)`` and
             ``report``: a :class:`flinkcore.replay.results.result.EmbeddedResult` or
-            :class:`flinkcore.spark.result.SparkResult`. It may put off running until one of these is asked for.
+            :class:`flinkcore.spark.result.SparkResult`.
 
         Raises
         ------

@@ -287,8 +287,9 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
     def union(self, *streams: "DataStream") -> "DataStream":
         """Return all rows of this stream and of others.
 
-        Each has its own watermarks; the least of those that are not idle counts. Calls after the union, such as
-        :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
+        Each has its own watermarks; the least of those that are not idle counts. A log that has ended holds the
+        watermark back until the end of the replay, unless it is idle: name an idleness in its strategy. Calls after the
+        union, such as :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
 
         Parameters
         ----------
@@ -319,6 +320,9 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
 
     def connect(self, ds: "DataStream | BroadcastStream") -> "ConnectedStreams | BroadcastConnectedStream":
         """Return this stream and another one, to be processed by one function.
+
+        A log that has ended holds the watermark back until the end of the replay, unless it is idle: name an idleness
+        in its strategy.
 
         Parameters
         ----------

@@ -215,7 +215,8 @@ class KeyedStream(DataStream):
             A schema names the columns of the results of a columnar job; any other type, or none, makes the job run
             element by element. Of a schema, a result for a row is a Row, a tuple or list in the order of the
             columns, or a dict; where there is one column only, also the bare value, and that alone where the
-            column is a list, struct or map.
+            column is a list, struct or map. Integers for a timestamp column are in that column's unit:
+            ``ctx.timestamp()`` fits ``timestamp('ms')``.
         side_outputs : sequence of OutputTag
             Side outputs that are wanted, each with a schema as its `type_info`. One that is asked for by
             :meth:`get_side_output` need not be named here. What the function emits to others is counted and

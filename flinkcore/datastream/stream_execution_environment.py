@@ -316,7 +316,8 @@ class StreamExecutionEnvironment(ClusterSettings):
             was recorded. None: the position in the split gives it.
         split : str or FILE, optional
             Column that names the split (Kafka partition, device, ...) of each event; ``FILE``: each file is a
-            split. None: the whole log is one split.
+            split. None: the whole log is one split, several files in the order given. Within a split events lie in
+            order of arrival.
         rate : float
             Records per second of each split where there is no arrival column.
         arrival_start_ms : int

@@ -11,6 +11,10 @@ class TimerService(ABC):
     Follows ``pyflink.datastream.TimerService``. A timer is registered once per key and timestamp, and fires
     once. Timestamps are integers of 64 bits: one at or below the watermark fires when the watermark next
     advances, or at once after the callback that registers it; one at 2**63 - 1 fires at the end of the input.
+
+    At the end of the log the watermark is the maximum, 2**63 - 1, and every event-time timer is due, also one that
+    ``on_timer`` registers then: a timer that always registers the next one never ends. Check
+    ``ctx.timer_service().current_watermark()`` before registering it.
     """
 
     @abstractmethod

@@ -92,7 +92,7 @@ def test_one_nested_column_takes_the_value_itself(kind: pa.DataType, value: Any)
     [
         (("ada",), "1 values for the 2 columns user, n"),
         (Row("ada", 1, 2), "3 values for the 2 columns"),
-        (7, "neither a Row nor a tuple, list or dict"),
+        (7, "neither a Row nor a tuple, list or dict; .*: return a list of results, or yield$"),
         ({"user": "ada"}, "without the columns n$"),
         (
             {"user": "ada", "n": 1, "m": 2},

@@ -25,7 +25,11 @@ class AggregateFunction(Function, Generic[IN, ACC, OUT]):
 
     @abstractmethod
     def add(self, value: IN, accumulator: ACC) -> ACC:
-        """Return the accumulator with one more value."""
+        """Return the accumulator with one more value.
+
+        It must return the accumulator, also one that it changes in place: a window whose accumulator is None gives
+        nothing.
+        """
 
     @abstractmethod
     def get_result(self, accumulator: ACC) -> OUT:

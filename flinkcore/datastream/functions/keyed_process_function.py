@@ -51,8 +51,9 @@ class KeyedProcessFunction(Function):
         Returns
         -------
         iterable or None
-            Yield elements, or return an iterable of them. A pair of an `OutputTag` and an element goes to that
-            side output. They carry the timestamp of the element.
+            Yield rows, or other elements, or return a list of them; never a bare row, which would be taken for a
+            list of its values. A pair of an `OutputTag` and an element goes to that side output. They carry the
+            timestamp of the element.
         """
 
     def on_timer(self, timestamp: int, ctx: "KeyedProcessFunction.OnTimerContext") -> Results:
@@ -69,5 +70,11 @@ class KeyedProcessFunction(Function):
         iterable or None
             As of `process_element`. Elements carry the timestamp of an event-time timer; those of a
             processing-time timer carry none, in a side output that of the timer.
+
+        Notes
+        -----
+        At the end of the log the watermark is the maximum, 2**63 - 1, and every event-time timer is due, also one that
+        this registers then: a timer that always registers the next one never ends. Check
+        ``ctx.timer_service().current_watermark()`` before registering it.
         """
         return None

@@ -111,7 +111,11 @@ class RowResults:
         elif len(self._names) == 1:
             return (value,)
         else:
-            raise self._error("neither a Row nor a tuple, list or dict", place)
+            raise self._error(
+                "neither a Row nor a tuple, list or dict; a row that is returned by itself is taken for a list of its "
+                "values: return a list of results, or yield",
+                place,
+            )
         if len(values) != len(self._names):
             raise self._error(
                 f"{len(values)} values for the {len(self._names)} columns {', '.join(self._names)}", place
