@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import sys
 import warnings
@@ -65,6 +66,22 @@ def instants(column: str | None, unit: str | None) -> Any:
         return pc.field(column).cast("int64").cast(pa.timestamp(unit))
     microseconds = pc.round(pc.field(column).cast("float64") * SUBSECONDS[unit])
     return microseconds.cast("int64").cast(pa.timestamp("us"))
+
+
+def _refuse_units_of_times(arguments: argparse.Namespace) -> None:
+    """Refuse a unit of a column that has one by its type: read as numbers, its times would be others."""
+    units = {"timestamp": arguments.timestamp_unit, "arrival": arguments.arrival_unit}
+    if not any(units.values()):
+        return
+    from flinkcore.replay.log.event_log import EventLog
+
+    log = EventLog.of(arguments.input, timestamp=arguments.timestamp, format=arguments.format)
+    for setting, unit in units.items():
+        if unit is not None:
+            column = getattr(arguments, setting)
+            kind = log.require(column, f"--{setting}")
+            if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+                raise ConfigurationError(f"{column} is {kind}; leave --{setting}-unit out")
 
 
 WINDOWS: Final = (
@@ -257,6 +274,7 @@ def _replay(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--arrival-unit needs --arrival")
     if arguments.split and arguments.split_per_file:
         raise ConfigurationError("--split and --split-per-file exclude each other")
+    _refuse_units_of_times(arguments)
     environment = _environment(arguments)
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
@@ -333,8 +351,20 @@ def _without_gateway_log() -> Iterator[None]:
         logger.removeFilter(is_told_once)
 
 
+def _has_lost_its_reader() -> bool:
+    """Whether nobody reads the standard output any more; it goes nowhere then, lest Python flush it at exit."""
+    try:
+        print(flush=True)  # a flush alone has nothing to write where Python does not buffer
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 0, 1 after an error that is told in one line, or 130 after Ctrl-C.
+
+    It is 141, as after SIGPIPE, where who reads the output has gone, as ``head`` does; nothing is told then.
 
     Told are the errors of flinkcore, of files and of Arrow data; any other is a defect, and keeps its traceback.
     """
@@ -344,6 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # The report that is printed tells what looks wrong.
             warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
             {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("flinkcore: interrupted; no results were written", file=sys.stderr)
         return 130
@@ -351,6 +382,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"flinkcore: {error}", file=sys.stderr)
         return 1
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, BrokenPipeError) and _has_lost_its_reader():
+            return 141
         print(f"flinkcore: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0

@@ -2,12 +2,16 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
+import pyarrow.parquet
 import pytest
 
 from flinkcore.cli import duration_ms, main, named_aggregate, named_aggregates, window_assigner
@@ -146,6 +150,51 @@ def test_units_of_the_time_columns_can_be_told(
         assert f"--timestamp-unit {unit}" in told.out
         assert f"--arrival-unit {unit}" in told.out
         assert told.err == ""
+
+
+@pytest.mark.parametrize("unit", ["s", "us"])
+@pytest.mark.parametrize("setting", ["timestamp", "arrival"])
+def test_a_unit_of_a_column_of_times_is_refused(
+    setting: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = pa.table({"date": pa.array([1, 2], pa.timestamp("ms")), "n": [1, 2], "k": ["a", "a"]})
+    pa.parquet.write_table(log, tmp_path / "log.parquet")
+    columns = {"timestamp": "n", "arrival": "n", setting: "date"}
+    arguments = ["replay", str(tmp_path / "log.parquet"), "--engine", "embedded", "--quiet", "--key", "k"]
+    arguments += ["--timestamp", columns["timestamp"], "--arrival", columns["arrival"]]
+    arguments += ["--window", "tumbling:1s", "--aggregate", "n=count()", f"--{setting}-unit", unit]
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == f"flinkcore: date is timestamp[ms]; leave --{setting}-unit out\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_gone_is_no_error(unbuffered: str, tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"ts": [1, 2], "k": ["a", "a"]}), tmp_path / "log.parquet")
+    command = [sys.executable, "-m", "flinkcore", "replay", str(tmp_path / "log.parquet"), "--quiet"]
+    command += ["--engine", "embedded", "--timestamp", "ts", "--key", "k", "--window", "tumbling:1s"]
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ended = subprocess.run(
+        [*command, "--aggregate", "n=count()"],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        timeout=60,
+        check=False,
+    )
+    os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_broken_pipe_of_another_kind_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object, **settings: object) -> None:
+        raise BrokenPipeError("a socket")
+
+    monkeypatch.setattr("flinkcore.examples.flights.run", fail)
+    assert main(["demo", "--engine", "embedded", "--quiet"]) == 1
+    assert capsys.readouterr().err == "flinkcore: BrokenPipeError: a socket\n"
 
 
 def test_an_error_is_one_line_and_a_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ RANKS = {
     "pytest_plugin": 7,
     "cli_checkpoint": 7,
     "cli": 8,
+    "__main__": 9,
 }
 SOURCES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
