@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.common import Duration, Time, WatermarkGenerator, WatermarkStrategy
+from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
@@ -121,13 +124,39 @@ def test_the_end_of_a_log_with_a_checkpoint_fires_nothing(tmp_path: Path) -> Non
         ),
         ({"lateness": 7}, "allowed lateness ms: 0 then, 7 now"),
         ({"aggregates": {"n": count()}}, "aggregates: n = count.* then, n = count.* now"),
-        ({"arrival": None}, "arrivals: recorded then, 1000 records/s from 0 ms now"),
+        ({"arrival": None}, "arrivals: recorded as 'at' then, 1000.0 records/s from 0 ms now"),
+        ({"arrival": pc.field("at") + 1}, r"arrivals: recorded as 'at' then, .* add_checked\(at, 1\) now"),
+        ({"arrival": "other"}, "arrivals: recorded as 'at' then, recorded as 'other' now"),
+        ({"timestamp": "other"}, "timestamp: 'at' then, 'other' now"),
+        ({"timestamp": pc.field("at") + 1}, r"timestamp: 'at' then, add_checked\(at, 1\) now"),
+        ({"split": None}, "split: 'part' then, none now"),
+        ({"split": "user"}, "split: 'part' then, 'user' now"),
         ({"key_groups": 64}, "has 128 key groups, but the job has max_parallelism 64"),
     ],
 )
 def test_a_job_with_another_setting_is_refused(change: dict[str, Any], told: str, checkpoint: Path) -> None:
+    log_with_both = TODAY.append_column("other", TODAY["at"])
     with pytest.raises(ConfigurationError, match=told):
-        windows(TODAY, **change).execute(restore_from=checkpoint)
+        windows(log_with_both, **change).execute(restore_from=checkpoint)
+
+
+def test_another_rate_or_origin_of_the_splits_is_refused(tmp_path: Path) -> None:
+    files = tmp_path / "log"
+    files.mkdir()
+    pq.write_table(YESTERDAY, files / "1.parquet")
+
+    def by_rate(**settings: Any) -> DataStream:
+        return windows(files, **({"arrival": None, "rate": 1_000_000.0, "split": FILE} | settings))
+
+    by_rate().execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    for change, told in (
+        ({"rate": 1_000_000.5}, r"arrivals: 1000000.0 records/s .* then, 1000000.5 records/s .* now"),
+        ({"arrival_start_ms": 7}, "arrivals: .* from 0 ms then, .* from 7 ms now"),
+        ({"split": None}, "split: FILE then, none now"),
+        ({"split": "part"}, "split: FILE then, 'part' now"),
+    ):
+        with pytest.raises(ConfigurationError, match=told):
+            by_rate(**change).execute(restore_from=tmp_path / "c")
 
 
 def test_a_job_with_another_operator_is_refused(checkpoint: Path) -> None:

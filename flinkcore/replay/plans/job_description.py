@@ -8,6 +8,8 @@ from enum import Enum
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.plans.column_ops import shown_column
 from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 
@@ -29,14 +31,23 @@ def describe_job(plan: ReplayPlan) -> dict[str, str]:
         Values by the names of the settings.
     """
     log, schema = plan.log, plan.data_schema()
-    recorded = log.arrival is not None
+    timestamp, computed = shown_column(log.timestamp, plan.before)
     return {
         "watermark strategy": str(replace(plan.strategy, timestamp_column=None)),
         "auto-watermark interval": f"{plan.auto_watermark_interval_ms} ms",
-        "arrivals": "recorded" if recorded else f"{log.rate:g} records/s from {log.arrival_start_ms} ms",
+        "timestamp": timestamp if computed else repr(timestamp),
+        "arrivals": _describe_arrivals(log),
+        "split": "none" if log.split is None else repr(log.split),
         "keys": ", ".join(f"{key}: {schema.field(key).type}" for key in plan.keys),
         **_describe_operator(plan),
     }
+
+
+def _describe_arrivals(log: EventLog) -> str:
+    # repr: no digit of a rate is lost, and no column is taken for an expression.
+    if log.arrival is None:
+        return f"{float(log.rate)!r} records/s from {log.arrival_start_ms} ms"
+    return f"recorded as {log.arrival!r}" if isinstance(log.arrival, str) else f"recorded as {log.arrival}"
 
 
 def _describe_operator(plan: ReplayPlan) -> dict[str, str]:
