@@ -104,8 +104,15 @@ class JobCheckpoints:
         Raises
         ------
         ConfigurationError
-            If something else is in the directory.
+            If something else is in the directory, or the checkpoint that the job goes on from is no longer there.
         """
+        if self.restored is not None and self.restored.was_replaced():
+            raise ConfigurationError(
+                f"the checkpoint {self.restored.storage.path}, from which this result goes on, has been replaced by a "
+                "later one, as when the result has run and has stopped with a checkpoint in the same directory: it "
+                "cannot run again. Take one form of a result: to_arrow(), which keeps its rows and side outputs, or "
+                "write_parquet(path, side_outputs=...)"
+            )
         if self.stop_path is None:
             return StoppingJob(self.plan, None)
         return StoppingJob(self.plan, PendingCheckpoint.begin(self.stop_path, self.plan.max_parallelism))

@@ -345,6 +345,18 @@ def test_one_directory_can_be_gone_on_from_and_stopped_at(checkpoint: Path) -> N
     assert rows(first, last) == rows(at_once)
 
 
+def test_a_result_that_replaced_the_checkpoint_it_went_on_from_cannot_run_again(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    result = windows(TODAY).execute(restore_from=checkpoint, stop_with_checkpoint=checkpoint)
+    other = windows(TODAY).execute(restore_from=checkpoint)
+    table = result.to_arrow()
+    assert pa.Table.from_batches(result.to_batches()) == table
+    for again in (result, other):
+        with pytest.raises(ConfigurationError, match="has been replaced by a later one, .* cannot run again"):
+            again.write_parquet(tmp_path / "results")
+
+
 @pytest.mark.parametrize("is_committed", [False, True])
 def test_results_count_when_the_checkpoint_does(
     is_committed: bool, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

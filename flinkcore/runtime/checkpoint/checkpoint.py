@@ -89,6 +89,17 @@ class Checkpoint:
                 )
         return cls(storage, manifest)
 
+    def was_replaced(self) -> bool:
+        """Whether another checkpoint has been completed in the directory since."""
+        newest = newest_manifest(self.storage.names())
+        if newest is None:
+            return False
+        try:
+            data = self.storage.read(newest[1]).to_pybytes()
+        except FileNotFoundError:
+            return True
+        return CheckpointManifest.of_json(data, f"{self.storage.path}/{newest[1]}") != self.manifest
+
     @property
     def max_parallelism(self) -> int:
         """The number of key groups, which stays."""
