@@ -82,6 +82,7 @@ def main() -> None:
         same = {
             "events": len(ticks) * 10,
             "regressions": 0,
+            "least_arrival_ms": 0,
             "first_arrival_ms": ticks[0] - INTERVAL_MS + 1,
             "recorded_arrival_ms": ticks[-1],
             "last_arrival_ms": ticks[-1],

@@ -93,6 +93,7 @@ class Log:
                 index=index,
                 rate=rate,
                 bases=bases.get(index),
+                restored_arrival_ms=cut.last_arrival_ms if cut else None,
             ).to_ipc()
             for index, batches in enumerate(chunks)
         ]

@@ -97,8 +97,9 @@ def test_two_time_planes_are_those_of_the_whole_log(
     # A split that only the second part has is another matter; so are arrivals that go back over the cut.
     assume({row.split for row in parts[1]} <= {row.split for row in parts[0]})
     if rate is None:
-        starts = {row.split: row.arrival_ms for row in reversed(parts[1]) if row.kept}
-        assume(all(arrival is not None and arrival >= last[0] for arrival in starts.values()))
+        splits = sorted({row.split for row in rows}, key=order)
+        recorded = [(row.arrival_ms, splits.index(row.split)) for row in parts[1] if row.kept]
+        assume(all(arrival is not None and (arrival, split) >= last[:2] for arrival, split in recorded))
 
     def time_plane(part: list[Event], **cuts: Any) -> TimePlane:
         return Log(part, chunk_cuts, batch_cuts).time_plane(generator, interval_ms, rate, limits, **cuts)

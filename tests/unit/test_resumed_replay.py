@@ -226,16 +226,51 @@ def test_what_a_checkpoint_does_not_carry_is_refused(strategy: Any, told: str, t
     [
         (
             (2149, "a", "x"),
-            "split 'a' goes on at the arrival 2149 ms, but .* after the arrival 2150 ms of split 'b'",
+            "split 'a' has an event with the arrival 2149 ms, but .* after the arrival 2150 ms of split 'b'",
         ),
-        ((2150, "a", "x"), "split 'a' goes on at the arrival 2150 ms, .* in order of their splits"),
-        ((100, "b", "x"), "split 'b' goes on at the arrival 100 ms"),
-        ((2149, "c", "x"), "split 'c' goes on at the arrival 2149 ms"),
+        ((2150, "a", "x"), "split 'a' has an event with the arrival 2150 ms, .* in order of their splits"),
+        ((100, "b", "x"), "split 'b' has an event with the arrival 100 ms"),
+        ((2149, "c", "x"), "split 'c' has an event with the arrival 2149 ms"),
     ],
 )
 def test_events_before_the_cut_are_refused(first: tuple[int, str, str], told: str, checkpoint: Path) -> None:
     with pytest.raises(DataError, match=told):
         windows(pa.concat_tables([log(first), TODAY])).execute(restore_from=checkpoint).to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("back", "told"),
+    [
+        ((2149, "a", "x"), "split 'a' has an event with the arrival 2149 ms, but .* 2150 ms of split 'b'"),
+        ((2150, "a", "x"), "split 'a' has an event with the arrival 2150 ms, .* in order of their splits"),
+        ((100, "b", "x"), "split 'b' has an event with the arrival 100 ms"),
+    ],
+)
+@pytest.mark.parametrize("is_in_a_file_of_its_own", [False, True])
+def test_events_that_go_back_over_the_cut_are_refused_wherever_they_are(
+    is_in_a_file_of_its_own: bool, back: tuple[int, str, str], told: str, checkpoint: Path, tmp_path: Path
+) -> None:
+    parts = [TODAY, log(back)] if is_in_a_file_of_its_own else [pa.concat_tables([TODAY, log(back), TODAY])]
+    files = []
+    for number, part in enumerate(parts):
+        files.append(tmp_path / f"{number}.parquet")
+        pq.write_table(part, files[-1])
+    with pytest.raises(DataError, match=told):
+        windows(files).execute(restore_from=checkpoint).to_arrow()  # type: ignore[arg-type]
+
+
+def test_events_of_a_log_without_splits_that_go_back_over_the_cut_are_refused(tmp_path: Path) -> None:
+    windows(YESTERDAY, split=None).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    again = windows(log((2160, "a", "x"), (2149, "a", "x"), (2170, "a", "y")), split=None)
+    with pytest.raises(DataError, match="the log has an event with the arrival 2149 ms"):
+        again.execute(restore_from=tmp_path / "c").to_arrow()
+
+
+def test_events_that_go_back_behind_the_cut_count_as_in_the_whole_log(tmp_path: Path) -> None:
+    jitter = log((2160, "b", "y"), (2155, "b", "x"), (3300, "b", "x"), (2150, "b", "y"), (4500, "b", "y"))
+    stopped = windows(YESTERDAY).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    going_on = windows(jitter).execute(restore_from=tmp_path / "c").to_arrow()
+    assert rows(stopped, going_on) == rows(windows(pa.concat_tables([YESTERDAY, jitter])).to_arrow())
 
 
 def test_positions_count_on_in_logs_by_rate(tmp_path: Path) -> None:
@@ -248,7 +283,9 @@ def test_positions_count_on_in_logs_by_rate(tmp_path: Path) -> None:
 
     uneven = log((1, "a", "x"), (2, "b", "x"), (3, "b", "x"))
     by_rate(uneven).execute(stop_with_checkpoint=tmp_path / "uneven").to_arrow()
-    with pytest.raises(DataError, match=r"split 'a' goes on at the arrival 100 ms, .* 100 ms of split 'b'"):
+    with pytest.raises(
+        DataError, match=r"split 'a' has an event with the arrival 100 ms, .* 100 ms of split 'b'"
+    ):
         by_rate(TODAY).execute(restore_from=tmp_path / "uneven").to_arrow()
 
 
@@ -353,7 +390,9 @@ def test_a_result_that_replaced_the_checkpoint_it_went_on_from_cannot_run_again(
     table = result.to_arrow()
     assert pa.Table.from_batches(result.to_batches()) == table
     for again in (result, other):
-        with pytest.raises(ConfigurationError, match="has been replaced by a later one, .* cannot run again"):
+        with pytest.raises(
+            ConfigurationError, match=r"has been replaced by a later one, .* cannot run again"
+        ):
             again.write_parquet(tmp_path / "results")
 
 

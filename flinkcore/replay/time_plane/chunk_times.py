@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from flinkcore._native.event_clock import arrivals_by_rate
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
+from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 
@@ -177,6 +178,35 @@ def position_bases(
     return bases
 
 
+class _RecordedUpTo:
+    """The least recorded arrival of each split of a chunk, among those up to the last one before the log."""
+
+    def __init__(self, last_arrival_ms: int | None) -> None:
+        self._last_arrival_ms = last_arrival_ms
+        self._least_ms = np.empty(0, np.int64)
+
+    def look_for(self, batch: TimedEvents, splits: Int32s) -> None:
+        """Take in a batch with these numbers of its splits."""
+        arrivals = batch.arrival_ms
+        if self._last_arrival_ms is None or arrivals is None or len(arrivals) == 0:
+            return
+        if arrivals.min() > self._last_arrival_ms:
+            return
+        missing = int(splits.max()) + 1 - len(self._least_ms)
+        self._least_ms = np.append(self._least_ms, np.full(max(0, missing), MAX_TIMESTAMP))
+        if len(splits) == 1:
+            self._least_ms[splits[0]] = min(self._least_ms[splits[0]], arrivals.min())
+        else:
+            np.minimum.at(self._least_ms, splits[batch.split_codes], arrivals)
+
+    def least_arrivals(self, first_arrival_ms: Int64s) -> Int64s:
+        """For all splits of the chunk, the first arrival where none before it was found."""
+        least = first_arrival_ms.copy()
+        found = len(self._least_ms)
+        least[:found] = np.minimum(least[:found], self._least_ms)
+        return least
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
     """What the timeline needs to know of one chunk, however many events it has.
@@ -190,6 +220,8 @@ class ChunkTimes:
     rows, bases : numpy.ndarray of int64, shape (n_splits,)
         Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
     times : dict of str to numpy.ndarray of int64, shape (n_splits,)
+        As of `TimeSummary.finish`; and `least_arrival_ms`, the first arrival, or one recorded later if that lies
+        before it and not after the last arrival before the log.
     records : numpy.ndarray of int64, shape (2 * n_records,)
         As of `TimeSummary.finish`.
     rows_read : int
@@ -218,6 +250,7 @@ class ChunkTimes:
         index: int,
         rate: ArrivalRate | None = None,
         bases: Mapping[Any, int] | None = None,
+        restored_arrival_ms: int | None = None,
     ) -> "ChunkTimes":
         """Summarise the batches of a chunk.
 
@@ -236,6 +269,8 @@ class ChunkTimes:
         bases : mapping of split value to int, or None
             Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is
             missing has none.
+        restored_arrival_ms : int or None
+            The last arrival before the log, which goes on from a checkpoint: recorded arrivals up to it are looked for.
 
         Raises
         ------
@@ -256,6 +291,7 @@ class ChunkTimes:
         splits = np.empty(0, np.int32)
         rows_read = 0
         floors: list[tuple[int, int]] = []
+        done = _RecordedUpTo(restored_arrival_ms)
         for batch in timed:
             _count_rows(rows, batch)
             rows_read += batch.rows_read
@@ -267,15 +303,18 @@ class ChunkTimes:
             earliest = summary.update(batch.split_codes, splits, arrivals, batch.timestamp_ms)
             if earliest is not None:
                 floors.append((rows_read, earliest))
+            done.look_for(batch, splits)
         _numbers(list(rows), numbers)
         summary.reserve(len(numbers))
         floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T
+        times, records = summary.finish()
         return cls(
             index,
             list(numbers),
             _aligned(numbers, rows),
             _aligned(numbers, bases),
-            *summary.finish(),
+            times | {"least_arrival_ms": done.least_arrivals(times["first_arrival_ms"])},
+            records,
             {"rows": floor_rows, "arrival_ms": floor_arrivals},
             rows_read,
         )

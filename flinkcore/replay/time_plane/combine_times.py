@@ -109,7 +109,7 @@ def combine(
         places[[numbers[value] for value in values]] = np.arange(len(values))
         log = _LogTimes(values, before)
         starts = [log.add(chunk, places[chunk.splits], check_bases=rate is not None) for chunk in ordered]
-        before.check_goes_on(values, log.first_arrival_ms, log.events)
+        before.check_goes_on(values, log.least_arrival_ms, log.events)
         merge = None
         if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
             replay_range = log.ends()
@@ -210,6 +210,7 @@ class _LogTimes:
         self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
         self.rows, self.events, self.regressions = np.zeros((3, splits), np.int64)
         self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
+        self.least_arrival_ms = np.full(splits, MAX_TIMESTAMP)
         self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
         self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
         self.max_timestamp_ms = np.full(splits, MIN_TIMESTAMP)
@@ -232,6 +233,7 @@ class _LogTimes:
         went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
         self.regressions[at] += of_chunk["regressions"] + went_back
         self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
+        self.least_arrival_ms[at] = np.minimum(self.least_arrival_ms[at], of_chunk["least_arrival_ms"])
         self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
         self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
         self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])

@@ -94,15 +94,15 @@ class TimeCut:
         """What `restore_split_merge` takes, for these splits; there was an event."""
         return self.columns_of(split_values) | {"opened_ms": self.opened_ms, "output_ms": self.watermark_ms}
 
-    def check_goes_on(self, split_values: Sequence[Any], first_arrival_ms: Int64s, events: Int64s) -> None:
+    def check_goes_on(self, split_values: Sequence[Any], least_arrival_ms: Int64s, events: Int64s) -> None:
         """Check that no event of the next log lies before the cut.
 
         Parameters
         ----------
         split_values : sequence of object
             In split order.
-        first_arrival_ms, events : numpy.ndarray of int64, shape (n_splits,)
-            Of the next log, as recorded.
+        least_arrival_ms, events : numpy.ndarray of int64, shape (n_splits,)
+            Of the next log: the least of the recorded arrivals of a split, and how many events it has.
 
         Raises
         ------
@@ -114,17 +114,17 @@ class TimeCut:
         ends = self.column("last_arrival_ms", split_values)
         last_split = int(np.flatnonzero(ends == self.last_arrival_ms)[-1])
         for split in np.flatnonzero(events > 0).tolist():
-            arrival = int(first_arrival_ms[split])
+            arrival = int(least_arrival_ms[split])
             if (arrival, split) >= (self.last_arrival_ms, last_split):
                 continue
             value = split_values[split]
             of_split = "the log" if value is None else f"split {value!r}"
             of_last = "" if value is None else f" of split {split_values[last_split]!r}"
             raise DataError(
-                f"{of_split} goes on at the arrival {arrival} ms, but the checkpoint was taken after the arrival "
-                f"{self.last_arrival_ms} ms{of_last}: what comes before that is done, and is not done again. Start "
-                "from an earlier checkpoint, or cut all splits at one arrival (by rate: at one position); events that "
-                "arrive together are in order of their splits"
+                f"{of_split} has an event with the arrival {arrival} ms, but the checkpoint was taken after the "
+                f"arrival {self.last_arrival_ms} ms{of_last}: what comes before that is done, and is not done "
+                "again. Start from an earlier checkpoint, or cut all splits at one arrival (by rate: at one position); "
+                "events that arrive together are in order of their splits"
             )
 
     def to_table(self) -> CheckpointTable:

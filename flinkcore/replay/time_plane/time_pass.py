@@ -91,6 +91,7 @@ class TimePass:
             index=chunk.index,
             rate=self.rate,
             bases=bases[chunk.index] if bases is not None else None,
+            restored_arrival_ms=None if self.cut is None else self.cut.last_arrival_ms,
         )
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
