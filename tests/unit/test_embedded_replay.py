@@ -1,6 +1,7 @@
 """Replays in one process, end to end."""
 
 import threading
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
@@ -337,6 +340,47 @@ def test_an_arrival_that_goes_back_is_counted_and_raised_to_the_running_maximum(
     log = table((1, 10, "a", 1), (20, 5, "a", 2), (2, 11, "a", 3))
     report = windows(log).execute().report
     assert (report.arrival_regressions, report.late) == (1, 1)
+    assert "arrivals went back 1 time from one event to the next of its split" in str(report)
+
+
+IN_ORDER = [(arrival, arrival, "a", 1) for arrival in range(0, 1_990, 10)]
+
+
+@pytest.mark.parametrize("split", [None, "split"])
+@pytest.mark.parametrize("gone_back", [2, 3])
+def test_arrivals_that_go_back_are_warned_of_if_they_are_more_than_one_in_a_hundred(
+    gone_back: int, split: str | None
+) -> None:
+    back = {50 * n: (500 * n, 500 * n - 15, "a", 1) for n in range(1, gone_back + 1)}
+    events = table(
+        *[back.get(number, event) for number, event in enumerate(IN_ORDER)], (2_000, 2_000, "a", 1)
+    )
+    events = events.append_column("split", pa.array(["x"] * len(events)))
+    job = windows(events, split=split)
+    if gone_back == 2:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert job.execute().report.warnings == []
+        return
+    advice = "or name split= .*--split-per-file" if split is None else "within each 'split'"
+    with pytest.warns(UserWarning, match=f"arrivals go back: more than 1 % of the 200 events .*{advice}"):
+        report = job.execute().report
+    assert report.arrival_regressions == gone_back
+    assert len(report.warnings) == 1
+    assert "warning: arrivals go back" in str(report)
+
+
+def test_files_one_behind_the_other_that_were_written_at_once_are_warned_of_unless_they_are_splits(
+    tmp_path: Path,
+) -> None:
+    pq.write_table(table(*IN_ORDER), tmp_path / "1.parquet")
+    pq.write_table(table(*IN_ORDER[:-1]), tmp_path / "2.parquet")
+    with pytest.warns(UserWarning, match="arrivals go back"):
+        report = windows(tmp_path).execute().report
+    assert report.arrival_regressions == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert windows(tmp_path, split=FILE).execute().report.warnings == []
 
 
 @pytest.mark.parametrize("setting", ["timestamp", "arrival", "split"])

@@ -12,6 +12,7 @@ import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.log.arrival_order import arrival_order_warnings
 from flinkcore.replay.log.time_units import time_unit_warnings
 from flinkcore.replay.plans.join_process import WindowJoinProcess
 from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
@@ -72,7 +73,8 @@ class ReplayReport:
     splits
         Splits of the log.
     arrival_regressions
-        Events whose recorded arrival went back within their split; the running maximum was taken.
+        How often the recorded arrival went back from one event of a split to the next. The running maximum was taken
+        for it, and for all events after it up to that: they may be more. `warnings` has it if they are many.
     min_timestamp_ms, max_timestamp_ms
         Range of event time, None where there was no event.
     timeline_steps
@@ -163,7 +165,7 @@ class ReplayReport:
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
             self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
-        self.warnings += time_unit_warnings(plan, splits)
+        self.warnings += time_unit_warnings(plan, splits) + arrival_order_warnings(plan, splits)
 
     def add_logs(
         self, plans: Sequence[ReplayPlan], time_planes: Sequence[TimePlane], timeline: Timeline
@@ -301,7 +303,8 @@ class ReplayReport:
             )
         if self.arrival_regressions:
             lines.append(
-                f"{self.arrival_regressions:,} arrivals went back within their split: running maximum taken"
+                f"arrivals went back {self.arrival_regressions:,} time{'s' * (self.arrival_regressions != 1)} from one "
+                "event to the next of its split: running maximum taken"
             )
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)

@@ -208,7 +208,7 @@ class _LogTimes:
         self._rows_before = before.column("rows", values)
         self._arrival_before_ms = before.column("last_arrival_ms", values)
         self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
-        self.rows, self.events, self.regressions = np.zeros((3, splits), np.int64)
+        self.rows, self.events, self.regressions, self.raised = np.zeros((4, splits), np.int64)
         self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
         self.least_arrival_ms = np.full(splits, MAX_TIMESTAMP)
         self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
@@ -231,7 +231,10 @@ class _LogTimes:
         again = self.events[at] > 0
         had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
         went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
-        self.regressions[at] += of_chunk["regressions"] + went_back
+        regressions = of_chunk["regressions"] + went_back
+        self.regressions[at] += regressions
+        lies_before = of_chunk["last_arrival_ms"] < arrivals_before[live]
+        self.raised[at] += np.where(lies_before, of_chunk["events"], regressions)
         self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
         self.least_arrival_ms[at] = np.minimum(self.least_arrival_ms[at], of_chunk["least_arrival_ms"])
         self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
@@ -319,6 +322,7 @@ def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) ->
         rows=log.rows,
         events=log.events,
         regressions=log.regressions,
+        raised=log.raised,
         first_arrival_ms=log.first_arrival_ms,
         last_arrival_ms=log.last_arrival_ms,
         min_timestamp_ms=log.min_timestamp_ms,

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from flinkcore.replay.log.arrival_order import arrival_order_warnings
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.log.time_units import time_unit_warnings
@@ -104,7 +105,8 @@ class TimePass:
     def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.time_plane.combine_times.combine`.
 
-        Warns of times that seem to be in another unit: not everyone who takes the results looks at the report.
+        Warns of times that seem to be in another unit, and of arrivals out of order: not everyone who takes the
+        results looks at the report.
 
         Parameters
         ----------
@@ -130,7 +132,8 @@ class TimePass:
             assert time_plane.replay_range is not None
             clock = TickClock(interval_ms, *time_plane.replay_range)
             warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
-        for text in time_unit_warnings(self.plan, time_plane.splits):
+        splits = time_plane.splits
+        for text in time_unit_warnings(self.plan, splits) + arrival_order_warnings(self.plan, splits):
             warnings.warn(text, UserWarning, stacklevel=2)
         return time_plane
 

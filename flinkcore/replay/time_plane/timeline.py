@@ -154,6 +154,9 @@ class SplitTimes:
         Rows before filters, and events after them.
     regressions : numpy.ndarray of int64, shape (n_splits,)
         How often the recorded arrival went back from one event of the split to the next.
+    raised : numpy.ndarray of int64, shape (n_splits,)
+        So many events, at least, arrived later than recorded, as the running maximum was taken: those that went back
+        from the one before, and all events of chunks that lie before what precedes them. The more chunks, the nearer.
     first_arrival_ms, last_arrival_ms : numpy.ndarray of int64, shape (n_splits,)
     min_timestamp_ms, max_timestamp_ms : numpy.ndarray of int64, shape (n_splits,)
         2**63 - 1 for the first and least, -2**63 for the last and greatest of a split without events.
@@ -168,6 +171,7 @@ class SplitTimes:
     rows: Int64s
     events: Int64s
     regressions: Int64s
+    raised: Int64s
     first_arrival_ms: Int64s
     last_arrival_ms: Int64s
     min_timestamp_ms: Int64s
