@@ -59,6 +59,7 @@ from flinkcore._native.sessions cimport (
     session_twin,
 )
 from flinkcore._native.window_kernel cimport (
+    NO_ENTRY,
     TWIN_ENTRY,
     InputRows,
     LiveWindow,
@@ -387,13 +388,15 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
     cdef Session* session
     cdef SessionWindows* state = <SessionWindows*> windows
     cdef uint32_t key = session_key_find(&state.store, keys, row), number
+    if window.flags & TWIN_ENTRY:
+        number = state.store.keys[key].first if key != NOTHING else NOTHING
+        while number != NOTHING and state.store.sessions[number].start != window.start:
+            number = state.store.sessions[number].next
+        if number == NOTHING:
+            return NO_ENTRY
+        return session_twin(number)
     if key == NOTHING:
         key = <uint32_t> session_key_add(&state.store, keys, row)
-    if window.flags & TWIN_ENTRY:
-        number = state.store.keys[key].first
-        while state.store.sessions[number].start != window.start:
-            number = state.store.sessions[number].next
-        return session_twin(number)
     number = <uint32_t> _new_session(state, key, window.start, window.end)
     session = &state.store.sessions[number]
     session.fired = (window.flags & SessionFlag.FIRED) != 0

@@ -21,6 +21,7 @@ from flinkcore._native.pane_timers cimport PaneTimer, TimerBucket, pane_timer_ad
 from flinkcore._native.panes cimport (
     pane_close,
     pane_entry,
+    pane_find,
     pane_key,
     pane_list_drop,
     pane_list_find,
@@ -34,6 +35,7 @@ from flinkcore._native.panes cimport (
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.triggered_firings cimport triggered_add_firing, triggered_emit_firing
 from flinkcore._native.window_kernel cimport (
+    NO_ENTRY,
     TWIN_ENTRY,
     InputRows,
     LiveWindow,
@@ -288,13 +290,19 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
 cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     cdef Pane* pane = pane_list_find(&state.live, window.end)
+    cdef int64_t twin
     cdef uint32_t key, entry
+    if window.flags & TWIN_ENTRY:
+        twin = pane_find(&state.store, pane, keys, row) if pane != NULL else -1
+        if twin < 0:
+            return NO_ENTRY
+        return pane_twin(pane, twin)
+    if state.trigger.kind != TriggerKind.ON_COUNT and not _is_global(state) and window.trigger_state >= window.end:
+        return NO_ENTRY  # a timer that would outlive its window
     if pane == NULL:
         pane = pane_open(&state.store, window.start, window.end)
         pane_list_insert(&state.live, pane)
     key = <uint32_t> pane_key(&state.store, pane, keys, row)
-    if window.flags & TWIN_ENTRY:
-        return pane_twin(pane, key)
     entry = pane_entry(pane, key)
     _reserve_entries(state)
     state.flags[entry] = window.flags & (Progress.FILLED | Progress.GIVEN)

@@ -17,6 +17,8 @@ from flinkcore._native.arrow cimport RecordBatch, native_array
 from flinkcore._native.firings cimport Firings, firings_take
 from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder, keys_are_alike
 from flinkcore._native.window_kernel cimport (
+    NO_ENTRY,
+    TWIN_ENTRY,
     InputRows,
     LiveWindow,
     WindowCore,
@@ -294,9 +296,9 @@ cdef class WindowOperator:
         Raises
         ------
         SchemaError
-            If the keys are of other types than the operator's.
+            If the keys are of other types than the operator's, or a row is no window of such an operator.
         """
-        cdef int64_t i, n = starts.shape[0]
+        cdef int64_t i, entry, n = starts.shape[0], refused = -1
         cdef LiveWindow window
         cdef uint32_t[::1] entries = np.empty(n, np.uint32)
         if not keys_are_alike(keys, self._keys):
@@ -312,7 +314,20 @@ cdef class WindowOperator:
                 window.end = ends[i]
                 window.trigger_state = trigger_states[i]
                 window.flags = flags[i]
-                entries[i] = <uint32_t> self._kernel.verbs.restore(self._kernel.state, &keys.batch, i, &window)
+                if window.start >= window.end or (window.flags & TWIN_ENTRY and not self.core.retracts):
+                    refused = i
+                    break
+                entry = self._kernel.verbs.restore(self._kernel.state, &keys.batch, i, &window)
+                if entry == NO_ENTRY:
+                    refused = i
+                    break
+                entries[i] = <uint32_t> entry
+        if refused >= 0:
+            raise SchemaError(
+                f"row {refused} of the windows of a checkpoint, [{starts[refused]}, {ends[refused]}) ms with flags "
+                f"{flags[refused]} and trigger state {trigger_states[refused]}, is no window of this operator; "
+                "restore from another checkpoint"
+            )
         return entries.base
 
     @property

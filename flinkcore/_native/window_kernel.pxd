@@ -24,6 +24,7 @@ cdef struct LateRows:
 
 cdef enum:
     TWIN_ENTRY = 128  # flag of a further row of a window, after its own: that of its other entry
+    NO_ENTRY = -2     # of a row that says what no window of the operator can be
 
 
 cdef struct LiveWindow:
@@ -93,7 +94,8 @@ cdef struct WindowVerbs:
     int (*check)(const void* state) except -1
     # Appends all live windows by key; no results wait.
     int (*windows)(const void* state, WindowRows* windows) except -1 nogil
-    # Opens the window of a row's key, which was live elsewhere at the watermark now in force; its entry, which is empty.
+    # Opens the window of a row's key, which was live elsewhere at the watermark now in force; its entry, which is empty, or
+    # NO_ENTRY. Rows are trusted in nothing but that twins come only where results are withdrawn.
     int64_t (*restore)(void* state, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil
     # What the state owns, and the state.
     void (*free)(void* state) noexcept nogil

@@ -1,0 +1,113 @@
+"""Rows that no operator has written are refused as windows of a checkpoint, whatever their checksums say."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.session_windows import session_windows
+from flinkcore._native.triggered_windows import triggered_windows
+from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore._native.windows import time_windows
+from flinkcore.errors import SchemaError
+from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
+
+SCHEMA = pa.schema([("key", pa.int64())])
+TWIN = 128
+NONE = -(2**63)
+
+KERNELS = {
+    "session": lambda: session_windows(gap=10, allowed_lateness=0),
+    "continuous": lambda: triggered_windows(
+        size=10, slide=10, offset=0, allowed_lateness=0, trigger="continuous_event_time", every=5
+    ),
+    "time": lambda: time_windows(size=10, slide=10, offset=0, allowed_lateness=0),
+}
+
+
+def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, Accumulators]:
+    accumulators = Accumulators(SCHEMA, [("count", None, None)])
+    steps = np.array([5, 2**40], np.int64)
+    made = WindowOperator(
+        kernel,
+        keys=KeyEncoder(SCHEMA, ["key"]),
+        accumulators=accumulators,
+        key_names=["key"],
+        aggregate_names=["n"],
+        clocks=steps,
+        watermarks=steps,
+        row_limit=100,
+        byte_limit=100,
+        retracting=retracting,
+    )
+    return made, accumulators
+
+
+def table(kind: str, rows: list[dict[str, Any]]) -> CheckpointTable:
+    """Hand-made rows of a checkpoint: each a window of key 7 but for what is said."""
+    written = windows_to_table(*opened(KERNELS[kind](), retracting=True), ["key"], 128)
+    usual = {"key_group": 0, "key.key": 7, "window_start": 0, "window_end": 10, "trigger_state": NONE}
+    usual |= {"flags": 0, "touched": 1, "0.words": 3}
+    full = [{**{name: 0 for name in written.batch.schema.names}, **usual, **row} for row in rows]
+    return CheckpointTable(
+        pa.RecordBatch.from_pylist(full, schema=written.batch.schema), {}, written.attributes
+    )
+
+
+def restore(kind: str, rows: list[dict[str, Any]], *, retracting: bool) -> WindowOperator:
+    made, accumulators = opened(KERNELS[kind](), retracting=retracting)
+    restore_windows(made, accumulators, ["key"], table(kind, rows))
+    return made
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_another_entry_of_a_window_is_refused_where_nothing_is_withdrawn(kind: str) -> None:
+    with pytest.raises(
+        SchemaError, match=r"row 1 of the windows .* flags 128 .* is no window of this operator"
+    ):
+        restore(kind, [{}, {"flags": TWIN}], retracting=False)
+
+
+@pytest.mark.parametrize("kind", ["session", "continuous"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"flags": TWIN}],
+        [{}, {"key.key": 8, "flags": TWIN}],
+        [{}, {"window_start": 20, "window_end": 30, "flags": TWIN}],
+        [{"window_start": 20, "window_end": 30}, {"flags": TWIN}],
+    ],
+    ids=["alone", "of another key", "of a later window", "of an earlier window"],
+)
+def test_another_entry_without_its_window_is_refused(kind: str, rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(SchemaError, match=rf"row {len(rows) - 1} of the windows"):
+        restore(kind, rows, retracting=True)
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_a_window_ends_after_its_start(kind: str) -> None:
+    with pytest.raises(SchemaError, match=r"row 0 of the windows of a checkpoint, \[10, 10\) ms"):
+        restore(kind, [{"window_start": 10}], retracting=False)
+
+
+def test_a_timer_after_the_end_of_its_window_is_refused() -> None:
+    with pytest.raises(SchemaError, match="trigger state 10,"):
+        restore("continuous", [{"trigger_state": 10}], retracting=False)
+
+
+@pytest.mark.parametrize("kind", ["session", "continuous"])
+def test_a_window_with_its_other_entry_is_opened_and_fires(kind: str) -> None:
+    filled = {"flags": 1, "trigger_state": 9 if kind == "continuous" else NONE}
+    made = restore(kind, [filled, {"flags": TWIN, "0.words": 0}], retracting=True)
+    made._check()
+    assert made.live_windows == 1
+    assert made.finish()
+    assert pa.record_batch(made.take()).select(["key", "n", "row_kind"]).to_pylist() == [
+        {"key": 7, "n": 3, "row_kind": "+I"}
+    ]
+    assert made.live_windows == 0
