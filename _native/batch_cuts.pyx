@@ -5,7 +5,7 @@ A key that must wait for a timer does not hold up the others: its elements from 
 
 import cython
 import numpy as np
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 
 from flinkcore._native.key_timers cimport KeyTimers
@@ -24,8 +24,8 @@ cdef struct KeyProgress:
     int64_t clock_limit_ms  # likewise, for one that arrives later
     int64_t least_ms        # the earliest time for which its elements in the batch may register an event-time timer
     int64_t least_clock_ms  # likewise, a processing-time timer
-    uint32_t batch          # the batch that the key was last seen in
-    uint32_t waits          # the batch in which its elements were last put off
+    uint64_t batch          # the batch that the key was last seen in; 0: none
+    uint64_t waits          # the batch in which its elements were last put off
 
 
 cdef inline int64_t _plus(int64_t time_ms, int64_t delay_ms) noexcept nogil:
@@ -71,7 +71,7 @@ cdef class BatchCuts:
     cdef int64_t capacity
     cdef int64_t floor_ms
     cdef int64_t clock_ms
-    cdef uint32_t batch
+    cdef uint64_t batch
 
     def __cinit__(
         self,
