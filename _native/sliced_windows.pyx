@@ -311,13 +311,15 @@ cdef bint _take_row(
 cdef inline Pane* _slice_of(const SlicedWindows* state, int64_t timestamp) noexcept nogil:
     # The live slice that a timestamp is in, or NULL. Rows out of order go from one slice to another all the time: where none is
     # missing behind it, the distance to the last one tells its place, without a division.
-    cdef int64_t n = state.slices.n, slide = state.windows.slide, place
+    cdef int64_t n = state.slices.n, slide = state.windows.slide
+    cdef double behind
     cdef Pane* slice
     if n == 0:
         return NULL
-    place = n - 1 - <int64_t> (<double> (state.slices.panes[n - 1].end - 1 - timestamp) * state.slides_per_ms)
-    if 0 <= place < n:
-        slice = state.slices.panes[place]
+    # Unsigned: they may be further apart than an int64 reaches; the slice then tells that the place is wrong.
+    behind = <double> <int64_t> (<uint64_t> state.slices.panes[n - 1].end - 1 - <uint64_t> timestamp) * state.slides_per_ms
+    if 0 <= behind < n:
+        slice = state.slices.panes[n - 1 - <int64_t> behind]
         if slice.start <= timestamp < slice.end:
             return slice
     return pane_list_find(&state.slices, aligned_start(timestamp, state.windows.offset, slide) + slide)

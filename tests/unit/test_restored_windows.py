@@ -53,7 +53,7 @@ def table(kind: str, rows: list[dict[str, Any]]) -> CheckpointTable:
     written = windows_to_table(*opened(KERNELS[kind](), retracting=True), ["key"], 128)
     usual = {"key_group": 0, "key.key": 7, "window_start": 0, "window_end": 10, "trigger_state": NONE}
     usual |= {"flags": 0, "touched": 1, "0.words": 3}
-    full = [{**{name: 0 for name in written.batch.schema.names}, **usual, **row} for row in rows]
+    full = [{**dict.fromkeys(written.batch.schema.names, 0), **usual, **row} for row in rows]
     return CheckpointTable(
         pa.RecordBatch.from_pylist(full, schema=written.batch.schema), {}, written.attributes
     )

@@ -10,6 +10,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.sliced_windows import sliced_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
@@ -109,16 +110,25 @@ def test_a_timeline_has_as_many_clocks_as_watermarks() -> None:
         operator(tumbling(), clocks=np.array([1], dtype=np.int64))
 
 
-@pytest.mark.parametrize("kind", ["time", "session"])
-def test_timestamps_at_the_ends_of_the_range_have_windows_and_those_beyond_are_refused(kind: str) -> None:
-    kernel = tumbling(1000, 999) if kind == "time" else session_windows(gap=1000, allowed_lateness=2**63 - 1)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        tumbling(1000, 999),
+        sliced_windows(size=1000, slide=1000, offset=999, allowed_lateness=0),
+        session_windows(gap=1000, allowed_lateness=2**63 - 1),
+    ],
+    ids=["time", "sliced", "session"],
+)
+def test_timestamps_at_the_ends_of_the_range_have_windows_and_those_beyond_are_refused(
+    kernel: WindowKernel,
+) -> None:
     lowest, highest = kernel.lowest_timestamp, kernel.highest_timestamp
     window_operator = operator(kernel)
     for beyond in (lowest - 1, highest + 1):
         with pytest.raises(DataError, match=rf"row 1: the window of timestamp {beyond} ms would overflow"):
             process(window_operator, [lowest, beyond])
     assert window_operator.counts()["events"] == 0
-    assert process(window_operator, [lowest, highest]) == 2
+    assert process(window_operator, [lowest, highest, lowest]) == 3
     assert window_operator.live_windows == 2
     window_operator._check()
 
