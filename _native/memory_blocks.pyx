@@ -2,22 +2,37 @@
 
 Batches of results come and go, some megabytes each. Without this, most of the time of a replay that streams its results would go
 into page faults.
+
+A process may fork while its other threads take and give back blocks: the fork waits for them, so that what its child inherits is
+whole, and free to use.
 """
 
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free
+from posix.unistd cimport usleep
 
 cdef extern from *:
     """
-    static volatile int flinkcore_blocks_lock = 0;
+    #include <pthread.h>
+    static pthread_mutex_t flinkcore_blocks_mutex = PTHREAD_MUTEX_INITIALIZER;
     static void flinkcore_lock_blocks(void) {
-        while (__atomic_exchange_n(&flinkcore_blocks_lock, 1, __ATOMIC_ACQUIRE)) {}
+        pthread_mutex_lock(&flinkcore_blocks_mutex);
     }
     static void flinkcore_unlock_blocks(void) {
-        __atomic_store_n(&flinkcore_blocks_lock, 0, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&flinkcore_blocks_mutex);
+    }
+    static int flinkcore_guard_forks(void) {
+        static int guarded = 0;
+        if (!guarded && pthread_atfork(flinkcore_lock_blocks, flinkcore_unlock_blocks, flinkcore_unlock_blocks)) {
+            return -1;
+        }
+        guarded = 1;
+        return 0;
     }
     """
     void _lock "flinkcore_lock_blocks"() noexcept nogil
     void _unlock "flinkcore_unlock_blocks"() noexcept nogil
+    int _guard_forks "flinkcore_guard_forks"() noexcept
 
 
 cdef struct Block:
@@ -80,3 +95,15 @@ cdef size_t blocks_kept() noexcept nogil:
 def kept_bytes():
     """Bytes of memory that are kept for the next large blocks; at most 64 MiB."""
     return blocks_kept()
+
+
+def _hold(int64_t duration_ms):
+    """Be amid taking a block for so long; for tests of forks."""
+    with nogil:
+        _lock()
+        usleep(<unsigned int> (1000 * duration_ms))
+        _unlock()
+
+
+if _guard_forks():
+    raise MemoryError("the handlers of forks")

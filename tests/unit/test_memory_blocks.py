@@ -1,6 +1,8 @@
 """Memory of large results that were given back serves the next ones."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -40,3 +42,26 @@ def test_memory_that_is_kept_has_a_limit() -> None:
     del results
     gc.collect()
     assert 0 < kept_bytes() <= 1 << 26
+
+
+FORK = """
+import os, signal, threading, time
+from flinkcore._native.memory_blocks import _hold, kept_bytes
+
+holder = threading.Thread(target=_hold, args=(100,))
+holder.start()
+time.sleep(0.02)
+child = os.fork()
+if child == 0:
+    signal.alarm(5)
+    _hold(0)
+    os._exit(0 if kept_bytes() == 0 else 1)
+_, status = os.waitpid(child, 0)
+_hold(0)
+holder.join()
+assert os.waitstatus_to_exitcode(status) == 0, status
+"""
+
+
+def test_a_child_of_a_fork_amid_the_taking_of_a_block_can_take_blocks() -> None:
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=30)
