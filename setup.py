@@ -35,6 +35,7 @@ MODULES = (
     "panes",
     "result_columns",
     "session_firings",
+    "session_state",
     "session_timers",
     "session_windows",
     "sessions",

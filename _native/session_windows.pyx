@@ -16,13 +16,7 @@ from libc.stdlib cimport free
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_merge
-from flinkcore._native.firings cimport (
-    firings_append_bytes_keys,
-    firings_append_int64_keys,
-    pending_add,
-    pending_flush,
-    saturating_add,
-)
+from flinkcore._native.firings cimport pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.prefetch cimport prefetch, prefetch_all
 from flinkcore._native.session_firings cimport (
@@ -32,6 +26,7 @@ from flinkcore._native.session_firings cimport (
     session_merge_contents,
     session_withdraw,
 )
+from flinkcore._native.session_state cimport session_restore, session_rows
 from flinkcore._native.session_timers cimport (
     SessionTimer,
     SessionTimers,
@@ -48,7 +43,6 @@ from flinkcore._native.sessions cimport (
     SessionKey,
     SessionSlot,
     session_add,
-    session_arm,
     session_drop,
     session_entry,
     session_key_add,
@@ -59,32 +53,18 @@ from flinkcore._native.sessions cimport (
     session_twin,
 )
 from flinkcore._native.window_kernel cimport (
-    NO_ENTRY,
-    TWIN_ENTRY,
     InputRows,
-    LiveWindow,
     WindowKernel,
-    WindowRows,
     WindowVerbs,
     check_retracts,
     core_add_late,
     core_is_full,
     window_kernel,
-    window_rows_add,
 )
 from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
 
 cdef enum:
     LOOK_AHEAD = 8
-
-
-cdef inline int64_t _next_action(const SessionWindows* state, const Session* session) noexcept nogil:
-    cdef int64_t action = saturating_add(session.end - 1, state.core.lateness) if session.fired else session.end - 1
-    return min(action, session.trigger_state) if session.fires_before else action
-
-
-cdef int _arm(SessionWindows* state, uint32_t number) except -1 nogil:
-    return session_arm(&state.store, number, _next_action(state, &state.store.sessions[number]))
 
 
 cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) except -1 nogil:
@@ -101,7 +81,7 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     elif ends and state.core.lateness == 0:
         return session_retire(&state.store, number)
     if state.core.lateness or not ends:
-        _arm(state, number)
+        session_arm_next(state, number)
     return 0
 
 
@@ -119,7 +99,7 @@ cdef const SessionTimer* _next_due(SessionWindows* state) except? NULL nogil:
             session = &state.store.sessions[timer.session]
             if session.generation != timer.generation:
                 continue
-            action = _next_action(state, session)
+            action = session_next_action(state, session)
             if action > timer.due:  # the session has moved on
                 session.due = timer.due = action
             session_timer_push(timers, timer)
@@ -145,8 +125,8 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
         if session.progress & Progress.FIRING:
             break  # what it has fired comes first
         session_timer_pop(&state.store.timers)
-        if _next_action(state, session) > timer.due:
-            _arm(state, timer.session)
+        if session_next_action(state, session) > timer.due:
+            session_arm_next(state, timer.session)
         elif session.fired and not session.fires_before:
             session_retire(&state.store, timer.session)
         else:
@@ -229,11 +209,6 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
 
 cdef int64_t _new_session(SessionWindows* state, uint32_t key, int64_t start, int64_t end) except -1 nogil:
     cdef uint32_t number = <uint32_t> session_add(&state.store, key, start, end)
-    cdef uint32_t* link = &state.store.keys[key].first
-    while link[0] != NOTHING and state.store.sessions[link[0]].start < start:
-        link = &state.store.sessions[link[0]].next
-    state.store.sessions[number].next = link[0]
-    link[0] = number
     state.store.sessions[number].fired = state.trigger.kind == TriggerKind.ON_COUNT
     state.store.sessions[number].fires_before = False
     state.store.sessions[number].progress = 0
@@ -275,8 +250,8 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     number = <uint32_t> found
     session = &state.store.sessions[number]
     fires = _on_element(state, session, timestamp)
-    if unarmed or _next_action(state, session) < session.due:
-        _arm(state, number)
+    if unarmed or session_next_action(state, session) < session.due:
+        session_arm_next(state, number)
     pending_add(&state.core.pending, state.core.table, session_entry(&state.store, number), row)
     session.progress |= Progress.FILLED
     if fires:
@@ -334,79 +309,6 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     return i
 
 
-# ---- checkpoints -------------------------------------------------------------------------------------------------
-
-
-cdef enum SessionFlag:
-    # Besides those of Progress.
-    FIRED = 16
-    FIRES_BEFORE = 32
-
-
-cdef int _append_live_key(const SessionWindows* state, WindowRows* rows, const SessionKey* key) except -1 nogil:
-    cdef int64_t[2] offsets
-    if not state.core.bytes_keys:
-        return firings_append_int64_keys(&rows.firings, &key.value, 1)
-    offsets[0] = 0
-    offsets[1] = key.length
-    return firings_append_bytes_keys(&rows.firings, key.data, offsets, 1)
-
-
-cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
-    cdef LiveWindow window
-    cdef const SessionWindows* state = <const SessionWindows*> windows
-    cdef const SessionKey* key
-    cdef const Session* session
-    cdef uint32_t number
-    cdef uint64_t at
-    for at in range(state.store.mask + 1):
-        if state.store.slots[at].number == 0:
-            continue
-        key = &state.store.keys[state.store.slots[at].number - 1]
-        number = key.first
-        while number != NOTHING:
-            session = &state.store.sessions[number]
-            window.start = session.start
-            window.end = session.end
-            window.trigger_state = session.trigger_state
-            window.flags = (
-                (SessionFlag.FIRED if session.fired else 0)
-                | (SessionFlag.FIRES_BEFORE if session.fires_before else 0)
-                | (session.progress & (Progress.FILLED | Progress.GIVEN))
-            )
-            _append_live_key(state, rows, key)
-            window_rows_add(rows, &window, session_entry(&state.store, number))
-            if state.store.twins:
-                window.flags = TWIN_ENTRY
-                _append_live_key(state, rows, key)
-                window_rows_add(rows, &window, session_twin(number))
-            number = session.next
-    return 0
-
-
-cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
-    cdef Session* session
-    cdef SessionWindows* state = <SessionWindows*> windows
-    cdef uint32_t key = session_key_find(&state.store, keys, row), number
-    if window.flags & TWIN_ENTRY:
-        number = state.store.keys[key].first if key != NOTHING else NOTHING
-        while number != NOTHING and state.store.sessions[number].start != window.start:
-            number = state.store.sessions[number].next
-        if number == NOTHING:
-            return NO_ENTRY
-        return session_twin(number)
-    if key == NOTHING:
-        key = <uint32_t> session_key_add(&state.store, keys, row)
-    number = <uint32_t> _new_session(state, key, window.start, window.end)
-    session = &state.store.sessions[number]
-    session.fired = (window.flags & SessionFlag.FIRED) != 0
-    session.fires_before = (window.flags & SessionFlag.FIRES_BEFORE) != 0
-    session.progress = window.flags & (Progress.FILLED | Progress.GIVEN)
-    session.trigger_state = window.trigger_state
-    _arm(state, number)
-    return session_entry(&state.store, number)
-
-
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
@@ -452,7 +354,7 @@ cdef int _check(const void* windows) except -1:
                 assert state.trigger.kind == TriggerKind.ON_COUNT or (
                     session.fired == (session.end - 1 <= state.core.cursor.watermark)
                 )
-                assert session.due <= _next_action(state, session)
+                assert session.due <= session_next_action(state, session)
                 assert (
                     saturating_add(session.end - 1, state.core.lateness) > state.core.cursor.watermark
                 ), "a session outlived its time"
@@ -472,8 +374,8 @@ VERBS.process = _process
 VERBS.advance = _advance
 VERBS.live_windows = _live_windows
 VERBS.check = _check
-VERBS.windows = _windows
-VERBS.restore = _restore
+VERBS.windows = session_rows
+VERBS.restore = session_restore
 VERBS.free = _free
 
 

@@ -138,6 +138,7 @@ cdef void _remove_key(SessionStore* store, uint32_t number) noexcept nogil:
 
 cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil:
     cdef uint32_t number, capacity
+    cdef uint32_t* link = &store.keys[key].first
     if store.free_session == NOTHING:
         if store.n_sessions == store.sessions_capacity:
             capacity = store.sessions_capacity * 2 + 64
@@ -155,7 +156,10 @@ cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64
     store.sessions[number].start = start
     store.sessions[number].end = end
     store.sessions[number].key = key
-    store.sessions[number].next = NOTHING
+    while link[0] != NOTHING and store.sessions[link[0]].start < start:
+        link = &store.sessions[link[0]].next
+    store.sessions[number].next = link[0]
+    link[0] = number
     store.live_sessions += 1
     return number
 

@@ -63,7 +63,7 @@ cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, 
 cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t row) except -1 nogil
 # Registers the timer of a session; it has no other.
 cdef int session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil
-# A new session, not yet in its key's list.
+# A new session of a key.
 cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil
 # Gives a session's number back; it is out of its key's list, and its accumulators are empty.
 cdef void session_drop(SessionStore* store, uint32_t number) noexcept nogil
