@@ -65,6 +65,13 @@ class Events:
             self.positions[start:stop],
         )
 
+    def pieces(self, rows: RowNumbers | None, most_rows: int) -> Iterator[Events]:
+        """The given rows in the given order (None: all, as they lie), so many at a time."""
+        n_rows = len(self.arrivals) if rows is None else len(rows)
+        for start in range(0, n_rows, most_rows):
+            stop = min(start + most_rows, n_rows)
+            yield self.slice(start, stop) if rows is None else self.take(rows[start:stop])
+
     def key(self, row: int) -> tuple[int, int, int]:
         """Place of a row in the total order."""
         return int(self.arrivals[row]), int(self.splits[row]), int(self.positions[row])

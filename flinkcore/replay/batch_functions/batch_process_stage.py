@@ -18,7 +18,6 @@ from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -28,11 +27,11 @@ from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCal
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.batch_functions.timeline_moments import TimelineMoments
-from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.plans.keyed_operator import KeyedProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
+from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
@@ -134,18 +133,13 @@ class BatchProcessStage:
         DataError
             If a key is null.
         """
-        n_rows = len(events.arrivals) if rows is None else len(rows)
-        for start in range(0, n_rows, SLICE_ROWS):
-            if rows is None:
-                part = events.slice(start, min(start + SLICE_ROWS, n_rows))
-            else:
-                part = events.take(rows[start : start + SLICE_ROWS])
+        for part in events.pieces(rows, SLICE_ROWS):
             yield from self._process(part)
             yield from self._outputs.take()
 
     def _process(self, events: Events) -> Iterator[Output]:
         arrivals = events.arrivals
-        watermarks = self._moments.after(
+        watermarks = self._timeline.watermark_after(
             self._timeline.steps_before(arrivals, events.splits, events.positions)
         )
         self._watermark_ms = int(watermarks[-1])
@@ -171,10 +165,10 @@ class BatchProcessStage:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
         moments, last_step = self._moments, len(self._moments.clocks) - 1
         if self._last_arrival_ms is not None:
-            end_ms = self._last_arrival_ms
-            if last_step > 0:
-                end_ms = max(end_ms, int(moments.clocks[last_step - 1]))
-            yield from self._fire_before(int(moments.after(np.array([last_step]))[0]), end_ms + 1)
+            end_ms = self._timeline.end_ms(self._last_arrival_ms)
+            yield from self._fire_before(
+                int(self._timeline.watermark_after(np.array([last_step]))[0]), end_ms + 1
+            )
             moments.clocks[last_step] = end_ms
         # All event-time timers are due, also where a generator has emitted the maximum before the end.
         self._cuts.lower_floors(MAX_TIMESTAMP - 1)
@@ -186,7 +180,7 @@ class BatchProcessStage:
         """Let everything happen that comes before the last event of a log that another one goes on from."""
         if self._last_arrival_ms is not None:
             steps = np.array([len(self._moments.clocks)])
-            self._watermark_ms = int(self._moments.after(steps)[0])
+            self._watermark_ms = int(self._timeline.watermark_after(steps)[0])
             yield from self._fire_before(self._watermark_ms, self._last_arrival_ms)
         yield from self._outputs.take()
 
@@ -282,8 +276,8 @@ class BatchProcessStage:
                 TimeDomain.EVENT_TIME,
                 key_ids,
                 times,
-                moments.after(steps),
-                moments.after(steps + 1),
+                self._timeline.watermark_after(steps),
+                self._timeline.watermark_after(steps + 1),
                 moments.clocks[steps],
             )
 
@@ -292,7 +286,7 @@ class BatchProcessStage:
             order = np.lexsort((times, due))
             key_ids, times, due, steps = key_ids[order], times[order], due[order], steps[order]
             self._processing_time.poll(key_ids)
-            watermarks = self._moments.after(steps)
+            watermarks = self._timeline.watermark_after(steps)
             self._call_on_timers(TimeDomain.PROCESSING_TIME, key_ids, times, watermarks, watermarks, due)
 
     def _call_on_timers(
@@ -317,45 +311,8 @@ def _grouped(rows: Int64s, key_ids: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     return rows, bounds[:-1].copy(), bounds[1:].copy()
 
 
-class BatchProcessStages:
-    """Makes stages of functions over batches; batches need no preparation.
-
-    Parameters
-    ----------
-    plan
-        The job.
-    process
-        Its operator.
-    timeline
-        The watermarks of the whole log.
-    last_arrival_ms
-        Of the whole log; None if it has no events.
-    partitions
-        Into how many ranges the key groups are divided.
-    restored
-        What the stages go on from.
-    """
-
-    def __init__(
-        self,
-        plan: OperatorPlan,
-        process: KeyedProcess,
-        timeline: Timeline,
-        last_arrival_ms: int | None,
-        partitions: int,
-        restored: RestoredOperator | None = None,
-    ) -> None:
-        self._plan = plan
-        self._process = process
-        self._timeline = timeline
-        self._last_arrival_ms = last_arrival_ms
-        self._partitions = partitions
-        self._restored = restored
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results."""
-        return self._process.result_schema(self._plan.time_type())
+class BatchProcessStages(FunctionStages[KeyedProcess]):
+    """Makes stages of functions over batches; parameters as of :class:`FunctionStages`."""
 
     def stage(self, partition: int) -> BatchProcessStage:
         """A stage, with a copy of the function, which is opened."""
@@ -373,10 +330,3 @@ class BatchProcessStages:
                 restored.last_arrival_ms,
             )
         return stage
-
-    def prepare(self, events: Events) -> Events:
-        """The batch as it is."""
-        return events
-
-    def release(self, prepared: Events) -> None:
-        """Nothing comes back."""

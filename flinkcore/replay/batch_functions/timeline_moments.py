@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 
@@ -23,16 +22,11 @@ class TimelineMoments:
     def __init__(self, timeline: Timeline) -> None:
         self.watermarks = timeline.watermark_ms
         self.clocks = timeline.clock_ms.copy()
-        self._after = np.concatenate((np.array([MIN_TIMESTAMP]), timeline.watermark_ms))
         self._by_events = (
             np.concatenate(([0], np.cumsum(timeline.split != AFTER_ALL_SPLITS)))
             if timeline.is_punctuated
             else None
         )
-
-    def after(self, steps: Int64s) -> Int64s:
-        """The watermark in force after so many steps."""
-        return self._after[steps]
 
     def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
         """How many steps have a watermark that is not higher; the next one is the first above it."""

@@ -23,6 +23,7 @@ from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import element_keys, element_rows
+from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.stages.process_stage import ProcessStage
@@ -234,8 +235,8 @@ class ConnectedOutput(ProcessOutput):
         return f"the element {shown(element)} of the {stream} stream{of_key} with the timestamp {timestamp}"
 
 
-class ConnectedStages:
-    """Makes stages of two streams; batches need no preparation.
+class ConnectedStages(FunctionStages[ConnectedProcess]):
+    """Makes stages of two streams.
 
     Parameters
     ----------
@@ -247,10 +248,8 @@ class ConnectedStages:
         How to tell the rows of the streams apart.
     timeline
         The watermarks of both streams combined.
-    last_arrival_ms
-        Of the whole replay; None if it has no events.
-    partitions
-        Into how many ranges the key groups are divided.
+    last_arrival_ms, partitions
+        As of :class:`FunctionStages`.
     """
 
     stage_class: ClassVar[type[ConnectedStage]] = ConnectedStage
@@ -264,22 +263,14 @@ class ConnectedStages:
         last_arrival_ms: int | None,
         partitions: int,
     ) -> None:
-        self._plan = plan
-        self._process = process
+        super().__init__(plan, process, timeline, last_arrival_ms, partitions)
+        self._stage_plan = plan
         self._inputs = inputs
-        self._timeline = timeline
-        self._last_arrival_ms = last_arrival_ms
-        self._partitions = partitions
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results."""
-        return self._process.result_schema(self._plan.time_type())
 
     def stage(self, partition: int) -> ConnectedStage:
         """A stage, with a copy of the function, which is opened."""
         return self.stage_class(
-            self._plan,
+            self._stage_plan,
             self._process,
             self._inputs,
             self._timeline,
@@ -287,10 +278,3 @@ class ConnectedStages:
             partition,
             self._partitions,
         )
-
-    def prepare(self, events: Events) -> Events:
-        """The batch as it is: it becomes Python objects slice by slice."""
-        return events
-
-    def release(self, prepared: Events) -> None:
-        """Nothing comes back."""

@@ -151,11 +151,3 @@ def order_of(events: Events, timeline: Timeline) -> Order:
     none = np.zeros(len(events.arrivals), np.int64)
     steps = steps_of(events, timeline)
     return events.arrivals, steps, events.splits.astype(np.int64), events.positions, none, none
-
-
-def end_of_replay_ms(timeline: Timeline, last_arrival_ms: int | None) -> int:
-    """What the replay clock shows at the end, when the watermark is at its maximum; 0 without events."""
-    if last_arrival_ms is None:
-        return 0
-    last_step = len(timeline.clock_ms) - 1
-    return max(last_arrival_ms, int(timeline.clock_ms[last_step - 1])) if last_step > 0 else last_arrival_ms

@@ -21,7 +21,6 @@ from flinkcore.replay.stages.placed_events import (
     FIXED_COLUMNS,
     Order,
     PlacedEvents,
-    end_of_replay_ms,
     order_of,
 )
 from flinkcore.replay.stages.window_stage import EncodedEvents, WindowStage, WindowStages
@@ -68,7 +67,7 @@ class JoinedWindowStage(WindowStage):
         self._counts_rows = trigger is not None and trigger.name == "count"
         self._window = aggregation.window
         self._allowed_lateness_ms = aggregation.allowed_lateness_ms
-        self._end_ms = end_of_replay_ms(timeline, last_arrival_ms)
+        self._end_ms = 0 if last_arrival_ms is None else timeline.end_ms(last_arrival_ms)
         self._number = number
         self._places_results = places_results
         self._timestamp_range = aggregation.timestamp_range

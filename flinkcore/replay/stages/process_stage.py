@@ -23,7 +23,6 @@ from itertools import count
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
@@ -36,6 +35,7 @@ from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.replay.stages.element_rows import element_keys, element_rows, event_key_groups
+from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.stages.result_places import ResultPlaces
@@ -196,12 +196,7 @@ class ProcessStage:
         UserCodeError
             If the function raises, or gives what does not fit its type; names key, timestamp and element.
         """
-        n_rows = len(events.arrivals) if rows is None else len(rows)
-        for start in range(0, n_rows, SLICE_ROWS):
-            if rows is None:
-                part = events.slice(start, min(start + SLICE_ROWS, n_rows))
-            else:
-                part = events.take(rows[start : start + SLICE_ROWS])
+        for part in events.pieces(rows, SLICE_ROWS):
             self._process(part)
             yield from self._take(part)
 
@@ -242,9 +237,7 @@ class ProcessStage:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
         last_step = len(self._timeline.clock_ms) - 1
         if self._last_arrival_ms is not None:
-            end_ms = self._last_arrival_ms
-            if last_step > 0:
-                end_ms = max(end_ms, int(self._timeline.clock_ms[last_step - 1]))
+            end_ms = self._timeline.end_ms(self._last_arrival_ms)
             # A generator may have emitted the maximum before the end: then all steps are done.
             self._advance(end_ms + 1, max(last_step, self._steps_done))
             self._clock.now_ms = end_ms
@@ -349,9 +342,8 @@ class ProcessStage:
     def _steps_before_timers(self, time_ms: int, steps: int) -> int:
         """How many steps come before the processing-time timers due at a time."""
         clocks = self._timeline.clock_ms
-        if (
-            self._number
-        ):  # what an operator before this one emits at the steps of this time comes before the timers
+        if self._number:
+            # What an operator before this one emits at the steps of this time comes before the timers.
             return bisect_right(clocks, time_ms, self._steps_done, steps)
         before = bisect_left(clocks, time_ms, self._steps_done, steps)
         if self._timeline.is_punctuated:
@@ -380,47 +372,10 @@ def record_timestamps(events: Events) -> list[int | None]:
     return timestamps
 
 
-class ProcessStages:
-    """Makes process stages; batches need no preparation.
-
-    Parameters
-    ----------
-    plan
-        The job.
-    process
-        Its operator.
-    timeline
-        The watermarks of the whole log.
-    last_arrival_ms
-        Of the whole log; None if it has no events.
-    partitions
-        Into how many ranges the key groups are divided.
-    restored
-        What the stages go on from.
-    """
+class ProcessStages(FunctionStages[UserProcess]):
+    """Makes process stages; parameters as of :class:`FunctionStages`."""
 
     stage_class: ClassVar[type[ProcessStage]] = ProcessStage
-
-    def __init__(
-        self,
-        plan: OperatorPlan,
-        process: UserProcess,
-        timeline: Timeline,
-        last_arrival_ms: int | None,
-        partitions: int,
-        restored: RestoredOperator | None = None,
-    ) -> None:
-        self._plan = plan
-        self._process = process
-        self._timeline = timeline
-        self._last_arrival_ms = last_arrival_ms
-        self._partitions = partitions
-        self._restored = restored
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results."""
-        return self._process.result_schema(self._plan.time_type())
 
     def stage(self, partition: int) -> ProcessStage:
         """A stage, with a copy of the function, which is opened."""
@@ -433,10 +388,3 @@ class ProcessStages:
             self._partitions,
             self._restored,
         )
-
-    def prepare(self, events: Events) -> Events:
-        """The batch as it is: it becomes Python objects slice by slice."""
-        return events
-
-    def release(self, prepared: Events) -> None:
-        """Nothing comes back."""

@@ -7,6 +7,7 @@ log is cut, the timeline is the same.
 """
 
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,16 @@ class Timeline:
 
     def watermark_after(self, steps: Int64s) -> Int64s:
         """The watermark in force after so many steps; -2**63 before the first."""
-        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))[steps]
+        return self._watermark_after[steps]
+
+    @cached_property
+    def _watermark_after(self) -> Int64s:
+        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))
+
+    def end_ms(self, last_arrival_ms: int) -> int:
+        """What the replay clock shows at the end of a log with this last arrival, when all steps are done."""
+        last_step = len(self.clock_ms) - 1
+        return max(last_arrival_ms, int(self.clock_ms[last_step - 1])) if last_step > 0 else last_arrival_ms
 
     def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
         """The watermark in force before events that arrive then; -2**63 before the first step.
