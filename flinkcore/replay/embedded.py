@@ -3,74 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 
-from flinkcore._native.exchange import partition_rows
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
 from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.job_replay import JobReplay
-from flinkcore.replay.partition_threads import PartitionThreads
 from flinkcore.replay.plans.job_plan import JobPlan, make_job_plan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import EmbeddedResult, Output
-from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.job_stages import checkpoints_of
-from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
+from flinkcore.replay.stages.keyed_stage import KeyedStage, keyed_stages, opened_stage
 from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.stages.stage_run import StageRun, Step
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.replay.total_order import Events, TotalOrderMerge
 
 
 @dataclass(frozen=True)
-class ReadStep:
+class ReadStep(Step):
     """What one batch of the log lets go on, and what became of its other rows.
 
     Attributes
     ----------
-    ready
-        Events, and their rows in total order (None: as they lie); in total order one after the other.
-    refused
-        Rejected rows for their side output.
-    rows_read
-        Rows of the batch.
     watermark_ms
-        In force at its last event.
+        In force at the last event of the batch.
     """
 
-    ready: list[tuple[Events, RowNumbers | None]]
-    refused: list[pa.RecordBatch]
-    rows_read: int
-    watermark_ms: int
-
-
-@dataclass(frozen=True)
-class PreparedEvents:
-    """Ordered events as the stages take them, and the rows of each partition."""
-
-    events: Any
-    rows: list[RowNumbers | None]
-
-
-@dataclass(frozen=True)
-class PreparedStep:
-    """A step whose events are ready for the partitions."""
-
-    read: ReadStep
-    ready: list[PreparedEvents]
-
-
-Processed = Iterable[Output]
+    watermark_ms: int = MAX_TIMESTAMP
 
 
 class EmbeddedReplay:
@@ -128,28 +97,28 @@ class EmbeddedReplay:
                 open_stages.enter_context(opened_stage(makes_stages, partition))
                 for partition in range(self._parallelism)
             ]
-            yield from self._run_stages(time_plane, makes_stages, stages)
+            yield Output.no_results(makes_stages.schema)
+            run = StageRun(plan, None, makes_stages, stages, self._end, advances=False)
+            # Closed before the stages, whose threads it ends.
+            steps = open_stages.enter_context(closing(run.run(self._read(time_plane))))
+            meter = ProgressMeter(time_plane.rows_read, self._progress)
+            for step, outputs in steps:
+                if isinstance(step, ReadStep):
+                    meter.advance(step.events_read, step.watermark_ms)
+                yield from step.outputs
+                yield from chain.from_iterable(outputs)
+            for stage in stages:
+                self.report.add_counts(stage.counts())
         self.report.check()
 
-    def _run_stages(
-        self, time_plane: TimePlane, makes_stages: KeyedStages, stages: list[KeyedStage]
-    ) -> Iterator[Output]:
-        meter = ProgressMeter(time_plane.rows_read, self._progress)
-        yield Output(None, [_empty(makes_stages.schema)])
-        for step, processed in self._processed(self._read(time_plane), makes_stages, stages):
-            meter.advance(step.read.rows_read, step.read.watermark_ms)
-            yield from self._outputs(step, processed)
-            for ready in step.ready:
-                makes_stages.release(ready.events)
-        for partition, stage in enumerate(stages):
-            if self._checkpoints.stops:
-                yield from stage.stop()
-                self.stopping.write(partition, stage.snapshot())
-            else:
-                yield from stage.finish()
-            self.report.add_counts(stage.counts())
+    def _end(self, partition: int, stage: KeyedStage) -> Iterator[Output]:
+        if self._checkpoints.stops:
+            yield from stage.stop()
+            self.stopping.write(partition, stage.snapshot())
+        else:
+            yield from stage.finish()
 
-    def _read(self, time_plane: TimePlane) -> Iterator[ReadStep]:
+    def _read(self, time_plane: TimePlane) -> Iterator[Step]:
         """The events of the log, in total order; what is still to come bounds what is held back."""
         stage = MapStage(self._plan, time_plane)
         merge = TotalOrderMerge()
@@ -166,58 +135,24 @@ class EmbeddedReplay:
                 floor = None if one_split else time_plane.floors.after(chunk.index, rows_read)
                 yield ReadStep(
                     list(merge.release(floor)),
-                    mapped.rejected_rows,
+                    floor,
+                    self._refused(mapped.rejected_rows),
                     mapped.events_read,
                     self._event_time_reached(time_plane, mapped.events),
                 )
-        yield ReadStep(list(merge.release(None)), [], 0, MAX_TIMESTAMP)
+        yield ReadStep(list(merge.release(None)), None)
+
+    def _refused(self, rows: list[pa.RecordBatch]) -> list[Output]:
+        if not rows:
+            return []
+        assert isinstance(self._plan.log.on_bad_row, OutputTag)
+        return [Output(self._plan.log.on_bad_row, rows)]
 
     @staticmethod
     def _event_time_reached(time_plane: TimePlane, events: Events) -> int:
         if len(events.arrivals) == 0:
             return MIN_TIMESTAMP
         return int(time_plane.current_watermark(events.arrivals[-1]))
-
-    def _prepared(self, events: Events, rows: RowNumbers | None, makes_stages: KeyedStages) -> PreparedEvents:
-        prepared = makes_stages.prepare(events)
-        if self._parallelism == 1:
-            return PreparedEvents(prepared, [rows])
-        groups = event_key_groups(events.batch, self._plan.keys, self._plan.max_parallelism)
-        order, bounds = partition_rows(groups, self._plan.max_parallelism, self._parallelism, rows)
-        return PreparedEvents(prepared, [order[bounds[p] : bounds[p + 1]] for p in range(self._parallelism)])
-
-    def _processed(
-        self, steps: Iterator[ReadStep], makes_stages: KeyedStages, stages: list[KeyedStage]
-    ) -> Iterator[tuple[PreparedStep, list[Processed]]]:
-        def prepare(read: ReadStep) -> PreparedStep:
-            return PreparedStep(
-                read, [self._prepared(events, rows, makes_stages) for events, rows in read.ready]
-            )
-
-        def process(partition: int, step: PreparedStep) -> Processed:
-            return chain.from_iterable(
-                stages[partition].process(ready.events, ready.rows[partition]) for ready in step.ready
-            )
-
-        def process_all(partition: int, step: PreparedStep) -> Processed:
-            return list(process(partition, step))
-
-        if self._parallelism > 1:
-            yield from PartitionThreads(steps, prepare, process_all, self._parallelism).run()
-            return
-        for read in steps:
-            step = prepare(read)
-            yield step, [process(0, step)]
-
-    def _outputs(self, step: PreparedStep, processed: list[Processed]) -> Iterator[Output]:
-        if step.read.refused:
-            assert isinstance(self._plan.log.on_bad_row, OutputTag)
-            yield Output(self._plan.log.on_bad_row, step.read.refused)
-        yield from chain.from_iterable(processed)
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 class EmbeddedExecutor:

@@ -6,8 +6,6 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from itertools import chain
 
-import pyarrow as pa
-
 from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log_merge import LogMerge
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -66,7 +64,7 @@ class JobReplay:
         links = [StageLink(stage, number) for number, stage in enumerate(plan.stages)]
         with ExitStack() as open_stages:
             runs = [self._stage_run(number, replay_time, open_stages) for number in range(len(plan.stages))]
-            yield Output(None, [_empty(plan.stages[-1].result_schema())])
+            yield Output.no_results(plan.stages[-1].result_schema())
             steps = self._read(time, runs[0])
             for run, link in zip(runs[:-1], links[1:], strict=True):
                 # Closed before the stages, whose threads it ends.
@@ -96,7 +94,14 @@ class JobReplay:
             open_stages.enter_context(opened_stage_of(plan, makes_stages, partition, number))
             for partition in range(partitions)
         ]
-        return StageRun(stage, inputs, makes_stages, stages, advances=number + 1 < len(plan.stages))
+        return StageRun(
+            stage,
+            inputs,
+            makes_stages,
+            stages,
+            end=lambda partition, stage: stage.finish(),
+            advances=number + 1 < len(plan.stages),
+        )
 
     def _read(self, time: JobTime, first: StageRun) -> Iterator[Step]:
         for merged in LogMerge(self._plan, time, self._chunks, first.inputs).steps():
@@ -127,7 +132,3 @@ def _linked(run: StageRun, steps: Iterator[Step], link: StageLink) -> Generator[
             [*step.outputs, *others],
             step.events_read,
         )
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

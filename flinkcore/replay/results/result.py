@@ -26,6 +26,13 @@ class Output:
     tag: OutputTag | None
     batches: list[pa.RecordBatch]
 
+    @classmethod
+    def no_results(cls, schema: pa.Schema) -> Output:
+        """A batch of no rows, which tells the columns of the results."""
+        return cls(
+            None, [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
+        )
+
     @property
     def tag_id(self) -> str | None:
         """Name of the side output; None for the results."""

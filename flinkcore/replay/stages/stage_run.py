@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.partition_threads import PartitionThreads
 from flinkcore.replay.plans.job_plan import StagePlan
+from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output, PlacedOutput
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import event_key_groups
@@ -73,6 +74,8 @@ class StageRun:
         What made the stages.
     stages
         One for each partition.
+    end
+        Ends the stage of a partition, and gives the last results.
     advances
         Whether the operator goes along with the time of the replay also where no event comes: another one waits for
         its results.
@@ -80,16 +83,18 @@ class StageRun:
 
     def __init__(
         self,
-        plan: StagePlan,
+        plan: OperatorPlan,
         inputs: ConnectedInputs | None,
         makes_stages: KeyedStages,
         stages: list[KeyedStage],
+        end: Callable[[int, KeyedStage], Iterable[Output]],
         advances: bool,
     ) -> None:
         self.stages = stages
         self.inputs = inputs
         self._plan = plan
         self._makes_stages = makes_stages
+        self._end = end
         self._advances = advances
 
     @property
@@ -110,7 +115,7 @@ class StageRun:
                 prepared = self._prepare(step)
                 yield step, [self._process(0, prepared)]
                 self._release(prepared)
-        yield Step([], None), [stage.finish() for stage in self.stages]
+        yield Step([], None), [self._end(partition, stage) for partition, stage in enumerate(self.stages)]
 
     def _prepare(self, step: Step) -> PreparedStep:
         return PreparedStep(
@@ -145,11 +150,12 @@ class StageRun:
         if inputs is None:
             groups = event_key_groups(events.batch, plan.keys, plan.max_parallelism)
         else:
+            assert isinstance(plan, StagePlan)
             keys = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
             groups = inputs.key_groups(events, keys, plan.max_parallelism)
         order, bounds = partition_rows(groups, plan.max_parallelism, partitions, rows)
         by_partition = [order[bounds[p] : bounds[p + 1]] for p in range(partitions)]
-        if inputs is None or not plan.inputs[1].is_broadcast:
+        if inputs is None or not (isinstance(plan, StagePlan) and plan.inputs[1].is_broadcast):
             return list(by_partition)
         is_wanted = np.zeros((partitions, len(events.splits)), np.bool_)
         for partition, own in enumerate(by_partition):
