@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.datastream.state import ReducingState, ReducingStateDescriptor
 from flinkcore.datastream.window.trigger import Trigger, TriggerResult
@@ -33,6 +34,9 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
     -----
     Follows ``pyflink.datastream.window.ContinuousEventTimeTrigger``; for negative timestamps Java's remainder, which
     Python's is not.
+
+    Deliberate difference: at the end of the log it fires once for a window without end, where Flink fires for every
+    interval up to 2**63 - 1.
     """
 
     interval: int
@@ -74,7 +78,10 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        self._set_next(time, window, ctx, fire_time)
+        if window.max_timestamp() == MAX_TIMESTAMP == ctx.get_current_watermark():
+            ctx.delete_event_time_timer(MAX_TIMESTAMP)
+        else:
+            self._set_next(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
     def _set_next(

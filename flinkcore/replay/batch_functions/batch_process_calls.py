@@ -118,6 +118,10 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
             self._scratch = np.empty(max(n_keys, 2 * len(self._scratch)), np.intp)
         return ids
 
+    def key(self, key_id: int) -> Any:
+        """Return a key as the row form has it."""
+        return element_keys(self.keys([key_id]), self._key_columns)[0]
+
     def key_groups(self, key_ids: Int64s) -> npt.NDArray[np.int32]:
         """Return the key groups of keys."""
         return self._keys.key_group(key_ids.astype(np.uint32))

@@ -36,6 +36,7 @@ from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.runtime.timers.unending_timers import UnendingTimers
 
 SLICE_ROWS = 1 << 15
 """Most elements of a batch."""
@@ -245,6 +246,8 @@ class BatchProcessStage:
 
         One timer of each key at a time, the first that is due, as its call may delete the others.
         """
+        is_end = self._watermark_ms == MAX_TIMESTAMP
+        at_end = UnendingTimers(len(self._event_time)) if is_end else None
         while len(key_ids):
             floors, passed, clocks = self._cuts.seen(key_ids)
             times, exist = self._event_time.first(key_ids)
@@ -260,6 +263,10 @@ class BatchProcessStage:
                 by_watermark &= ~by_clock
                 self._fire_by_clock(key_ids[by_clock], clock_times[by_clock], due[by_clock], before[by_clock])
             self._fire_by_watermark(key_ids[by_watermark], times[by_watermark], steps[by_watermark])
+            if at_end is not None and by_watermark.any():
+                first = int(np.argmax(by_watermark))
+                key_id = int(key_ids[first])
+                at_end.count(key_id, self._calls.key(key_id), int(times[first]), int(by_watermark.sum()))
             fired = by_watermark if by_clock is None else by_watermark | by_clock
             key_ids, watermarks, arrivals = key_ids[fired], watermarks[fired], arrivals[fired]
             if self._outputs.are_many:

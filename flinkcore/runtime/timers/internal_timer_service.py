@@ -17,6 +17,7 @@ from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.runtime.timers.unending_timers import UnendingTimers
 
 VOID_NAMESPACE_ID = 0
 """The first id, which CurrentKeyTimers takes where none is given; always that of the namespace None."""
@@ -209,9 +210,12 @@ class InternalTimerService:
         ------
         LifecycleError
             If a timer is due before the service was started.
+        UserCodeError
+            If the watermark is the maximum, and callbacks register timers without end.
         """
         self._current_watermark = watermark_ms
         poll_due = self._event_time_timers.poll_due
+        at_end = UnendingTimers(len(self._event_time_timers)) if watermark_ms == MAX_TIMESTAMP else None
         timer = poll_due(watermark_ms)
         if timer is None:
             return
@@ -222,7 +226,10 @@ class InternalTimerService:
             self._fired_event_time_timers += 1
             timestamp_ms, key_id, _, namespace_id = timer
             set_current_key_id(key_id)
-            fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
+            key = self._key_context.current_key
+            if at_end is not None:
+                at_end.count(key_id, key, timestamp_ms)
+            fire(InternalTimer(timestamp_ms, key, namespaces[namespace_id]))
             timer = poll_due(watermark_ms)
 
     def _on_processing_time(self, time_ms: int) -> None:
