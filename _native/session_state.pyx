@@ -15,7 +15,7 @@ from flinkcore._native.sessions cimport (
     session_twin,
 )
 from flinkcore._native.window_kernel cimport NO_ENTRY, TWIN_ENTRY, window_rows_add
-from flinkcore._native.window_triggers cimport Progress
+from flinkcore._native.window_triggers cimport Progress, TriggerKind
 
 
 cdef enum SessionFlag:
@@ -76,6 +76,10 @@ cdef int64_t session_restore(void* windows, const KeyBatch* keys, int64_t row, c
         if number == NOTHING:
             return NO_ENTRY
         return session_twin(number)
+    if window.flags & SessionFlag.FIRES_BEFORE and (
+        state.trigger.kind != TriggerKind.ON_CONTINUOUS_EVENT_TIME or window.trigger_state < window.start
+    ):
+        return NO_ENTRY
     if key == NOTHING:
         key = <uint32_t> session_key_add(&state.store, keys, row)
     number = <uint32_t> session_add(&state.store, key, window.start, window.end)

@@ -297,8 +297,13 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
         if twin < 0:
             return NO_ENTRY
         return pane_twin(pane, twin)
-    if state.trigger.kind != TriggerKind.ON_COUNT and not _is_global(state) and window.trigger_state >= window.end:
-        return NO_ENTRY  # a timer that would outlive its window
+    if (
+        state.trigger.kind != TriggerKind.ON_COUNT
+        and window.trigger_state != INT64_MIN
+        and not _is_global(state)
+        and not window.start <= window.trigger_state < window.end
+    ):
+        return NO_ENTRY  # a timer must not outlive its window
     if pane == NULL:
         pane = pane_open(&state.store, window.start, window.end)
         pane_list_insert(&state.live, pane)

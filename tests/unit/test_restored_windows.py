@@ -23,6 +23,9 @@ NONE = -(2**63)
 
 KERNELS = {
     "session": lambda: session_windows(gap=10, allowed_lateness=0),
+    "continuous_session": lambda: session_windows(
+        gap=10, allowed_lateness=0, trigger="continuous_event_time", every=5
+    ),
     "continuous": lambda: triggered_windows(
         size=10, slide=10, offset=0, allowed_lateness=0, trigger="continuous_event_time", every=5
     ),
@@ -95,9 +98,18 @@ def test_a_window_ends_after_its_start(kind: str) -> None:
         restore(kind, [{"window_start": 10}], retracting=False)
 
 
-def test_a_timer_after_the_end_of_its_window_is_refused() -> None:
-    with pytest.raises(SchemaError, match="trigger state 10,"):
-        restore("continuous", [{"trigger_state": 10}], retracting=False)
+@pytest.mark.parametrize("time_ms", [-1, 10])
+def test_a_timer_outside_its_window_is_refused(time_ms: int) -> None:
+    with pytest.raises(SchemaError, match=f"trigger state {time_ms},"):
+        restore("continuous", [{"trigger_state": time_ms}], retracting=False)
+
+
+@pytest.mark.parametrize(("kind", "time_ms"), [("session", 5), ("continuous_session", -1)])
+def test_a_firing_before_the_end_that_the_trigger_of_a_session_cannot_have_set_is_refused(
+    kind: str, time_ms: int
+) -> None:
+    with pytest.raises(SchemaError, match=f"flags 33 and trigger state {time_ms},"):
+        restore(kind, [{"flags": 33, "trigger_state": time_ms}], retracting=False)
 
 
 @pytest.mark.parametrize("kind", ["session", "continuous"])
