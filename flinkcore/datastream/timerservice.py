@@ -13,8 +13,8 @@ class TimerService(ABC):
     advances, or at once after the callback that registers it; one at 2**63 - 1 fires at the end of the input.
 
     At the end of the log the watermark is the maximum, 2**63 - 1, and every event-time timer is due, also one that
-    ``on_timer`` registers then: check ``ctx.timer_service().current_watermark()``
-    before registering it. A key whose timers register a million further ones is taken for one without end: an error.
+    ``on_timer`` registers then: check ``ctx.timer_service().current_watermark()`` before registering it. A key whose
+    timers register a million further ones is taken for one without end: an error.
     """
 
     @abstractmethod

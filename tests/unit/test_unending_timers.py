@@ -16,7 +16,9 @@ from flinkcore.errors import UserCodeError
 from flinkcore.runtime.timers import unending_timers
 
 TIMES = pa.schema({"time": pa.int64()})
-NAMED = "timers of the key '[ab]' register further ones without end: 1,00[0-9] have fired at the end of the log"
+NAMED = (
+    "timers of the key '[ab]' register further ones without end: 1,00[0-9] have fired at the end of the log"
+)
 
 
 class Periodic(KeyedProcessFunction):

@@ -74,7 +74,7 @@ class KeyedProcessFunction(Function):
         Notes
         -----
         At the end of the log the watermark is the maximum, 2**63 - 1, and every event-time timer is due, also one that
-        this registers then: check ``ctx.timer_service().current_watermark()``
-        before registering it. A key whose timers register a million further ones is taken for one without end: an error.
+        this registers then: check ``ctx.timer_service().current_watermark()`` before registering it. A key whose timers
+        register a million further ones is taken for one without end: an error.
         """
         return None
