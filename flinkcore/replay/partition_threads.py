@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import Any, Generic, TypeVar
 
 STEPS_AHEAD = 4
@@ -55,7 +55,9 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self._prepare = prepare
         self._process = process
         self._partitions = partitions
-        self._changed = Condition()
+        lock = Lock()
+        self._changed = Condition(lock)
+        self._done = Condition(lock)
         self._steps: dict[int, _Step] = {}
         self._read = 0
         self._given = 0
@@ -101,7 +103,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                     return step
                 if step is None and self._ended:
                     return None
-                self._changed.wait()
+                self._done.wait()
 
     def _work(self, partition: int) -> None:
         at = 0
@@ -146,6 +148,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 self._steps[self._read] = step
                 self._read += 1
             self._changed.notify_all()
+            if self._ended:
+                self._done.notify()
         if read is not _NO_MORE:
             self._prepare_step(step, read)
 
@@ -168,10 +172,11 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         with self._changed:
             step.undone -= 1
             if step.undone == 0:
-                self._changed.notify_all()
+                self._done.notify()
         return True
 
     def _fail(self, step: _Step, error: BaseException) -> None:
         with self._changed:
             step.error = step.error or error
             self._changed.notify_all()
+            self._done.notify()
