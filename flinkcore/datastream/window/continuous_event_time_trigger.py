@@ -1,20 +1,17 @@
 """Firing again and again as the watermark advances."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.time import Duration, Time, timeout_ms
-from flinkcore.datastream.state import ReducingState, ReducingStateDescriptor
+from flinkcore.datastream.window.continuous_trigger import FIRE_TIME, ContinuousTrigger
 from flinkcore.datastream.window.trigger import Trigger, TriggerResult
 from flinkcore.datastream.window.window import Window
-from flinkcore.errors import ConfigurationError
-
-_FIRE_TIME: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-time", min)
 
 
 @dataclass(frozen=True)
-class ContinuousEventTimeTrigger(Trigger[Any, Window]):
+class ContinuousEventTimeTrigger(ContinuousTrigger):
     """Fires whenever the watermark has advanced by an interval, and at the end of the window.
 
     The first firing is at the first multiple of the interval behind the first element's timestamp; for a negative
@@ -39,14 +36,6 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
     interval up to 2**63 - 1.
     """
 
-    interval: int
-
-    def __post_init__(self) -> None:
-        if self.interval <= 0:
-            raise ConfigurationError(
-                f"ContinuousEventTimeTrigger: the interval must be at least 1 ms, it is {self.interval} ms"
-            )
-
     @staticmethod
     def of(interval: Time | Duration) -> "ContinuousEventTimeTrigger":
         """Return a trigger that fires at every interval."""
@@ -60,10 +49,9 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
         if end <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(end)
-        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        fire_time = ctx.get_partitioned_state(FIRE_TIME)
         if fire_time.get() is None:
-            truncated = abs(timestamp) // self.interval * self.interval
-            self._set_next(truncated if timestamp >= 0 else -truncated, window, ctx, fire_time)
+            self._set_first(timestamp, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -74,38 +62,14 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
         """Fire at the end of the window; at another firing set the timer for the next."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
-        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
-        if fire_time.get() != time:
-            return TriggerResult.CONTINUE
-        fire_time.clear()
-        if window.max_timestamp() == MAX_TIMESTAMP == ctx.get_current_watermark():
+        result = self._fire_if_due(time, window, ctx)
+        if result is TriggerResult.FIRE and window.max_timestamp() == MAX_TIMESTAMP == ctx.get_current_watermark():
+            self.clear(window, ctx)
             ctx.delete_event_time_timer(MAX_TIMESTAMP)
-        else:
-            self._set_next(time, window, ctx, fire_time)
-        return TriggerResult.FIRE
+        return result
 
-    def _set_next(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_time: ReducingState[int]
-    ) -> None:
-        next_time = min(time + self.interval, window.max_timestamp())
-        fire_time.add(next_time)
-        ctx.register_event_time_timer(next_time)
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_event_time_timer(time)
 
-    def can_merge(self) -> bool:
-        """Return True."""
-        return True
-
-    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Set the timer for the earliest of the next firings."""
-        ctx.merge_partitioned_state(_FIRE_TIME)
-        next_time = ctx.get_partitioned_state(_FIRE_TIME).get()
-        if next_time is not None:
-            ctx.register_event_time_timer(next_time)
-
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Delete the timer of the next firing."""
-        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
-        next_time = fire_time.get()
-        if next_time is not None:
-            ctx.delete_event_time_timer(next_time)
-            fire_time.clear()
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(time)

@@ -1,19 +1,16 @@
 """Firing again and again as time passes."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from flinkcore.common.time import Duration, Time, timeout_ms
-from flinkcore.datastream.state import ReducingState, ReducingStateDescriptor
+from flinkcore.datastream.window.continuous_trigger import FIRE_TIME, ContinuousTrigger
 from flinkcore.datastream.window.trigger import Trigger, TriggerResult
 from flinkcore.datastream.window.window import Window
-from flinkcore.errors import ConfigurationError
-
-_FIRE_TIME: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-time", min)
 
 
 @dataclass(frozen=True)
-class ContinuousProcessingTimeTrigger(Trigger[Any, Window]):
+class ContinuousProcessingTimeTrigger(ContinuousTrigger):
     """Fires at every multiple of an interval of processing time, from the first element on.
 
     Parameters
@@ -31,14 +28,6 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, Window]):
     Follows ``pyflink.datastream.window.ContinuousProcessingTimeTrigger``.
     """
 
-    interval: int
-
-    def __post_init__(self) -> None:
-        if self.interval <= 0:
-            raise ConfigurationError(
-                f"ContinuousProcessingTimeTrigger: the interval must be at least 1 ms, it is {self.interval} ms"
-            )
-
     @staticmethod
     def of(interval: Time | Duration) -> "ContinuousProcessingTimeTrigger":
         """Return a trigger that fires at every interval."""
@@ -49,48 +38,21 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, Window]):
         self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         """Set the timer for the first firing, once."""
-        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        fire_time = ctx.get_partitioned_state(FIRE_TIME)
         if fire_time.get() is None:
-            now = ctx.get_current_processing_time()
-            truncated = abs(now) // self.interval * self.interval
-            self._set_next(truncated if now >= 0 else -truncated, window, ctx, fire_time)
+            self._set_first(ctx.get_current_processing_time(), window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire, and set the timer for the next firing."""
-        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
-        if fire_time.get() != time:
-            return TriggerResult.CONTINUE
-        fire_time.clear()
-        self._set_next(time, window, ctx, fire_time)
-        return TriggerResult.FIRE
+        return self._fire_if_due(time, window, ctx)
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
-    def _set_next(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_time: ReducingState[int]
-    ) -> None:
-        next_time = min(time + self.interval, window.max_timestamp())
-        fire_time.add(next_time)
-        ctx.register_processing_time_timer(next_time)
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_processing_time_timer(time)
 
-    def can_merge(self) -> bool:
-        """Return True."""
-        return True
-
-    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Set the timer for the earliest of the next firings."""
-        ctx.merge_partitioned_state(_FIRE_TIME)
-        next_time = ctx.get_partitioned_state(_FIRE_TIME).get()
-        if next_time is not None:
-            ctx.register_processing_time_timer(next_time)
-
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Delete the timer of the next firing."""
-        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
-        next_time = fire_time.get()
-        if next_time is not None:
-            ctx.delete_processing_time_timer(next_time)
-            fire_time.clear()
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(time)
