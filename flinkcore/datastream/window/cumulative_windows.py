@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.common.time import Duration, Time, interval_ms
-from flinkcore.datastream.window.event_time_trigger import EventTimeTrigger
 from flinkcore.datastream.window.lengths import (
     offset_or_zero,
     require_above_zero,
@@ -12,13 +11,13 @@ from flinkcore.datastream.window.lengths import (
     shift,
 )
 from flinkcore.datastream.window.time_window import TimeWindow, require_timestamp, time_window
-from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.time_window_assigners import EventTimeWindowAssigner
 from flinkcore.datastream.window.window_assigner import WindowAssigner
 from flinkcore.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class CumulativeEventTimeWindows(WindowAssigner[Any, TimeWindow]):
+class CumulativeEventTimeWindows(EventTimeWindowAssigner):
     """Windows that start together and end a step later each, up to a size; then the next ones start.
 
     Such as the sum since midnight, every hour: size one day, step one hour.
@@ -84,14 +83,6 @@ class CumulativeEventTimeWindows(WindowAssigner[Any, TimeWindow]):
         require_timestamp(timestamp)
         start = TimeWindow.get_window_start_with_offset(timestamp, self.offset_ms, self.size_ms)
         return [time_window(start, end) for end in range(start + self.size_ms, timestamp, -self.step_ms)]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return an EventTimeTrigger."""
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return True."""
-        return True
 
     def __str__(self) -> str:
         return f"windows that grow by {self.step_ms} ms up to {self.size_ms} ms{shift(self.offset_ms)}"

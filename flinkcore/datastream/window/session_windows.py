@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.common.time import Duration, Time, interval_ms
-from flinkcore.datastream.window.event_time_trigger import EventTimeTrigger
 from flinkcore.datastream.window.lengths import require_above_zero
-from flinkcore.datastream.window.processing_time_trigger import ProcessingTimeTrigger
 from flinkcore.datastream.window.session_gap import GapExtractor, gap_of, require_extractor
 from flinkcore.datastream.window.time_window import TimeWindow, time_window
-from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.time_window_assigners import (
+    EventTimeWindowAssigner,
+    ProcessingTimeWindowAssigner,
+)
 from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner
 
 
@@ -26,28 +27,8 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         TimeWindow.merge_windows(windows, callback)
 
 
-class _EventTimeSessions(_SessionWindows):
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return an EventTimeTrigger."""
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return True."""
-        return True
-
-
-class _ProcessingTimeSessions(_SessionWindows):
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a ProcessingTimeTrigger."""
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return False."""
-        return False
-
-
 @dataclass(frozen=True)
-class EventTimeSessionWindows(_EventTimeSessions):
+class EventTimeSessionWindows(EventTimeWindowAssigner, _SessionWindows):
     """Sessions: windows that grow as long as elements of a key follow each other within a gap.
 
     An element without a timestamp counts as one of the smallest timestamp, as in Flink.
@@ -98,7 +79,7 @@ class EventTimeSessionWindows(_EventTimeSessions):
 
 
 @dataclass(frozen=True)
-class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
+class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _SessionWindows):
     """Sessions of processing time: windows that grow as long as elements of a key come within a gap.
 
     Parameters and errors are those of :class:`EventTimeSessionWindows`.
@@ -135,7 +116,7 @@ class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
 
 
 @dataclass(frozen=True)
-class DynamicEventTimeSessionWindows(_EventTimeSessions):
+class DynamicEventTimeSessionWindows(EventTimeWindowAssigner, _SessionWindows):
     """Sessions whose gap depends on the element.
 
     Parameters
@@ -174,7 +155,7 @@ class DynamicEventTimeSessionWindows(_EventTimeSessions):
 
 
 @dataclass(frozen=True)
-class DynamicProcessingTimeSessionWindows(_ProcessingTimeSessions):
+class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _SessionWindows):
     """Sessions of processing time whose gap depends on the element.
 
     Parameters and errors are those of :class:`DynamicEventTimeSessionWindows`.

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flinkcore.common.time import Duration, Time, interval_ms
-from flinkcore.datastream.window.event_time_trigger import EventTimeTrigger
 from flinkcore.datastream.window.lengths import (
     offset_or_zero,
     require_above_zero,
     require_offset_below,
     shift,
 )
-from flinkcore.datastream.window.processing_time_trigger import ProcessingTimeTrigger
 from flinkcore.datastream.window.time_window import TimeWindow, require_timestamp, time_window
-from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.time_window_assigners import (
+    EventTimeWindowAssigner,
+    ProcessingTimeWindowAssigner,
+)
 from flinkcore.datastream.window.window_assigner import WindowAssigner
 from flinkcore.errors import ConfigurationError
 
@@ -22,7 +23,36 @@ MAX_WINDOWS: Final = 10_000_000
 
 
 @dataclass(frozen=True)
-class SlidingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
+class _SlidingWindows(WindowAssigner[Any, TimeWindow]):
+    size_ms: int
+    slide_ms: int
+    offset_ms: int = 0
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        require_above_zero(name, "size", self.size_ms)
+        require_above_zero(name, "slide", self.slide_ms)
+        require_offset_below(name, "slide", self.slide_ms, self.offset_ms)
+        if self.size_ms // self.slide_ms > MAX_WINDOWS:
+            raise ConfigurationError(
+                f"{name} must satisfy size / slide <= {MAX_WINDOWS}, but the size is {self.size_ms} ms and the slide "
+                f"{self.slide_ms} ms"
+            )
+
+    def _windows(self, time_ms: int) -> list[TimeWindow]:
+        size_ms, slide_ms = self.size_ms, self.slide_ms
+        last_start = TimeWindow.get_window_start_with_offset(time_ms, self.offset_ms, slide_ms)
+        return [
+            time_window(start, start + size_ms) for start in range(last_start, time_ms - size_ms, -slide_ms)
+        ]
+
+    def __str__(self) -> str:
+        clock = "" if self.is_event_time() else " of processing time"
+        return f"sliding windows of {self.size_ms} ms every {self.slide_ms} ms{clock}{shift(self.offset_ms)}"
+
+
+@dataclass(frozen=True)
+class SlidingEventTimeWindows(EventTimeWindowAssigner, _SlidingWindows):
     """Windows of a fixed size that start at a fixed interval.
 
     Parameters
@@ -51,13 +81,6 @@ class SlidingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
     SlidingEventTimeWindows(size_ms=60000, slide_ms=10000, offset_ms=0)
     """
 
-    size_ms: int
-    slide_ms: int
-    offset_ms: int = 0
-
-    def __post_init__(self) -> None:
-        _check(type(self).__name__, self.size_ms, self.slide_ms, self.offset_ms)
-
     @staticmethod
     def of(
         size: Time | Duration, slide: Time | Duration, offset: Time | Duration | None = None
@@ -78,22 +101,11 @@ class SlidingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
             If there is no timestamp, or a window is beyond 64 bits.
         """
         require_timestamp(timestamp)
-        return _windows(timestamp, self.size_ms, self.slide_ms, self.offset_ms)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return an EventTimeTrigger."""
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return True."""
-        return True
-
-    def __str__(self) -> str:
-        return f"sliding windows of {self.size_ms} ms every {self.slide_ms} ms{shift(self.offset_ms)}"
+        return self._windows(timestamp)
 
 
 @dataclass(frozen=True)
-class SlidingProcessingTimeWindows(WindowAssigner[Any, TimeWindow]):
+class SlidingProcessingTimeWindows(ProcessingTimeWindowAssigner, _SlidingWindows):
     """Windows of a fixed size that start at a fixed interval of processing time.
 
     Parameters and errors are those of :class:`SlidingEventTimeWindows`.
@@ -102,13 +114,6 @@ class SlidingProcessingTimeWindows(WindowAssigner[Any, TimeWindow]):
     -----
     Follows ``pyflink.datastream.window.SlidingProcessingTimeWindows``.
     """
-
-    size_ms: int
-    slide_ms: int
-    offset_ms: int = 0
-
-    def __post_init__(self) -> None:
-        _check(type(self).__name__, self.size_ms, self.slide_ms, self.offset_ms)
 
     @staticmethod
     def of(
@@ -123,35 +128,4 @@ class SlidingProcessingTimeWindows(WindowAssigner[Any, TimeWindow]):
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the windows of the processing time, the latest one first."""
-        now_ms = context.get_current_processing_time()
-        return _windows(now_ms, self.size_ms, self.slide_ms, self.offset_ms)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a ProcessingTimeTrigger."""
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return False."""
-        return False
-
-    def __str__(self) -> str:
-        return (
-            f"sliding windows of {self.size_ms} ms every {self.slide_ms} ms of processing time"
-            f"{shift(self.offset_ms)}"
-        )
-
-
-def _check(name: str, size_ms: int, slide_ms: int, offset_ms: int) -> None:
-    require_above_zero(name, "size", size_ms)
-    require_above_zero(name, "slide", slide_ms)
-    require_offset_below(name, "slide", slide_ms, offset_ms)
-    if size_ms // slide_ms > MAX_WINDOWS:
-        raise ConfigurationError(
-            f"{name} must satisfy size / slide <= {MAX_WINDOWS}, but the size is {size_ms} ms and the slide "
-            f"{slide_ms} ms"
-        )
-
-
-def _windows(time_ms: int, size_ms: int, slide_ms: int, offset_ms: int) -> list[TimeWindow]:
-    last_start = TimeWindow.get_window_start_with_offset(time_ms, offset_ms, slide_ms)
-    return [time_window(start, start + size_ms) for start in range(last_start, time_ms - size_ms, -slide_ms)]
+        return self._windows(context.get_current_processing_time())

@@ -4,23 +4,49 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.common.time import Duration, Time, interval_ms
-from flinkcore.datastream.window.event_time_trigger import EventTimeTrigger
 from flinkcore.datastream.window.lengths import (
     offset_or_zero,
     require_above_zero,
     require_offset_below,
     shift,
 )
-from flinkcore.datastream.window.processing_time_trigger import ProcessingTimeTrigger
 from flinkcore.datastream.window.time_window import TimeWindow, require_timestamp, time_window
-from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.time_window_assigners import (
+    EventTimeWindowAssigner,
+    ProcessingTimeWindowAssigner,
+)
 from flinkcore.datastream.window.window_assigner import WindowAssigner
 from flinkcore.datastream.window.window_stagger import WindowStagger
 from flinkcore.errors import ConfigurationError
 
 
-@dataclass(frozen=True)
-class TumblingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
+@dataclass(frozen=True, repr=False)
+class _TumblingWindows(WindowAssigner[Any, TimeWindow]):
+    size_ms: int
+    offset_ms: int = 0
+    window_stagger: WindowStagger = WindowStagger.ALIGNED
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        require_above_zero(name, "size", self.size_ms)
+        require_offset_below(name, "size", self.size_ms, self.offset_ms)
+        if not isinstance(self.window_stagger, WindowStagger):
+            raise ConfigurationError(f"{name}: the stagger is a WindowStagger, not {self.window_stagger!r}")
+
+    def __repr__(self) -> str:
+        stagger = self.window_stagger
+        staggered = "" if stagger is WindowStagger.ALIGNED else f", window_stagger={stagger}"
+        return f"{type(self).__name__}(size_ms={self.size_ms}, offset_ms={self.offset_ms}{staggered})"
+
+    def __str__(self) -> str:
+        clock = "" if self.is_event_time() else " of processing time"
+        stagger = self.window_stagger
+        staggered = "" if stagger is WindowStagger.ALIGNED else f", stagger {stagger.value}"
+        return f"tumbling windows of {self.size_ms} ms{clock}{shift(self.offset_ms)}{staggered}"
+
+
+@dataclass(frozen=True, repr=False)
+class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
     """Windows of a fixed size that follow each other without gap or overlap.
 
     Parameters
@@ -46,13 +72,6 @@ class TumblingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
     >>> TumblingEventTimeWindows.of(Time.hours(1), offset=Time.minutes(15))
     TumblingEventTimeWindows(size_ms=3600000, offset_ms=900000)
     """
-
-    size_ms: int
-    offset_ms: int = 0
-    window_stagger: WindowStagger = WindowStagger.ALIGNED
-
-    def __post_init__(self) -> None:
-        _check(type(self).__name__, self.size_ms, self.offset_ms, self.window_stagger)
 
     @staticmethod
     def of(
@@ -82,25 +101,9 @@ class TumblingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
         start = TimeWindow.get_window_start_with_offset(timestamp, offset_ms, self.size_ms)
         return [time_window(start, start + self.size_ms)]
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return an EventTimeTrigger."""
-        return EventTimeTrigger()
 
-    def is_event_time(self) -> bool:
-        """Return True."""
-        return True
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}{_settings(self.size_ms, self.offset_ms, self.window_stagger)}"
-
-    def __str__(self) -> str:
-        return (
-            f"tumbling windows of {self.size_ms} ms{shift(self.offset_ms)}{_staggered(self.window_stagger)}"
-        )
-
-
-@dataclass(frozen=True)
-class TumblingProcessingTimeWindows(WindowAssigner[Any, TimeWindow]):
+@dataclass(frozen=True, repr=False)
+class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
     """Windows of a fixed size of processing time, without gap or overlap.
 
     Parameters and errors are those of :class:`TumblingEventTimeWindows`.
@@ -109,13 +112,6 @@ class TumblingProcessingTimeWindows(WindowAssigner[Any, TimeWindow]):
     -----
     Follows ``pyflink.datastream.window.TumblingProcessingTimeWindows``, with the stagger of Flink's.
     """
-
-    size_ms: int
-    offset_ms: int = 0
-    window_stagger: WindowStagger = WindowStagger.ALIGNED
-
-    def __post_init__(self) -> None:
-        _check(type(self).__name__, self.size_ms, self.offset_ms, self.window_stagger)
 
     @staticmethod
     def of(
@@ -138,36 +134,3 @@ class TumblingProcessingTimeWindows(WindowAssigner[Any, TimeWindow]):
         now_ms = context.get_current_processing_time()
         start = TimeWindow.get_window_start_with_offset(now_ms, offset_ms, self.size_ms)
         return [time_window(start, start + self.size_ms)]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a ProcessingTimeTrigger."""
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return False."""
-        return False
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}{_settings(self.size_ms, self.offset_ms, self.window_stagger)}"
-
-    def __str__(self) -> str:
-        return (
-            f"tumbling windows of {self.size_ms} ms of processing time{shift(self.offset_ms)}"
-            f"{_staggered(self.window_stagger)}"
-        )
-
-
-def _check(name: str, size_ms: int, offset_ms: int, stagger: WindowStagger) -> None:
-    require_above_zero(name, "size", size_ms)
-    require_offset_below(name, "size", size_ms, offset_ms)
-    if not isinstance(stagger, WindowStagger):
-        raise ConfigurationError(f"{name}: the stagger is a WindowStagger, not {stagger!r}")
-
-
-def _settings(size_ms: int, offset_ms: int, stagger: WindowStagger) -> str:
-    staggered = "" if stagger is WindowStagger.ALIGNED else f", window_stagger={stagger}"
-    return f"(size_ms={size_ms}, offset_ms={offset_ms}{staggered})"
-
-
-def _staggered(stagger: WindowStagger) -> str:
-    return "" if stagger is WindowStagger.ALIGNED else f", stagger {stagger.value}"
