@@ -63,7 +63,10 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         result = self._fire_if_due(time, window, ctx)
-        if result is TriggerResult.FIRE and window.max_timestamp() == MAX_TIMESTAMP == ctx.get_current_watermark():
+        if (
+            result is TriggerResult.FIRE
+            and window.max_timestamp() == MAX_TIMESTAMP == ctx.get_current_watermark()
+        ):
             self.clear(window, ctx)
             ctx.delete_event_time_timer(MAX_TIMESTAMP)
         return result
