@@ -53,3 +53,7 @@ class JobExecutionResult:
     def get_all_accumulator_results(self) -> dict[str, Any]:
         """Return nothing: there are no accumulators."""
         return {}
+
+    def __str__(self) -> str:
+        metrics = "".join(f"\n- {name}: {value}" for name, value in self.metrics.items())
+        return f"Job {self.job_name!r} has ended after {self._net_runtime:,} ms{metrics}"
