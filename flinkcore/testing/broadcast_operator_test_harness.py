@@ -42,9 +42,6 @@ class BroadcastOperatorTestHarness(AbstractTwoInputTestHarness[OUT], Generic[IN1
     Flink's ``org.apache.flink.streaming.util.BroadcastOperatorTestHarness``.
     """
 
-    def __init__(self, operator_factory: TwoInputFactory, *, task: TaskInfo = TASK) -> None:
-        super().__init__(operator_factory, TwoInputStreamOperator, task)
-
     def process_element(self, value: IN1 | StreamRecord[IN1], timestamp: int | None = None) -> None:
         """Process an element of the stream that is not broadcast; as that of the one-input harness."""
         self._call("process_element", self._operator.process_element1, checked_record(value, timestamp))

@@ -30,6 +30,9 @@ class AbstractTwoInputTestHarness(AbstractStreamOperatorTestHarness[OUT]):
 
     _operator: TwoInputStreamOperator
 
+    def __init__(self, operator_factory: TwoInputFactory, *, task: TaskInfo = TASK) -> None:
+        super().__init__(operator_factory, TwoInputStreamOperator, task)
+
     def get_operator(self) -> TwoInputStreamOperator:
         """Return the operator."""
         return self._operator
@@ -88,9 +91,6 @@ class TwoInputStreamOperatorTestHarness(AbstractTwoInputTestHarness[OUT], Generi
     -----
     Flink's ``org.apache.flink.streaming.util.TwoInputStreamOperatorTestHarness``.
     """
-
-    def __init__(self, operator_factory: TwoInputFactory, *, task: TaskInfo = TASK) -> None:
-        super().__init__(operator_factory, TwoInputStreamOperator, task)
 
     def process_element1(self, value: IN1 | StreamRecord[IN1], timestamp: int | None = None) -> None:
         """Process an element of the first input; as `OneInputStreamOperatorTestHarness.process_element`."""
