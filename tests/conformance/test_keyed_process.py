@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from models.canonical import canonical
-from models.recorders import OutputRecorder
+from models.recorders import TimedRecorder
 
 from flinkcore.common import OutputTag, Watermark
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
@@ -32,7 +32,7 @@ DOMAINS = {TimeDomain.EVENT_TIME: "event", TimeDomain.PROCESSING_TIME: "processi
 class Scripted(KeyedProcessFunction):
     """Executes ops: those of a record, and those given for a timer."""
 
-    def __init__(self, callbacks: list[dict[str, Any]], recorder: "TimedRecorder") -> None:
+    def __init__(self, callbacks: list[dict[str, Any]], recorder: TimedRecorder) -> None:
         self.recorder = recorder
         self.callbacks: dict[tuple[Any, ...], deque[Any]] = defaultdict(deque)
         for callback in callbacks:
@@ -100,15 +100,6 @@ class Scripted(KeyedProcessFunction):
             "list": list(self.list.get()),
             "map": dict(sorted(self.map.items())),
         }
-
-
-class TimedRecorder(OutputRecorder):
-    """Names the timer that fires in every entry that it causes."""
-
-    timer: list[Any] | None = None
-
-    def add(self, kind: str, **fields: Any) -> None:
-        super().add(kind, **({} if self.timer is None else {"timer": self.timer}), **fields)
 
 
 def test_every_event_puts_out_what_flinks_operator_does(keyed_process_scenario: dict[str, Any]) -> None:

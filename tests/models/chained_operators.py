@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from models.process_replay import Emitted, happenings
+from models.process_replay import Emitted, emitted_of, happenings
 from models.recorders import OutputRecorder
 from models.watermarks import MIN_TIMESTAMP, ReplayModel
 
@@ -139,7 +139,7 @@ def chained_run(
                 leader_is_at_end(later_clock, leader, link, value)
                 continue
             leader.process_watermark(Watermark(value))
-    return _emitted(output), _emitted(link.side)
+    return emitted_of(output), emitted_of(link.side)
 
 
 def leader_is_at_end(
@@ -158,13 +158,3 @@ def leader_is_at_end(
 
     link.following = Held()
     leader.process_watermark(Watermark(watermark))
-
-
-def _emitted(output: OutputRecorder) -> list[Emitted]:
-    emitted: list[Emitted] = []
-    for kind, *entry in output.take():
-        if kind == "record":
-            emitted.append((None, entry[1], entry[0]))
-        elif kind == "side":
-            emitted.append((entry[2], entry[1], entry[0]))
-    return emitted

@@ -222,7 +222,6 @@ def operator_run(
     backend = KeyedStateBackend(KeyContext(128), clock)
     operator = KeyedProcessOperator(function, key_of, output, backend, clock)
     operator.open(StreamingRuntimeContext(TaskInfo("task"), DefaultKeyedStateStore(backend)))
-    emitted: list[Emitted] = []
     for what, clock.now_ms, value in happenings(model, rows):
         if what == "element":
             operator.process_element(StreamRecord(*value))
@@ -230,6 +229,12 @@ def operator_run(
             clock.advance_to(clock.now_ms)
         else:
             operator.process_watermark(Watermark(value))
+    return emitted_of(output)
+
+
+def emitted_of(output: OutputRecorder) -> list[Emitted]:
+    """What an operator has emitted."""
+    emitted: list[Emitted] = []
     for kind, *entry in output.take():
         if kind == "record":
             emitted.append((None, entry[1], entry[0]))

@@ -49,3 +49,12 @@ class OutputRecorder(Recorder):
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
         self.add("latency", marker=latency_marker)
+
+
+class TimedRecorder(OutputRecorder):
+    """Names the timer that fires in every entry that it causes."""
+
+    timer: list[Any] | None = None
+
+    def add(self, kind: str, **fields: Any) -> None:
+        super().add(kind, **({} if self.timer is None else {"timer": self.timer}), **fields)

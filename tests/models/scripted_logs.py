@@ -5,9 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from models.process_replay import Emitted
+from models.even_timestamps import EvenTimestamps
+from models.process_replay import SIDE, Emitted
+from models.watermarks import Event, Punctuated, ReplayModel
 
-from flinkcore.common import Watermark, WatermarkGenerator, WatermarkOutput
+from flinkcore.common import Duration, Row, WatermarkStrategy
+from flinkcore.common.row import rows_of_columns
+from flinkcore.replay.results.result import EmbeddedResult
 
 RESULTS = pa.schema(
     {
@@ -23,29 +27,47 @@ RESULTS = pa.schema(
 )
 SIDES = pa.schema({"user": pa.string(), "number": pa.int64()})
 
-ACTIONS = st.one_of(
-    st.builds("event:{}".format, st.sampled_from([0, 1, 3, 9, 10, 40, -30])),
-    st.builds("processing:{}".format, st.sampled_from([0, 0, 1, 2, 10, 10, 60, -5, 300])),
-    st.builds("delete:{}".format, st.integers(0, 3)),
-    st.builds("forget:{}".format, st.sampled_from([1, 2, 10, 60])),
-    st.just("clear:0"),
-)
+EVENT_DELAYS = [0, 1, 3, 9, 10, 40, -30]
+PROCESSING_DELAYS = [0, 0, 1, 2, 10, 10, 60, -5, 300]
+STRIDES = [0, 0, 0, 1, 1, 2, 5, 30, 120]
+LATENESSES = [0, 0, 1, 4, 20, -3]
+
+
+def doings(event_delays: list[int], processing_delays: list[int]) -> st.SearchStrategy[str]:
+    """What an element tells the function to do; without delays of processing time it registers no such timers."""
+    actions = [
+        st.builds("event:{}".format, st.sampled_from(event_delays)),
+        st.builds("delete:{}".format, st.integers(0, 3)),
+        st.builds("forget:{}".format, st.sampled_from([1, 2, 10, 60])),
+        st.just("clear:0"),
+    ]
+    if processing_delays:
+        actions.append(st.builds("processing:{}".format, st.sampled_from(processing_delays)))
+    return st.lists(st.one_of(actions), max_size=3).map(" ".join)
+
+
 ROWS = st.tuples(
     st.sampled_from(["a", "b", "c", "ä", "user-5"]),
-    st.sampled_from([0, 0, 0, 1, 1, 2, 5, 30, 120]),
-    st.sampled_from([0, 0, 1, 4, 20, -3]),
+    st.sampled_from(STRIDES),
+    st.sampled_from(LATENESSES),
     st.integers(0, 2),
-    st.lists(ACTIONS, max_size=3).map(" ".join),
+    doings(EVENT_DELAYS, PROCESSING_DELAYS),
 )
 
 
-class EvenTimestamps(WatermarkGenerator[Any]):
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        if event_timestamp % 2 == 0:
-            output.emit_watermark(Watermark(event_timestamp))
+def strategy_of(bound: int | None, idleness: int | None = None) -> WatermarkStrategy:
+    if bound is None:
+        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
+    else:
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    return strategy if idleness is None else strategy.with_idleness(Duration.of_millis(idleness))
 
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        pass
+
+def log_of(entries: list[tuple[Any, ...]]) -> pa.Table:
+    names = ["user", "number", "ts", "at", "split", "actions"]
+    types = [pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.string()]
+    columns = list(zip(*entries, strict=True)) or [[]] * len(names)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, types, strict=True)], names)
 
 
 def table_of(rows: list[tuple[Any, ...]], batch_rows: int) -> pa.Table:
@@ -53,11 +75,34 @@ def table_of(rows: list[tuple[Any, ...]], batch_rows: int) -> pa.Table:
     for number, (user, stride, delay, split, actions) in enumerate(rows):
         clock += stride
         entries.append((user, number, clock - delay, clock, split, actions))
-    names = ["user", "number", "ts", "at", "split", "actions"]
-    types = [pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.string()]
-    columns = list(zip(*entries, strict=True)) or [[]] * len(names)
-    table = pa.table([pa.array(column, kind) for column, kind in zip(columns, types, strict=True)], names)
+    table = log_of(entries)
     return pa.Table.from_batches(table.to_batches(max_chunksize=batch_rows), table.schema)
+
+
+def events_of(table: pa.Table) -> list[Event]:
+    """A log as models of its time take it."""
+    times = (table[name].to_pylist() for name in ("split", "at", "ts"))
+    return [Event(split, at, ts) for split, at, ts in zip(*times, strict=True)]
+
+
+def elements_of(table: pa.Table) -> list[Row]:
+    """A log as functions take it."""
+    return list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+
+
+def model_of(table: pa.Table, bound: int | None, interval: int) -> ReplayModel:
+    """The model of `strategy_of(bound)`."""
+    make_generator = Punctuated if bound is None else None
+    return ReplayModel(events_of(table), bound, None, interval, make_generator=make_generator)
+
+
+def emitted_by(result: EmbeddedResult) -> list[Emitted]:
+    """What `Scripted` gave, whose timestamps are in the last column."""
+    return [
+        (tag, tuple(row.values())[:-1], row["record_time"])
+        for tag, output in ((None, result), ("side", result.get_side_output(SIDE)))
+        for row in output.to_arrow().to_pylist()
+    ]
 
 
 def by_key(emitted: list[Emitted]) -> dict[Any, list[Emitted]]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from models.watermarks import Event
 
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
@@ -114,3 +115,16 @@ class Log:
 
 def steps(plane: TimePlane) -> list[tuple[int, int]]:
     return list(zip(plane.timeline.clock_ms.tolist(), plane.timeline.watermark_ms.tolist(), strict=True))
+
+
+def table_of(log: list[Event]) -> pa.Table:
+    """The events as a job reads them: with keys, and their number in the log."""
+    return pa.table(
+        {
+            "ts": [event.timestamp_ms for event in log],
+            "arrival": [event.arrival_ms for event in log],
+            "split": [event.split for event in log],
+            "key": [f"k{i % 5}" for i in range(len(log))],
+            "row": range(len(log)),
+        }
+    )

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from models.process_replay import Emitted, Scripted
+from models.process_replay import Emitted, Scripted, emitted_of
 from models.recorders import OutputRecorder
 from models.valve import ValveModel
 from models.watermarks import MAX_TIMESTAMP, Event, Generator, ReplayModel
@@ -209,14 +209,3 @@ def operator_run(function: Any, models: list[ReplayModel], rows: list[list[Row]]
         else:
             (operator.process_watermark_status1, operator.process_watermark_status2)[log](statuses[value])
     return emitted_of(output)
-
-
-def emitted_of(output: OutputRecorder) -> list[Emitted]:
-    """What an operator has emitted."""
-    emitted: list[Emitted] = []
-    for kind, *entry in output.take():
-        if kind == "record":
-            emitted.append((None, entry[1], entry[0]))
-        elif kind == "side":
-            emitted.append((entry[2], entry[1], entry[0]))
-    return emitted

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from models.recorders import OutputRecorder
+from models.recorders import OutputRecorder, TimedRecorder
 
 from flinkcore.common import MIN_TIMESTAMP, OutputTag, Time, Watermark
 from flinkcore.datastream.functions import (
@@ -213,15 +213,6 @@ def operation_of(item: dict[str, Any], recorder: OutputRecorder) -> WindowOperat
         aggregation,
         process if kind == "list" or kind.endswith("_process") else None,
     )
-
-
-class TimedRecorder(OutputRecorder):
-    """Names the timer that fires in every entry that it causes."""
-
-    timer: list[Any] | None = None
-
-    def add(self, kind: str, **fields: Any) -> None:
-        super().add(kind, **({} if self.timer is None else {"timer": self.timer}), **fields)
 
 
 class WindowRun:

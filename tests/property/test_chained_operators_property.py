@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.chained_operators import Counts, Follower, chained_run
 from models.process_replay import SIDE, Emitted, Scripted
-from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.scripted_logs import RESULTS, ROWS, SIDES, by_key, elements_of, model_of, strategy_of, table_of
 from models.small_batches import reading_batches_of
-from models.watermarks import Event, Punctuated, ReplayModel
 
-from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
-from flinkcore.common.row import rows_of_columns
+from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -44,28 +42,6 @@ WINDOWS = [
     SlidingEventTimeWindows.of(Time.milliseconds(12), Time.milliseconds(5)),
     EventTimeSessionWindows.with_gap(Time.milliseconds(6)),
 ]
-
-
-def strategy_of(bound: int | None) -> WatermarkStrategy:
-    if bound is None:
-        return WatermarkStrategy.for_generator(EvenTimestamps)
-    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
-
-
-def modelled(table: pa.Table, bound: int | None, interval: int) -> tuple[ReplayModel, list[Row]]:
-    model = ReplayModel(
-        [
-            Event(split, at, ts)
-            for split, at, ts in zip(
-                *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
-            )
-        ],
-        bound,
-        None,
-        interval,
-        make_generator=Punctuated if bound is None else None,
-    )
-    return model, list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
 
 
 @settings(deadline=None, max_examples=70)
@@ -103,7 +79,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
         replayed: list[Emitted] = [
             (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
         ]
-    model, elements = modelled(table, bound, interval)
+    model, elements = model_of(table, bound, interval), elements_of(table)
 
     def row_of(value: tuple[Any, ...]) -> Row | None:
         return None if value[2] == 4 else Row(number=value[2], kind=value[1])
@@ -176,7 +152,8 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
         Follower(),
         (lambda row: row.user, lambda row: row.kind),
         row_of,
-        *modelled(table, bound, interval),
+        model_of(table, bound, interval),
+        elements_of(table),
     )
     assert by_key(replayed) == by_key(expected)
     (later,) = result.report.later_operators

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_passes import RuntimeReplay, stepped_plane
+from models.even_timestamps import EvenTimestamps
 from models.timed_log import Log, steps
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, Event, Generator, Output, Punctuated, ReplayModel
 
@@ -40,17 +41,6 @@ IDLENESS = st.sampled_from([None, 1, 3, 50, 250, 2**62])
 RUN_ROWS = st.sampled_from([1, 2, 7, 1 << 19])
 CUTS = st.sets(st.integers(1, 49), max_size=5)
 RATES = st.builds(ArrivalRate, st.sampled_from([1000.0, 3.0, 70.0]), st.sampled_from([0, -333, 10**6]))
-
-
-class EvenTimestamps(WatermarkGenerator[Any]):
-    """Flink's punctuated example: an even timestamp is a watermark."""
-
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        if event_timestamp % 2 == 0:
-            output.emit_watermark(Watermark(event_timestamp))
-
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        pass
 
 
 class DeclaredEvenTimestamps(EvenTimestamps):

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted
-from models.scripted_logs import ROWS, EvenTimestamps, by_key, table_of
+from models.scripted_logs import ROWS, by_key, elements_of, events_of, strategy_of, table_of
+from models.small_batches import reading_batches_of
 from models.two_inputs import replay_models
-from models.watermarks import Event, Punctuated, ReplayModel
+from models.watermarks import Punctuated, ReplayModel
 
-from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
-from flinkcore.common.row import rows_of_columns
+from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from flinkcore.datastream.window import SlidingEventTimeWindows
@@ -71,29 +71,12 @@ class TwoLogs:
         self.bounds, self.idlenesses, self.interval = bounds, idlenesses, interval
 
     def models(self) -> list[ReplayModel]:
-        events = [
-            [
-                Event(*event)
-                for event in zip(*(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True)
-            ]
-            for table in self.tables
-        ]
+        events = [events_of(table) for table in self.tables]
         makers = [Punctuated if bound is None else None for bound in self.bounds]
         return replay_models(events, list(self.bounds), list(self.idlenesses), self.interval, makers)
 
     def rows(self) -> list[list[Row]]:
-        return [
-            list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
-            for table in self.tables
-        ]
-
-
-def strategy_of(bound: int | None, idleness: int | None) -> WatermarkStrategy:
-    if bound is None:
-        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
-    else:
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
-    return strategy if idleness is None else strategy.with_idleness(Duration.of_millis(idleness))
+        return [elements_of(table) for table in self.tables]
 
 
 def results(table: pa.Table) -> list[Emitted]:
@@ -129,7 +112,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     if is_exclusive:
         join = join.lower_bound_exclusive().upper_bound_exclusive()
     join = join.side_output_left_late_data(LEFT).side_output_right_late_data(RIGHT)
-    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with reading_batches_of(3), patch.object(process_stage, "SLICE_ROWS", slice_rows):
         result = join.process(Pairs(), PAIRS, timestamp_column="time").execute()
         replayed = results(result.to_arrow())
     for name, tag in (("user", LEFT), ("who", RIGHT)):
@@ -172,7 +155,7 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     assigner = SlidingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(slide))
     groups = first.co_group(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
     pairs = first.join(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
-    with patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with reading_batches_of(3), patch.object(process_stage, "SLICE_ROWS", slice_rows):
         grouped = groups.apply(Groups(), GROUPS, timestamp_column="time").execute()
         replayed = results(grouped.to_arrow())
         joined = results(pairs.apply(Pair(), PAIRS, timestamp_column="time").to_arrow())

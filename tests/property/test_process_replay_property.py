@@ -5,17 +5,21 @@ from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import SIDE, Emitted, PlainWorld, Scripted, operator_run
-from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
-from models.small_batches import reading_batches_of
-from models.watermarks import Event, Punctuated, ReplayModel
-
-from flinkcore.common import (
-    Duration,
-    OutputTag,
-    WatermarkStrategy,
+from models.process_replay import PlainWorld, Scripted, operator_run
+from models.scripted_logs import (
+    RESULTS,
+    ROWS,
+    SIDES,
+    by_key,
+    elements_of,
+    emitted_by,
+    model_of,
+    strategy_of,
+    table_of,
 )
-from flinkcore.common.row import rows_of_columns
+from models.small_batches import reading_batches_of
+
+from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.replay.stages import process_stage
 
@@ -38,38 +42,18 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     slice_rows: int,
 ) -> None:
     table = table_of(rows, batch_rows)
-    if bound is None:
-        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
-    else:
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     stream = (
         env.from_event_log(table, timestamp="ts", arrival="at", split="split")
-        .assign_timestamps_and_watermarks(strategy)
+        .assign_timestamps_and_watermarks(strategy_of(bound))
         .key_by("user")
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
     )
     with reading_batches_of(batch_rows), patch.object(process_stage, "SLICE_ROWS", slice_rows):
         result = stream.execute()
-        replayed: list[Emitted] = [
-            (tag, tuple(row.values())[:-1], row["record_time"])
-            for tag, output in ((None, result), ("side", result.get_side_output(SIDE)))
-            for row in output.to_arrow().to_pylist()
-        ]
-    model = ReplayModel(
-        [
-            Event(split, at, ts)
-            for split, at, ts in zip(
-                *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
-            )
-        ],
-        bound,
-        None,
-        interval,
-        make_generator=Punctuated if bound is None else None,
-    )
-    elements = list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
+        replayed = emitted_by(result)
+    model, elements = model_of(table, bound, interval), elements_of(table)
     modelled = PlainWorld(Scripted(), lambda row: row.user).run(model, elements)
     assert by_key(replayed) == by_key(modelled)
     assert by_key(operator_run(Scripted(), lambda row: row.user, model, elements)) == by_key(modelled)

@@ -13,8 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.batch_functions import scripted_batches
 from models.process_replay import SIDE, Scripted
+from models.scripted_logs import (
+    EVENT_DELAYS,
+    LATENESSES,
+    PROCESSING_DELAYS,
+    RESULTS,
+    SIDES,
+    STRIDES,
+    doings,
+    log_of,
+    strategy_of,
+)
 
-from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -45,45 +56,14 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 
-RESULTS = pa.schema(
-    {
-        "user": pa.string(),
-        "what": pa.string(),
-        "number": pa.int64(),
-        "watermark": pa.int64(),
-        "clock": pa.int64(),
-        "timestamp": pa.int64(),
-        "fuel": pa.int64(),
-        "registered": pa.int64(),
-    }
-)
-SIDES = pa.schema({"user": pa.string(), "number": pa.int64()})
-
-ACTIONS = st.one_of(
-    st.builds("event:{}".format, st.sampled_from([0, 1, 3, 9, 10, 40, 200, -30])),
-    st.builds("processing:{}".format, st.sampled_from([0, 0, 1, 2, 10, 10, 60, -5, 300])),
-    st.builds("delete:{}".format, st.integers(0, 3)),
-    st.builds("forget:{}".format, st.sampled_from([1, 2, 10, 60])),
-    st.just("clear:0"),
-)
 ROWS = st.tuples(
     st.sampled_from(["a", "b", "c", "ä", "user-5"]),
-    st.sampled_from([0, 0, 0, 1, 1, 2, 5, 30, 120, 900]),
-    st.sampled_from([0, 0, 1, 4, 20, 60, -3]),
+    st.sampled_from([*STRIDES, 900]),
+    st.sampled_from([*LATENESSES, 60]),
     st.integers(0, 2),
-    st.lists(ACTIONS, max_size=3).map(" ".join),
+    doings([*EVENT_DELAYS, 200], PROCESSING_DELAYS),
 )
-STRATEGIES = st.builds(
-    lambda bound, idleness: (
-        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
-        if idleness is None
-        else WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_idleness(
-            Duration.of_millis(idleness)
-        )
-    ),
-    st.sampled_from([0, 2, 15]),
-    st.sampled_from([None, None, 3, 40]),
-)
+STRATEGIES = st.builds(strategy_of, st.sampled_from([0, 2, 15]), st.sampled_from([None, None, 3, 40]))
 
 
 def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
@@ -94,12 +74,7 @@ def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
         clock += stride
         entries.append((user, number, clock - delay, clock, split, actions))
     entries[3:] = sorted(entries[3:], key=lambda entry: (entry[3], entry[4]))
-    names = ["user", "number", "ts", "at", "split", "actions"]
-    types = [pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.string()]
-    return pa.table(
-        [pa.array(column, kind) for column, kind in zip(zip(*entries, strict=True), types, strict=True)],
-        names,
-    )
+    return log_of(entries)
 
 
 def parts_of(table: pa.Table, cuts: list[int]) -> list[pa.Table]:

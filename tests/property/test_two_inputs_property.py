@@ -7,8 +7,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import SIDE, Emitted, Scripted
-from models.scripted_logs import RESULTS, ROWS, SIDES, EvenTimestamps, by_key, table_of
+from models.process_replay import Scripted
+from models.scripted_logs import (
+    RESULTS,
+    ROWS,
+    SIDES,
+    by_key,
+    elements_of,
+    emitted_by,
+    events_of,
+    strategy_of,
+    table_of,
+)
 from models.small_batches import reading_batches_of
 from models.two_inputs import (
     RULES,
@@ -20,23 +30,13 @@ from models.two_inputs import (
     replay_models,
     union_run,
 )
-from models.watermarks import Event, Punctuated, ReplayModel
+from models.watermarks import Punctuated, ReplayModel
 
-from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
-from flinkcore.common.row import rows_of_columns
+from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.replay.results.result import EmbeddedResult
 from flinkcore.replay.stages import process_stage
 
 FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
-
-
-def strategy_of(bound: int | None, idleness: int | None) -> WatermarkStrategy:
-    if bound is None:
-        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
-    else:
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
-    return strategy if idleness is None else strategy.with_idleness(Duration.of_millis(idleness))
 
 
 def second_table(rows: list[tuple[Any, ...]], batch_rows: int) -> pa.Table:
@@ -59,14 +59,6 @@ def joined(function: Any, streams: list[DataStream]) -> DataStream:
     return (connected.key_by("user", "who") if keyed else connected).process(function, RESULTS, **kind)
 
 
-def emitted_by(result: EmbeddedResult) -> list[Emitted]:
-    return [
-        (tag, tuple(row.values())[:-1], row["record_time"])
-        for tag, output in ((None, result), ("side", result.get_side_output(SIDE)))
-        for row in output.to_arrow().to_pylist()
-    ]
-
-
 def modelled(
     tables: list[pa.Table],
     bounds: tuple[int | None, ...],
@@ -74,25 +66,13 @@ def modelled(
     interval: int,
 ) -> tuple[list[ReplayModel], list[list[Row]]]:
     models = replay_models(
-        [
-            [
-                Event(split, at, ts)
-                for split, at, ts in zip(
-                    *(table[name].to_pylist() for name in ("split", "at", "ts")), strict=True
-                )
-            ]
-            for table in tables
-        ],
+        [events_of(table) for table in tables],
         list(bounds),
         list(idlenesses),
         interval,
         [Punctuated if bound is None else None for bound in bounds],
     )
-    elements = [
-        list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
-        for table in tables
-    ]
-    return models, elements
+    return models, [elements_of(table) for table in tables]
 
 
 @pytest.mark.parametrize("kind", FUNCTIONS)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from models.native_aggregates import Spec, aggregate, numbers, results
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.errors import ConfigurationError, SchemaError
-
-Spec = tuple[str, str | None, str | None]
 
 DAY = dt.date(2001, 3, 1)
 NOON = dt.datetime(2001, 3, 1, 12)
@@ -51,27 +50,6 @@ RISING: dict[str, tuple[pa.DataType, list[Any]]] = {
         [Decimal("-99999999999999999999.001"), Decimal("-0.001"), Decimal("99999999999999999999.999")],
     ),
 }
-
-
-def numbers(values: Any) -> Any:
-    return np.array(values, dtype=np.uint32)
-
-
-def results(accumulators: Accumulators) -> list[list[Any]]:
-    columns = [pa.array(column) for column in accumulators.take()]
-    for column in columns:
-        column.validate(full=True)
-    return [column.to_pylist() for column in columns]
-
-
-def aggregate(batch: pa.RecordBatch, *specs: Spec) -> list[Any]:
-    """One result per spec over all rows of the batch."""
-    accumulators = Accumulators(batch.schema, specs)
-    accumulators.reserve(1)
-    accumulators.update(batch, numbers([0] * batch.num_rows))
-    accumulators._check()
-    accumulators.emit_range(0, 1)
-    return [column[0] for column in results(accumulators)]
 
 
 def column_of(kind: pa.DataType, values: list[Any]) -> pa.RecordBatch:

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.even_timestamps import EvenTimestamps
+from models.timed_log import table_of
 from models.watermarks import Event, Punctuated, ReplayModel
 from models.windows import Firing, WindowModel
 
@@ -29,17 +31,6 @@ LATE = OutputTag("late")
 MIN_TIMESTAMP, MAX_TIMESTAMP = -(2**63), 2**63 - 1
 
 
-class EvenTimestamps(WatermarkGenerator[Any]):
-    """An even timestamp is a watermark."""
-
-    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
-        if event_timestamp % 2 == 0:
-            output.emit_watermark(Watermark(event_timestamp))
-
-    def on_periodic_emit(self, output: Any) -> None:
-        pass
-
-
 PUNCTUATED = WatermarkStrategy.for_generator(EvenTimestamps)
 
 
@@ -49,18 +40,6 @@ def random_log(seed: int, n: int = 400) -> list[Event]:
     timestamp = arrival + random.integers(-40, 6, n)
     split = random.choice(["b", "a", "c"], n)
     return [Event(*row) for row in zip(split.tolist(), arrival.tolist(), timestamp.tolist(), strict=True)]
-
-
-def table_of(log: list[Event]) -> pa.Table:
-    return pa.table(
-        {
-            "ts": [event.timestamp_ms for event in log],
-            "arrival": [event.arrival_ms for event in log],
-            "split": [event.split for event in log],
-            "key": [f"k{i % 5}" for i in range(len(log))],
-            "row": range(len(log)),
-        }
-    )
 
 
 def job(

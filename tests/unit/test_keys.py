@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from models.arrow_protocol import ProtocolOnly
 
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -30,16 +31,6 @@ TEXTS = [
     "x" * 5000,
 ]
 NAN = float("nan")
-
-
-class ProtocolOnly:
-    """Exports an array through the Arrow PyCapsule protocol, and has nothing else."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]
 
 
 def dictionary_of(batch: pa.RecordBatch, **settings: Any) -> KeyDictionary:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from models.aligned_replay import AlignedReplayModel
-from models.timed_log import Log, steps
+from models.timed_log import Log, steps, table_of
 from models.watermarks import Event, ReplayModel
 from models.windows import Firing, WindowModel
 
@@ -114,18 +114,6 @@ def random_log(seed: int, n: int = 400) -> list[Event]:
     speed = np.select([split == "a", split == "b"], [3, 2], 1)
     timestamp = arrival * speed - random.integers(0, 40, n)
     return [Event(*row) for row in zip(split.tolist(), arrival.tolist(), timestamp.tolist(), strict=True)]
-
-
-def table_of(log: list[Event]) -> pa.Table:
-    return pa.table(
-        {
-            "ts": [event.timestamp_ms for event in log],
-            "arrival": [event.arrival_ms for event in log],
-            "split": [event.split for event in log],
-            "key": [f"k{i % 5}" for i in range(len(log))],
-            "row": range(len(log)),
-        }
-    )
 
 
 def job(data: Any, strategy: WatermarkStrategy, *, parallelism: int = 1, **options: Any) -> DataStream:
