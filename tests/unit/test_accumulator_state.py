@@ -89,10 +89,13 @@ def test_sums_without_a_value_stay_without_one() -> None:
 
 def test_no_entries_give_empty_parts() -> None:
     none = np.empty(0, np.uint32)
-    given = accumulators()
-    taken = accumulators()
-    restore_accumulator_parts(taken, none, touched_entries(given, none), accumulator_parts(given, none))
+    given = accumulators(ENTRIES)
+    taken = accumulators(ENTRIES)
+    touched = touched_entries(given, none)
+    assert len(touched) == 0
+    restore_accumulator_parts(taken, none, touched, accumulator_parts(given, none))
     taken._check()
+    assert results(taken, [0, 1, 2, 3]) == results(given, [0, 1, 2, 3])
 
 
 def test_parts_that_do_not_fit_are_refused() -> None:

@@ -398,7 +398,7 @@ def test_a_damaged_file_leaves_the_backends_as_they_were(tmp_path: Path) -> None
         file.write_bytes(content)
 
 
-def test_timers_of_keys_that_have_none_leave_no_key(tmp_path: Path) -> None:
+def test_timers_of_keys_that_have_none_leave_no_key() -> None:
     snapshot = timers([(60, 5)])
     unused = InternalTimersSnapshot(
         [5, 6], [None], snapshot.event_time_timers, snapshot.processing_time_timers

@@ -451,6 +451,7 @@ def test_a_result_that_is_not_read_to_its_end_stops_its_threads() -> None:
     batches = windows(table(*[(i, i, f"k{i}", i) for i in range(5000)]), environment(2)).to_batches()
     next(batches)
     batches.close()
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flinkcore-")]
 
 
 def test_a_refused_side_output_directory_leaves_the_results_directory_usable(tmp_path: Path) -> None:

@@ -348,7 +348,9 @@ def test_what_is_no_checkpoint_of_a_replay_is_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_refused(checkpoint: Path) -> None:
-    for file in checkpoint.glob("data-*/*.arrow"):
+    files = list(checkpoint.glob("data-*/*.arrow"))
+    assert files
+    for file in files:
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         with pytest.raises(SourceError, match="is damaged"):

@@ -133,7 +133,7 @@ def test_spark_runs_on_the_packaged_java(tmp_path: Path) -> None:
     assert done.stdout.strip() == "45"
 
 
-def test_workers_run_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_run_this_interpreter() -> None:
     configure_spark(RecordingBuilder())
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
@@ -150,7 +150,7 @@ def test_nothing_that_the_user_set_is_changed(monkeypatch: pytest.MonkeyPatch) -
     assert builder._options["spark.ui.showConsoleProgress"] == "false"
 
 
-def test_python_from_the_settings_serves_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_from_the_settings_serves_the_workers() -> None:
     builder = RecordingBuilder()
     builder._options = {"spark.pyspark.python": "/opt/conda/python"}
     configure_spark(builder)

@@ -281,7 +281,7 @@ def test_late_elements_are_counted_unless_they_have_a_side_output(around: Surrou
     assert other.output.take() == [("watermark", 9), ("side", 9, ("a", 1), "side")]
 
 
-def test_nothing_is_left_when_all_windows_have_ended(around: Surroundings) -> None:
+def test_nothing_is_left_when_all_windows_have_ended() -> None:
     for assigner in (TEN, EventTimeSessionWindows(10), CumulativeEventTimeWindows(20, 5)):
         surroundings = Surroundings()
         operator = surroundings.windows(windows_of(assigner, allowed_lateness_ms=7))
