@@ -9,10 +9,7 @@ import pytest
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def scenarios(directory: Path, kind: str) -> list[dict[str, Any]]:
-    path = directory / f"{kind}.jsonl"
-    if not path.exists():
-        return []
+def scenarios(path: Path) -> list[dict[str, Any]]:
     with path.open() as lines:
         return [json.loads(line) for line in lines if line.strip()]
 
@@ -23,5 +20,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.UsageError(f"--golden {directory}: no such directory")
     for argument in metafunc.fixturenames:
         if argument.endswith("_scenario"):
-            found = scenarios(directory, argument.removesuffix("_scenario"))
+            path = directory / f"{argument.removesuffix('_scenario')}.jsonl"
+            if directory == GOLDEN and not path.exists():
+                raise pytest.UsageError(f"{path}: no such file, and {metafunc.definition.nodeid} needs it")
+            found = scenarios(path) if path.exists() else []
             metafunc.parametrize(argument, found, ids=[scenario["name"] for scenario in found])
