@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -46,9 +47,13 @@ print(flinkcore.__file__)
 """
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     done = subprocess.run(
-        list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=clean_environment()
+        list(map(str, command)),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env=clean_environment() | environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -109,7 +114,17 @@ def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kern
     ]
 
 
-def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def quick_compiler(tmp_path: Path) -> str:
+    """The compiler of extensions, but one that does not optimize: that is most of its time."""
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    script = tmp_path / "quick-compiler"
+    script.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_an_editable_install_works(sources: Path, tmp_path: Path, quick_compiler: str) -> None:
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     paths = [path for path in sys.path if path.endswith("site-packages")]
@@ -126,6 +141,7 @@ def test_an_editable_install_works(sources: Path, tmp_path: Path) -> None:
         "-e",
         sources,
         cwd=tmp_path,
+        CC=quick_compiler,
     )
     assert str(sources) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
 
