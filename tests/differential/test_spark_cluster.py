@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
+from models.spark_sessions import QUICK_JAVA, spark_session
 
 pytest.importorskip("pyspark")
 
@@ -214,7 +214,7 @@ def test_flinkcore_is_shipped_to_executors_that_do_not_have_it(embedded: Any, tm
         [sys.executable, "-c", SHIPPING_PROGRAM, str(Path(flinkcore.__file__).parents[1])],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYSPARK_PYTHON": str(worker_python)},
+        env=os.environ | QUICK_JAVA | {"PYSPARK_PYTHON": str(worker_python)},
         timeout=180,
     )
     assert done.returncode == 0, done.stderr[-4000:]

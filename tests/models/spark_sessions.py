@@ -1,11 +1,16 @@
 """Spark sessions for tests: small, quiet, and seeing the flinkcore that the tests import."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import flinkcore
+
+QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Environment in which Java compiles quickly: what tests run is over before the best code would pay."""
 
 
 @contextmanager
@@ -20,7 +25,8 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
     builder = configure_spark(builder.config("spark.ui.enabled", "false"))
     for name, value in settings.items():
         builder = builder.config(name.replace("_", "."), value)
-    spark = builder.getOrCreate()
+    with patch.dict(os.environ, QUICK_JAVA):
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark

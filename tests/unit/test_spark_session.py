@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from models.spark_sessions import QUICK_JAVA
 
 pytest.importorskip("pyspark")
 
@@ -126,7 +127,7 @@ def test_spark_runs_on_the_packaged_java(tmp_path: Path) -> None:
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        env=environment | {"PATH": str(tmp_path)},
+        env=environment | QUICK_JAVA | {"PATH": str(tmp_path)},
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
