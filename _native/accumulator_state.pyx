@@ -139,24 +139,24 @@ cdef object _array(const Buffer* buffer, object dtype):
     return out.base.view(dtype)
 
 
+cdef tuple _string_part(const OwnedBytes* strings, const uint32_t* entries, int64_t n):
+    cdef Parts parts
+    _start(&parts, False)
+    try:
+        _add_strings(&parts, strings, entries, n)
+        return _array(&parts.ends, np.int64), _array(&parts.values, np.uint8)
+    finally:
+        _free(&parts)
+
+
 cdef dict _owned_parts(Aggregate* aggregate, const uint32_t* entries, int64_t n):
     cdef Parts parts
     cdef bint of_words = is_word(aggregate.type)
     cdef dict found = {}
     if aggregate.parts & Part.BYTES_PART:
-        _start(&parts, False)
-        try:
-            _add_strings(&parts, aggregate.strings, entries, n)
-            found["strings"] = _array(&parts.ends, np.int64), _array(&parts.values, np.uint8)
-        finally:
-            _free(&parts)
+        found["strings"] = _string_part(aggregate.strings, entries, n)
     if aggregate.parts & Part.KEY_BYTES_PART:
-        _start(&parts, False)
-        try:
-            _add_strings(&parts, aggregate.key_strings, entries, n)
-            found["key_strings"] = _array(&parts.ends, np.int64), _array(&parts.values, np.uint8)
-        finally:
-            _free(&parts)
+        found["key_strings"] = _string_part(aggregate.key_strings, entries, n)
     if aggregate.parts & Part.WORD_SET_PART:
         _start(&parts, False)
         try:
