@@ -7,9 +7,7 @@ A process may fork while its other threads take and give back blocks: the fork w
 whole, and free to use.
 """
 
-from libc.stdint cimport int64_t
 from libc.stdlib cimport free
-from posix.unistd cimport usleep
 
 cdef extern from *:
     """
@@ -94,15 +92,10 @@ cdef size_t blocks_kept() noexcept nogil:
 
 def kept_bytes():
     """Bytes of memory that are kept for the next large blocks; at most 64 MiB."""
-    return blocks_kept()
-
-
-def _hold(int64_t duration_ms):
-    """Be amid taking a block for so long; for tests of forks."""
-    with nogil:
-        _lock()
-        usleep(<unsigned int> (1000 * duration_ms))
-        _unlock()
+    cdef size_t size
+    with nogil:  # other threads may be amid taking a block
+        size = blocks_kept()
+    return size
 
 
 if _guard_forks():
