@@ -1,6 +1,6 @@
 """What window operators share: rows of results, the walk along the timeline, updates waiting for the accumulators."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from flinkcore._native.aggregates cimport Accumulators, AccumulatorTable, accumulators_update
@@ -133,7 +133,7 @@ cdef NativeArray firings_take(
     return native_array("+s", rows, NULL, NULL, NULL, columns, names)
 
 
-cdef int64_t cursor_find(const TimelineCursor* cursor, int64_t due) noexcept nogil:
+cdef int64_t cursor_clock_of(const TimelineCursor* cursor, int64_t due) noexcept nogil:
     cdef int64_t low = cursor.next, high = cursor.steps, middle
     while low < high:
         middle = (low + high) >> 1
@@ -141,7 +141,7 @@ cdef int64_t cursor_find(const TimelineCursor* cursor, int64_t due) noexcept nog
             low = middle + 1
         else:
             high = middle
-    return low
+    return cursor.clocks[low] if low < cursor.steps else INT64_MAX
 
 
 cdef int pending_flush(PendingUpdates* pending, AccumulatorTable* table) except -1 nogil:

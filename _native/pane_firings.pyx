@@ -11,7 +11,7 @@ from flinkcore._native.firings cimport (
     pending_flush,
 )
 from flinkcore._native.panes cimport ENTRY_BLOCK, pane_entry
-from flinkcore._native.window_kernel cimport LiveWindow, core_emit, window_rows_add
+from flinkcore._native.window_kernel cimport LiveWindow, core_emit, core_emit_row, window_rows_add
 
 
 cdef int append_pane_keys(
@@ -24,6 +24,14 @@ cdef int append_pane_keys(
     else:
         firings_append_int64_keys(&core.firings, &pane.keys[first], n)
     return firings_append(&core.firings, pane.start, pane.end, late, core.cursor.watermark, n)
+
+
+cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil:
+    pending_flush(&core.pending, core.table)
+    core_emit_row(
+        core, pane_entry(pane, k), pane.offsets[k + 1] - pane.offsets[k] if core.bytes_keys else 0, kind, True
+    )
+    return append_pane_keys(core, pane, k, 1, kind, True)
 
 
 cdef int append_live_keys(

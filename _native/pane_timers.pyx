@@ -1,16 +1,12 @@
 """Event-time timers of keys in windows, in buckets of equal time: many keys share the few times of a trigger."""
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memmove, memset
 
+from flinkcore._native.memory cimport grow
 
-cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
-    cdef void* grown = realloc(memory, bytes)
-    if grown == NULL:
-        with gil:
-            raise MemoryError(f"{bytes} bytes for the timers of windows")
-    return grown
+cdef const char* _WHAT = b"the timers of windows"  # that memory is for
 
 
 cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
@@ -28,7 +24,7 @@ cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
         return &timers.buckets[low]
     if timers.n == timers.allocated:
         if timers.n == timers.capacity:
-            timers.buckets = <TimerBucket*> _grow(timers.buckets, (timers.capacity * 2 + 16) * sizeof(TimerBucket))
+            timers.buckets = <TimerBucket*> grow(timers.buckets, (timers.capacity * 2 + 16) * sizeof(TimerBucket), _WHAT)
             timers.capacity = timers.capacity * 2 + 16
         memset(&timers.buckets[timers.n], 0, sizeof(TimerBucket))
         timers.allocated += 1
@@ -43,7 +39,7 @@ cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
 cdef int pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t key) except -1 nogil:
     cdef TimerBucket* bucket = _bucket(timers, time)
     if bucket.n == bucket.capacity:
-        bucket.timers = <PaneTimer*> _grow(bucket.timers, (bucket.capacity * 2 + 8) * sizeof(PaneTimer))
+        bucket.timers = <PaneTimer*> grow(bucket.timers, (bucket.capacity * 2 + 8) * sizeof(PaneTimer), _WHAT)
         bucket.capacity = bucket.capacity * 2 + 8
     bucket.timers[bucket.n].pane = pane
     bucket.timers[bucket.n].key = key

@@ -1,19 +1,14 @@
 """The keys of live windows: each window has a hash table of its own, over entries that are shared out in blocks."""
 
 from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memmove, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport grow
 
-
-cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
-    cdef void* grown = realloc(memory, bytes)
-    if grown == NULL:
-        with gil:
-            raise MemoryError(f"{bytes} bytes for the keys of windows")
-    return grown
+cdef const char* _WHAT = b"the keys of windows"  # that memory is for
 
 
 cdef void pane_free(Pane* pane) noexcept nogil:
@@ -52,12 +47,12 @@ cdef int _pane_resize_index(PaneStore* store, Pane* pane, uint64_t n_slots) exce
 
 
 cdef int _pane_reserve_keys(PaneStore* store, Pane* pane, uint32_t capacity) except -1 nogil:
-    pane.hashes = <uint64_t*> _grow(pane.hashes, capacity * sizeof(uint64_t))
+    pane.hashes = <uint64_t*> grow(pane.hashes, capacity * sizeof(uint64_t), _WHAT)
     if store.bytes_keys:
-        pane.offsets = <int64_t*> _grow(pane.offsets, (<int64_t> capacity + 1) * sizeof(int64_t))
+        pane.offsets = <int64_t*> grow(pane.offsets, (<int64_t> capacity + 1) * sizeof(int64_t), _WHAT)
         pane.offsets[0] = 0
     else:
-        pane.keys = <int64_t*> _grow(pane.keys, capacity * sizeof(int64_t))
+        pane.keys = <int64_t*> grow(pane.keys, capacity * sizeof(int64_t), _WHAT)
     pane.keys_capacity = capacity
     return 0
 
@@ -70,8 +65,8 @@ cdef int64_t _take_block(PaneStore* store) except -1 nogil:
         with gil:
             raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
     if store.n_blocks == store.free_blocks_capacity:  # room to give every block back without failing
-        store.free_blocks = <uint32_t*> _grow(
-            store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t)
+        store.free_blocks = <uint32_t*> grow(
+            store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t), _WHAT
         )
         store.free_blocks_capacity = store.free_blocks_capacity * 2 + 64
     accumulators_reserve(store.table, (store.n_blocks + 1) * ENTRY_BLOCK)
@@ -82,9 +77,9 @@ cdef int64_t _take_block(PaneStore* store) except -1 nogil:
 cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
     cdef uint32_t capacity = pane.blocks_capacity * 2 + 4
     if pane.n_blocks == pane.blocks_capacity:
-        pane.blocks = <uint32_t*> _grow(pane.blocks, capacity * sizeof(uint32_t))
+        pane.blocks = <uint32_t*> grow(pane.blocks, capacity * sizeof(uint32_t), _WHAT)
         if store.twins:
-            pane.twin_blocks = <uint32_t*> _grow(pane.twin_blocks, capacity * sizeof(uint32_t))
+            pane.twin_blocks = <uint32_t*> grow(pane.twin_blocks, capacity * sizeof(uint32_t), _WHAT)
         pane.blocks_capacity = capacity
     pane.blocks[pane.n_blocks] = <uint32_t> _take_block(store)
     if store.twins:
@@ -114,7 +109,7 @@ cdef int64_t pane_insert(
         length = keys.offsets[row + 1] - keys.offsets[row]
         needed = pane.offsets[k] + length
         if needed > pane.data_capacity:
-            pane.data = <uint8_t*> _grow(pane.data, needed * 2)
+            pane.data = <uint8_t*> grow(pane.data, needed * 2, _WHAT)
             pane.data_capacity = needed * 2
         if length:
             memcpy(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length)
@@ -128,17 +123,12 @@ cdef int64_t pane_insert(
     return k
 
 
-cdef int pane_store_reserve(PaneStore* store) except -1 nogil:
-    if store.spare == NULL:
-        store.spare = <Pane**> _grow(NULL, MOST_SPARE * sizeof(Pane*))
-    return 0
-
-
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil:
     cdef Pane* pane
     cdef uint64_t n_slots = 64
     if store.n_spare == 0:
-        pane_store_reserve(store)
+        if store.spare == NULL:
+            store.spare = <Pane**> grow(NULL, MOST_SPARE * sizeof(Pane*), _WHAT)
         pane = <Pane*> calloc(1, sizeof(Pane))
         if pane == NULL:
             with gil:
@@ -175,7 +165,7 @@ cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
     pane.n_keys = pane.n_blocks = 0
 
 
-cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:
+cdef void _pane_close(PaneStore* store, Pane* pane) noexcept nogil:
     cdef uint32_t n_keys = pane.n_keys
     store.expected_keys = n_keys
     pane_empty(store, pane)
@@ -184,14 +174,6 @@ cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil:
         return
     store.spare[store.n_spare] = pane
     store.n_spare += 1
-
-
-cdef void pane_store_free(PaneStore* store) noexcept nogil:
-    cdef int64_t i
-    for i in range(store.n_spare):
-        pane_free(store.spare[i])
-    free(store.spare)
-    free(store.free_blocks)
 
 
 # ---- live windows ------------------------------------------------------------------------------------------------
@@ -208,24 +190,50 @@ cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogi
     return low
 
 
-cdef int64_t pane_list_insert(PaneList* live, Pane* pane) except -1 nogil:
-    cdef int64_t i = pane_list_position(live, pane.end)
+cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil:
+    cdef int64_t i = pane_list_position(live, end)
+    cdef Pane* pane
     if live.n == live.capacity:
-        live.panes = <Pane**> _grow(live.panes, (live.capacity * 2 + 8) * sizeof(Pane*))
+        live.panes = <Pane**> grow(live.panes, (live.capacity * 2 + 8) * sizeof(Pane*), _WHAT)
         live.capacity = live.capacity * 2 + 8
+    pane = pane_open(store, start, end)
     memmove(&live.panes[i + 1], &live.panes[i], (live.n - i) * sizeof(Pane*))
     live.panes[i] = pane
     live.n += 1
-    return i
+    return pane
 
 
-cdef void pane_list_drop(PaneList* live, int64_t n) noexcept nogil:
+cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        _pane_close(store, live.panes[i])
     live.n -= n
     memmove(&live.panes[0], &live.panes[n], live.n * sizeof(Pane*))
 
 
-cdef void pane_list_free(PaneList* live) noexcept nogil:
+cdef int64_t pane_list_check(const PaneList* live) except -1:
+    cdef const Pane* pane
+    cdef int64_t i, blocks = 0
+    cdef uint64_t at, numbers
+    for i in range(live.n):
+        pane = live.panes[i]
+        assert pane.start < pane.end
+        assert i == 0 or live.panes[i - 1].end < pane.end, "windows out of order"
+        assert pane.n_blocks == (pane.n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK
+        numbers = 0
+        for at in range(pane.mask + 1):
+            numbers += pane.slots[at].number != 0
+        assert numbers == pane.n_keys, "index and keys differ"
+        blocks += pane.n_blocks
+    return blocks
+
+
+cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil:
     cdef int64_t i
     for i in range(live.n):
         pane_free(live.panes[i])
+    for i in range(store.n_spare):
+        pane_free(store.spare[i])
     free(live.panes)
+    free(store.spare)
+    free(store.free_blocks)

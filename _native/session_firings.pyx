@@ -17,7 +17,7 @@ from flinkcore._native.firings cimport (
 )
 from flinkcore._native.prefetch cimport prefetch, prefetch_all
 from flinkcore._native.sessions cimport Session, SessionKey, session_entry, session_retire, session_twin
-from flinkcore._native.window_kernel cimport core_count, core_emit, core_emit_row
+from flinkcore._native.window_kernel cimport core_emit, core_emit_change, core_emit_row
 from flinkcore._native.window_triggers cimport Progress, TriggerKind
 
 
@@ -78,22 +78,14 @@ cdef bint _emit_results(SessionWindows* state) except -1 nogil:
 
 cdef bint _replace_result(SessionWindows* state) except -1 nogil:
     # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
-    cdef uint32_t number = state.firing[state.n_emitted], given = session_twin(number)
+    cdef uint32_t number = state.firing[state.n_emitted], entry = session_entry(&state.store, number)
     cdef Session* session = &state.store.sessions[number]
     cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
-    cdef RowKind kind = RowKind.UPDATE_AFTER if session.progress & Progress.GIVEN else RowKind.INSERT
-    if not session.progress & Progress.WITHDRAWN:
-        if session.progress & Progress.GIVEN:
-            if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-                return False
-            core_count(&state.core, RowKind.UPDATE_BEFORE, False)
-            _append_firing(state, number, RowKind.UPDATE_BEFORE, False)
-        accumulators_merge(state.core.table, given, session_entry(&state.store, number))
-        session.progress |= Progress.WITHDRAWN
-    if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-        return False
-    core_count(&state.core, kind, False)
-    _append_firing(state, number, kind, False)
+    cdef RowKind kind = RowKind.UPDATE_BEFORE
+    while kind == RowKind.UPDATE_BEFORE:
+        if not core_emit_change(&state.core, &session.progress, entry, session_twin(number), offsets, False, &kind):
+            return False
+        _append_firing(state, number, kind, False)
     _fired(state, number)
     state.n_emitted += 1
     return True

@@ -16,7 +16,7 @@ from libc.stdlib cimport free
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_merge
-from flinkcore._native.firings cimport pending_add, pending_flush, saturating_add
+from flinkcore._native.firings cimport cursor_has_step, cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.prefetch cimport prefetch, prefetch_all
 from flinkcore._native.session_firings cimport (
@@ -59,6 +59,8 @@ from flinkcore._native.window_kernel cimport (
     check_retracts,
     core_add_late,
     core_is_full,
+    input_row,
+    is_over,
     window_kernel,
 )
 from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
@@ -154,11 +156,8 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
     cdef SessionWindows* state = <SessionWindows*> windows
     if state.core.due and not _fire_due(state):
         return False
-    while state.core.cursor.next < state.core.cursor.steps and (
-        to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
-    ):
-        state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
-        state.core.cursor.next += 1
+    while cursor_has_step(&state.core.cursor, arrival, to_end):
+        cursor_step(&state.core.cursor)
         if not _fire_due(state):
             return False
     return True
@@ -241,7 +240,7 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     if key != NOTHING:
         found = _merged_session(state, key, timestamp, end)
     if found == NOTHING:
-        if saturating_add(end - 1, state.core.lateness) <= state.core.cursor.watermark:
+        if is_over(&state.core, end):
             return core_add_late(&state.core, row)
         if key == NOTHING:
             key = <uint32_t> session_key_add(&state.store, keys, row)
@@ -260,14 +259,10 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     return 0
 
 
-cdef inline uint32_t _row_at(const InputRows* input, int64_t i) noexcept nogil:
-    return input.rows[i] if input.rows != NULL else <uint32_t> i
-
-
 cdef inline void _prefetch_key(const SessionWindows* state, const InputRows* input, int64_t i) noexcept nogil:
     cdef const SessionSlot* slot
     if i < input.n:
-        slot = &state.store.slots[<uint32_t> input.keys.hashes[_row_at(input, i)] & state.store.mask]
+        slot = &state.store.slots[<uint32_t> input.keys.hashes[input_row(input, i)] & state.store.mask]
         if slot.number:
             prefetch_all(&state.store.keys[slot.number - 1], sizeof(SessionKey))
 
@@ -276,7 +271,7 @@ cdef inline void _prefetch_session(const SessionWindows* state, const InputRows*
     cdef const SessionSlot* slot
     cdef uint32_t hash, number
     if i < input.n:
-        hash = <uint32_t> input.keys.hashes[_row_at(input, i)]
+        hash = <uint32_t> input.keys.hashes[input_row(input, i)]
         slot = &state.store.slots[hash & state.store.mask]
         if slot.number and slot.hash == hash:
             number = state.store.keys[slot.number - 1].first
@@ -293,12 +288,12 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         if i + 3 * LOOK_AHEAD < input.n:
             prefetch(
                 &state.store.slots[
-                    <uint32_t> input.keys.hashes[_row_at(input, i + 3 * LOOK_AHEAD)] & state.store.mask
+                    <uint32_t> input.keys.hashes[input_row(input, i + 3 * LOOK_AHEAD)] & state.store.mask
                 ]
             )
         _prefetch_key(state, input, i + 2 * LOOK_AHEAD)
         _prefetch_session(state, input, i + LOOK_AHEAD)
-        row = _row_at(input, i)
+        row = input_row(input, i)
         if not _advance(state, input.arrivals[row], False):
             break
         _take_row(state, input.keys, row, input.timestamps[row])
@@ -355,9 +350,7 @@ cdef int _check(const void* windows) except -1:
                     session.fired == (session.end - 1 <= state.core.cursor.watermark)
                 )
                 assert session.due <= session_next_action(state, session)
-                assert (
-                    saturating_add(session.end - 1, state.core.lateness) > state.core.cursor.watermark
-                ), "a session outlived its time"
+                assert not is_over(&state.core, session.end), "a session outlived its time"
             end = session.end
             number = session.next
     assert occupied == state.store.live_keys
@@ -368,15 +361,10 @@ cdef int _check(const void* windows) except -1:
     return 0
 
 
-cdef WindowVerbs VERBS
-VERBS.start = _start
-VERBS.process = _process
-VERBS.advance = _advance
-VERBS.live_windows = _live_windows
-VERBS.check = _check
-VERBS.windows = session_rows
-VERBS.restore = session_restore
-VERBS.free = _free
+cdef WindowVerbs VERBS = WindowVerbs(
+    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    check=_check, windows=session_rows, restore=session_restore, free=_free,
+)
 
 
 def session_windows(

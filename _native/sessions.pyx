@@ -4,21 +4,16 @@ Every key holds a short list of live sessions by start; a key without one is for
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport grow
 from flinkcore._native.prefetch cimport prefetch_all
 from flinkcore._native.session_timers cimport SessionTimer, session_timer_push, session_timers_free
 
-
-cdef void* _grow(void* memory, int64_t bytes) except NULL nogil:
-    cdef void* grown = realloc(memory, bytes)
-    if grown == NULL:
-        with gil:
-            raise MemoryError(f"{bytes} bytes for session state")
-    return grown
+cdef const char* _WHAT = b"session state"  # that memory is for
 
 
 # ---- keys --------------------------------------------------------------------------------------------------------
@@ -74,7 +69,7 @@ cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t 
     if (<uint64_t> store.live_keys + 1) * 3 > (store.mask + 1) * 2:
         session_keys_resize(store, (store.mask + 1) * 2)
     if store.free_key == NOTHING and store.n_keys == store.keys_capacity:
-        store.keys = <SessionKey*> _grow(store.keys, (<int64_t> store.keys_capacity * 2 + 64) * sizeof(SessionKey))
+        store.keys = <SessionKey*> grow(store.keys, (<int64_t> store.keys_capacity * 2 + 64) * sizeof(SessionKey), _WHAT)
         store.keys_capacity = store.keys_capacity * 2 + 64
     if store.bytes_keys:
         length = keys.offsets[row + 1] - keys.offsets[row]
@@ -142,7 +137,7 @@ cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64
     if store.free_session == NOTHING:
         if store.n_sessions == store.sessions_capacity:
             capacity = store.sessions_capacity * 2 + 64
-            store.sessions = <Session*> _grow(store.sessions, <int64_t> capacity * sizeof(Session))
+            store.sessions = <Session*> grow(store.sessions, <int64_t> capacity * sizeof(Session), _WHAT)
             accumulators_reserve(store.table, capacity << 1 if store.twins else capacity)
             store.sessions_capacity = capacity
         number = store.n_sessions

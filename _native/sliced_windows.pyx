@@ -22,29 +22,47 @@ from libc.stdlib cimport free
 
 from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.aligned_windows cimport aligned_start, end_step, first_end, first_start, start_of_end
-from flinkcore._native.firings cimport RowKind, cursor_find, pending_add, pending_flush, saturating_add
+from flinkcore._native.aligned_windows cimport (
+    AlignedWindows,
+    WindowVisit,
+    aligned_kernel,
+    aligned_start,
+    checked_windows,
+    first_window,
+    is_window,
+    slice_end,
+    visit_next,
+)
+from flinkcore._native.firings cimport (
+    RowKind,
+    cursor_clock_of,
+    cursor_has_step,
+    cursor_step,
+    pending_add,
+    pending_flush,
+    saturating_add,
+)
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.pane_firings cimport append_live_panes, append_pane_keys, emit_pane
+from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane
 from flinkcore._native.panes cimport (
     ENTRY_BLOCK,
-    pane_close,
+    Pane,
     pane_empty,
     pane_entry,
+    pane_entry_of,
     pane_find,
     pane_free,
-    pane_key,
     pane_keys,
-    pane_list_drop,
+    pane_list_check,
+    pane_list_close,
     pane_list_find,
-    pane_list_free,
-    pane_list_insert,
+    pane_list_open,
     pane_list_position,
     pane_open,
-    pane_store_free,
-    pane_store_reserve,
+    panes_free,
 )
 from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_in_blocks
 from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_are_shareable
 from flinkcore._native.window_kernel cimport (
     InputRows,
@@ -52,23 +70,19 @@ from flinkcore._native.window_kernel cimport (
     WindowKernel,
     WindowRows,
     WindowVerbs,
-    check_aligned_windows,
+    cleanup_time,
     core_add_late,
-    core_emit_row,
-    core_is_full,
-    window_kernel,
+    input_row,
+    is_over,
 )
 
-cdef enum:
-    LOOK_AHEAD = 128
 
-
-cdef inline int64_t _last_end(const SlicedWindows* state, int64_t slice_end) noexcept nogil:
-    # Of the last of the windows that a slice is in.
+cdef inline int64_t _last_end(const SlicedWindows* state, int64_t end) noexcept nogil:
+    # Of the last of the windows that the slice with this end is in.
     cdef int64_t size = state.windows.size, slide = state.windows.slide
     if state.windows.cumulative:
-        return aligned_start(slice_end - slide, state.windows.offset, size) + size
-    return slice_end + size - slide
+        return aligned_start(end - slide, state.windows.offset, size) + size
+    return end + size - slide
 
 
 cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept nogil:
@@ -76,10 +90,6 @@ cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept 
     if state.windows.cumulative:
         return aligned_start(end - 1, state.windows.offset, state.windows.size)
     return end - state.windows.size
-
-
-cdef inline int64_t _cleanup_time(const SlicedWindows* state, int64_t end) noexcept nogil:
-    return saturating_add(end - 1, state.core.lateness)
 
 
 cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
@@ -95,26 +105,27 @@ cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
         return INT64_MAX
     if state.slices.panes[low].end > state.fired_to:
         return state.slices.panes[low].end
-    return aligned_start(state.fired_to, state.windows.offset, state.windows.slide) + state.windows.slide
+    return slice_end(&state.windows, state.fired_to)
 
 
 cdef void _plan_next(SlicedWindows* state) noexcept nogil:
     # Finds the clock of the step that next fires or ends a window.
-    cdef int64_t due = _next_end(state), step
+    cdef int64_t due = _next_end(state)
     if due != INT64_MAX:
         due -= 1
     if state.slices.n:
-        due = min(due, _cleanup_time(state, _last_end(state, state.slices.panes[0].end)))
-    step = cursor_find(&state.core.cursor, due)
-    state.quiet_until = state.core.cursor.clocks[step] if step < state.core.cursor.steps else INT64_MAX
+        due = min(due, cleanup_time(&state.core, _last_end(state, state.slices.panes[0].end)))
+    state.quiet_until = cursor_clock_of(&state.core.cursor, due)
 
 
-cdef Pane* _open(SlicedWindows* state, int64_t end) except NULL nogil:
-    cdef Pane* slice = pane_open(&state.store, end - state.windows.slide, end)
-    slice.fired = end <= state.fired_to
-    pane_list_insert(&state.slices, slice)
-    state.n_fired += slice.fired
-    _plan_next(state)
+cdef Pane* _slice(SlicedWindows* state, int64_t end) except NULL nogil:
+    # The slice with this end, opened where it is not.
+    cdef Pane* slice = pane_list_find(&state.slices, end)
+    if slice == NULL:
+        slice = pane_list_open(&state.slices, &state.store, end - state.windows.slide, end)
+        slice.fired = end <= state.fired_to
+        state.n_fired += slice.fired
+        _plan_next(state)
     return slice
 
 
@@ -133,7 +144,7 @@ cdef int _merge(SlicedWindows* state, const Pane* slice) except -1 nogil:
         for i in range(n):
             prefetch(&window.slots[keys.hashes[first + i] & window.mask])
         for i in range(n):
-            into[i] = pane_entry(window, pane_key(&state.store, window, &keys, first + i))
+            into[i] = <uint32_t> pane_entry_of(&state.store, window, &keys, first + i)
             others[i] = pane_entry(slice, first) + <uint32_t> i
         accumulators_add(state.core.table, into, others, n)
         first += n
@@ -184,19 +195,13 @@ cdef bint _fire(SlicedWindows* state, int64_t end) except -1 nogil:
 
 cdef int _retire_due(SlicedWindows* state) except -1 nogil:
     # Ends the slices that are in no open window any more.
-    cdef int64_t over = 0, closed = 0
-    while over < state.n_fired and (
-        _cleanup_time(state, _last_end(state, state.slices.panes[over].end)) <= state.core.cursor.watermark
-    ):
+    cdef int64_t over = 0
+    while over < state.n_fired and is_over(&state.core, _last_end(state, state.slices.panes[over].end)):
         over += 1
-    if over == 0:
-        return 0
-    pending_flush(&state.core.pending, state.core.table)
-    pane_store_reserve(&state.store)
-    for closed in range(over):
-        pane_close(&state.store, state.slices.panes[closed])
-    state.n_fired -= over
-    pane_list_drop(&state.slices, over)
+    if over:
+        pending_flush(&state.core.pending, state.core.table)
+        pane_list_close(&state.slices, &state.store, over)
+        state.n_fired -= over
     return 0
 
 
@@ -220,16 +225,10 @@ cdef bint _fire_due(SlicedWindows* state) except -1 nogil:
 
 cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    cdef bint fires
     if state.core.due and not _fire_due(state):
         return False
-    while state.core.cursor.next < state.core.cursor.steps and (
-        to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
-    ):
-        fires = state.core.cursor.clocks[state.core.cursor.next] >= state.quiet_until
-        state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
-        state.core.cursor.next += 1
-        if not fires:
+    while cursor_has_step(&state.core.cursor, arrival, to_end):
+        if cursor_step(&state.core.cursor) < state.quiet_until:
             state.fired_to = saturating_add(state.core.cursor.watermark, 1)
         elif not _fire_due(state):
             return False
@@ -242,13 +241,13 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t start, int64_t end) except -1 nogil:
     # The window of one key, which does not have the row yet.
     cdef uint32_t into, other
-    cdef int64_t i, k, key_bytes
+    cdef int64_t i, k
     cdef bint known = False
     if state.late == NULL:
         state.late = pane_open(&state.store, start, end)
     state.late.start = start
     state.late.end = end
-    into = pane_entry(state.late, pane_key(&state.store, state.late, keys, row))
+    into = <uint32_t> pane_entry_of(&state.store, state.late, keys, row)
     pending_flush(&state.core.pending, state.core.table)
     i = pane_list_position(&state.slices, start + 1)
     while i < state.slices.n and state.slices.panes[i].end <= end:
@@ -258,60 +257,46 @@ cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, in
             accumulators_add(state.core.table, &into, &other, 1)
             known = True
         i += 1
-    key_bytes = state.late.offsets[1] if state.core.bytes_keys else 0
     if known and state.core.retracts:
-        core_emit_row(&state.core, into, key_bytes, RowKind.UPDATE_BEFORE, True)
-        append_pane_keys(&state.core, state.late, 0, 1, RowKind.UPDATE_BEFORE, True)
+        emit_late_key(&state.core, state.late, 0, RowKind.UPDATE_BEFORE)
     pending_add(&state.core.pending, state.core.table, into, row)
-    pending_flush(&state.core.pending, state.core.table)
-    core_emit_row(&state.core, into, key_bytes, RowKind.UPDATE_AFTER if known else RowKind.INSERT, True)
-    append_pane_keys(&state.core, state.late, 0, 1, RowKind.UPDATE_AFTER if known else RowKind.INSERT, True)
+    emit_late_key(&state.core, state.late, 0, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
     pane_empty(&state.store, state.late)
     return 0
 
 
-cdef int _add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t slice_end) except -1 nogil:
-    cdef Pane* slice = pane_list_find(&state.slices, slice_end)
+cdef int _add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t end) except -1 nogil:
+    cdef Pane* slice = _slice(state, end)
     cdef Pane* window = state.window
-    if slice == NULL:
-        slice = _open(state, slice_end)
-    pending_add(
-        &state.core.pending, state.core.table, pane_entry(slice, pane_key(&state.store, slice, keys, row)), row
-    )
-    if state.windows.cumulative and window != NULL and window.start < slice_end <= state.merged_to:
-        pending_add(
-            &state.core.pending, state.core.table, pane_entry(window, pane_key(&state.store, window, keys, row)), row
-        )
+    pending_add(&state.core.pending, state.core.table, pane_entry_of(&state.store, slice, keys, row), row)
+    if state.windows.cumulative and window != NULL and window.start < end <= state.merged_to:
+        pending_add(&state.core.pending, state.core.table, pane_entry_of(&state.store, window, keys, row), row)
     return 0
 
 
-cdef bint _take_row(
-    SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp, int64_t arrival
-) except -1 nogil:
+cdef bint _take_row(void* windows, const InputRows* input, uint32_t row) except -1 nogil:
     # WindowOperator.processElement, for one row; false where results are full before it.
-    cdef int64_t slice_end, end, start, limit, step = end_step(&state.windows)
-    if not _advance(state, arrival, False):
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
+    cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
+    if not _advance(state, input.arrivals[row], False):
         return False
-    slice_end = aligned_start(timestamp, state.windows.offset, state.windows.slide) + state.windows.slide
-    if _cleanup_time(state, _last_end(state, slice_end)) <= state.core.cursor.watermark:
+    if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)
         return True
     state.core.windowed += 1
-    end = first_end(&state.windows, timestamp)
-    start = first_start(&state.windows, timestamp, end)
-    limit = start + state.windows.size
-    while timestamp < end <= limit:
-        if end <= state.fired_to and _cleanup_time(state, end) > state.core.cursor.watermark:
-            _fire_late(state, keys, row, start_of_end(&state.windows, start, end), end)
-        end += step
-    _add(state, keys, row, slice_end)
+    while is_window(&visit):
+        if visit.end <= state.fired_to and not is_over(&state.core, visit.end):
+            _fire_late(state, input.keys, row, visit.start, visit.end)
+        visit_next(&visit)
+    _add(state, input.keys, row, end)
     return True
 
 
 cdef inline Pane* _slice_of(const SlicedWindows* state, int64_t timestamp) noexcept nogil:
     # The live slice that a timestamp is in, or NULL. Rows out of order go from one slice to another all the time: where none is
     # missing behind it, the distance to the last one tells its place, without a division.
-    cdef int64_t n = state.slices.n, slide = state.windows.slide
+    cdef int64_t n = state.slices.n
     cdef double behind
     cdef Pane* slice
     if n == 0:
@@ -322,56 +307,37 @@ cdef inline Pane* _slice_of(const SlicedWindows* state, int64_t timestamp) noexc
         slice = state.slices.panes[n - 1 - <int64_t> behind]
         if slice.start <= timestamp < slice.end:
             return slice
-    return pane_list_find(&state.slices, aligned_start(timestamp, state.windows.offset, slide) + slide)
+    return pane_list_find(&state.slices, slice_end(&state.windows, timestamp))
+
+
+cdef int64_t _find_windows(const void* windows, const InputRows* input, int64_t first, RowBlock* block) noexcept nogil:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    cdef int64_t n = 0
+    cdef Pane* slice
+    cdef uint32_t row
+    while first + n < input.n and n < BLOCK_PAIRS:
+        row = input_row(input, first + n)
+        if input.arrivals[row] > state.quiet_until:
+            break
+        slice = _slice_of(state, input.timestamps[row])
+        if slice == NULL or slice.fired:
+            break
+        block.panes[n] = slice
+        block.rows[n] = row
+        prefetch(&slice.slots[input.keys.hashes[row] & slice.mask])
+        n += 1
+    block.n = n
+    return first + n
+
+
+cdef RowVerbs ROW_VERBS = RowVerbs(find_windows=_find_windows, take_row=_take_row)
 
 
 cdef int64_t _process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    cdef const KeyBatch* keys = input.keys
-    cdef const uint32_t* rows = input.rows
-    cdef const int64_t* timestamps = input.timestamps
-    cdef const int64_t* arrivals = input.arrivals
-    cdef int64_t n = input.n, i = first, j, timestamp, k
-    cdef Pane* slice = NULL
-    cdef Pane* slices[LOOK_AHEAD]
-    cdef uint32_t taken[LOOK_AHEAD]
-    cdef uint32_t row
     if state.core.due and not _fire_due(state):
         return first
-    while i < n:
-        j = i
-        while j < n and j - i < LOOK_AHEAD:
-            row = rows[j] if rows != NULL else <uint32_t> j
-            timestamp = timestamps[row]
-            if arrivals[row] > state.quiet_until:
-                break
-            slice = _slice_of(state, timestamp)
-            if slice == NULL or slice.fired:
-                break
-            slices[j - i] = slice
-            taken[j - i] = row
-            prefetch(&slice.slots[keys.hashes[row] & slice.mask])
-            j += 1
-        for k in range(j - i):
-            pending_add(
-                &state.core.pending,
-                state.core.table,
-                pane_entry(slices[k], pane_key(&state.store, slices[k], keys, taken[k])),
-                taken[k],
-            )
-        state.core.windowed += j - i
-        if j < n and j - i < LOOK_AHEAD:
-            i = j
-            row = rows[i] if rows != NULL else <uint32_t> i
-            if not _take_row(state, keys, row, timestamps[row], arrivals[row]):
-                break
-            i += 1
-            if core_is_full(&state.core):
-                break
-        else:
-            i = j
-    pending_flush(&state.core.pending, state.core.table)
-    return i
+    return take_in_blocks(&state.core, &state.store, input, first, 1, &ROW_VERBS)
 
 
 # ---- checkpoints -------------------------------------------------------------------------------------------------
@@ -385,10 +351,7 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
 
 cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    cdef Pane* slice = pane_list_find(&state.slices, window.end)
-    if slice == NULL:
-        slice = _open(state, window.end)
-    return pane_entry(slice, pane_key(&state.store, slice, keys, row))
+    return pane_entry_of(&state.store, _slice(state, window.end), keys, row)
 
 
 # ---- the kernel --------------------------------------------------------------------------------------------------
@@ -414,30 +377,25 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
 
 cdef void _free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    pane_list_free(&state.slices)
     if state.window != NULL:
         pane_free(state.window)
     if state.late != NULL:
         pane_free(state.late)
-    pane_store_free(&state.store)
+    panes_free(&state.slices, &state.store)
     free(state)
 
 
 cdef int _check(const void* windows) except -1:
     cdef const SlicedWindows* state = <const SlicedWindows*> windows
     cdef const Pane* slice
-    cdef int64_t i, blocks = state.store.n_free_blocks
+    cdef int64_t i, blocks = pane_list_check(&state.slices) + state.store.n_free_blocks
     for i in range(state.slices.n):
         slice = state.slices.panes[i]
-        assert i == 0 or state.slices.panes[i - 1].end < slice.end, "slices out of order"
         assert slice.end == slice.start + state.windows.slide
         assert slice.fired == (i < state.n_fired)
         if not state.core.due:
             assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
-            assert (
-                _cleanup_time(state, _last_end(state, slice.end)) > state.core.cursor.watermark
-            ), "a slice outlived its windows"
-        blocks += slice.n_blocks
+            assert not is_over(&state.core, _last_end(state, slice.end)), "a slice outlived its windows"
     if state.window != NULL:
         blocks += state.window.n_blocks
         assert state.windows.cumulative or state.emitting or state.window.n_keys == 0, "a window was left behind"
@@ -447,15 +405,10 @@ cdef int _check(const void* windows) except -1:
     return 0
 
 
-cdef WindowVerbs VERBS
-VERBS.start = _start
-VERBS.process = _process
-VERBS.advance = _advance
-VERBS.live_windows = _live_windows
-VERBS.check = _check
-VERBS.windows = _windows
-VERBS.restore = _restore
-VERBS.free = _free
+cdef WindowVerbs VERBS = WindowVerbs(
+    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    check=_check, windows=_windows, restore=_restore, free=_free,
+)
 
 
 def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allowed_lateness, bint cumulative=False):
@@ -480,22 +433,12 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     """
     cdef WindowKernel kernel
     cdef SlicedWindows* state
-    check_aligned_windows(size, slide, offset, cumulative, allowed_lateness, INT64_MAX)
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, INT64_MAX)
     if size % slide:
         raise ConfigurationError(f"windows of {size} ms are not made of whole slices of {slide} ms")
-    kernel = window_kernel(
-        "sliced_windows",
-        sizeof(SlicedWindows),
-        &VERBS,
-        allowed_lateness,
-        INT64_MIN + size * 2 + max(offset, 0),
-        INT64_MAX - size * 2 - abs(offset),
-    )
+    kernel = aligned_kernel("sliced_windows", sizeof(SlicedWindows), &VERBS, &windows, allowed_lateness, 0)
     state = <SlicedWindows*> kernel.state
-    state.windows.size = size
-    state.windows.slide = slide
-    state.windows.offset = offset
-    state.windows.cumulative = cumulative
+    state.windows = windows
     state.slides_per_ms = 1.0 / <double> slide
     state.quiet_until = INT64_MAX
     state.merged_to = INT64_MIN

@@ -2,12 +2,12 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_merge
+from flinkcore._native.aggregates cimport accumulators_clear_range
 from flinkcore._native.firings cimport RowKind, pending_flush
 from flinkcore._native.pane_firings cimport append_pane_keys
 from flinkcore._native.panes cimport pane_twin
 from flinkcore._native.triggered_windows cimport Firing
-from flinkcore._native.window_kernel cimport core_count, core_emit
+from flinkcore._native.window_kernel cimport core_count, core_emit, core_emit_change
 from flinkcore._native.window_triggers cimport Progress
 
 
@@ -46,9 +46,12 @@ cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
         state.n_firing - state.n_emitted,
         state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
     )
+    cdef const Firing* firing
     cdef uint32_t entry
     for i in range(state.n_emitted, state.n_emitted + n):
-        _append_firing(state, &state.firing[i], RowKind.INSERT)
+        firing = &state.firing[i]
+        core_count(&state.core, RowKind.INSERT, firing.late)
+        append_pane_keys(&state.core, firing.pane, firing.key, 1, RowKind.INSERT, firing.late)
         entry = state.entries[i]
         state.flags[entry] &= ~Progress.FIRING
         if state.trigger.purges:
@@ -58,28 +61,16 @@ cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
     return n > 0
 
 
-cdef int _append_firing(TriggeredWindows* state, const Firing* firing, RowKind kind) except -1 nogil:
-    core_count(&state.core, kind, firing.late)
-    return append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
-
-
 cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
     # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
-    #
-    # A key's rows are added up in its entry, from one firing to the next; its twin holds what has been given.
-    cdef Firing* firing = &state.firing[state.n_emitted]
+    cdef const Firing* firing = &state.firing[state.n_emitted]
     cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
     cdef uint32_t entry = state.entries[state.n_emitted], given = pane_twin(firing.pane, firing.key)
-    if not state.flags[entry] & Progress.WITHDRAWN:
-        if state.flags[entry] & Progress.GIVEN:
-            if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-                return False
-            _append_firing(state, firing, RowKind.UPDATE_BEFORE)
-        accumulators_merge(state.core.table, given, entry)
-        state.flags[entry] |= Progress.WITHDRAWN
-    if core_emit(&state.core, &given, 0, 1, offsets) == 0:
-        return False
-    _append_firing(state, firing, RowKind.UPDATE_AFTER if state.flags[entry] & Progress.GIVEN else RowKind.INSERT)
+    cdef RowKind kind = RowKind.UPDATE_BEFORE
+    while kind == RowKind.UPDATE_BEFORE:
+        if not core_emit_change(&state.core, &state.flags[entry], entry, given, offsets, firing.late, &kind):
+            return False
+        append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
     state.flags[entry] = Progress.FILLED | Progress.GIVEN
     state.n_emitted += 1
     return True

@@ -11,26 +11,33 @@ it fires once there.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 
-from flinkcore._native.aligned_windows cimport end_step, first_end, first_start, start_of_end
-from flinkcore._native.firings cimport pending_add, pending_flush, saturating_add
+from flinkcore._native.aligned_windows cimport (
+    AlignedWindows,
+    WindowVisit,
+    aligned_kernel,
+    checked_windows,
+    first_window,
+    is_window,
+    visit_next,
+)
+from flinkcore._native.firings cimport cursor_has_step, cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport grow
 from flinkcore._native.pane_firings cimport append_live_keys
 from flinkcore._native.pane_timers cimport PaneTimer, TimerBucket, pane_timer_add, pane_timers_drop, pane_timers_free
 from flinkcore._native.panes cimport (
-    pane_close,
+    Pane,
     pane_entry,
     pane_find,
     pane_key,
-    pane_list_drop,
+    pane_list_check,
+    pane_list_close,
     pane_list_find,
-    pane_list_free,
-    pane_list_insert,
-    pane_open,
-    pane_store_free,
-    pane_store_reserve,
+    pane_list_open,
     pane_twin,
+    panes_free,
 )
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.triggered_firings cimport triggered_add_firing, triggered_emit_firing
@@ -42,14 +49,15 @@ from flinkcore._native.window_kernel cimport (
     WindowKernel,
     WindowRows,
     WindowVerbs,
-    check_aligned_windows,
     check_retracts,
-    core_add_late,
+    core_add_unassigned,
     core_is_full,
+    input_row,
+    is_over,
     window_kernel,
     window_rows_add,
 )
-from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
+from flinkcore._native.window_triggers cimport Progress, Trigger, TriggerKind, first_firing, next_firing, window_trigger
 
 cdef enum:
     LOOK_AHEAD = 16
@@ -67,18 +75,12 @@ cdef inline int64_t _max_timestamp(const TriggeredWindows* state, const Pane* pa
 cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
     # A state for every entry that there is room for in the accumulators.
     cdef int64_t capacity = state.core.table.capacity
-    cdef void* grown
-    if capacity <= state.entries_capacity:
-        return 0
-    grown = realloc(state.trigger_states, capacity * sizeof(int64_t))
-    if grown != NULL:
-        state.trigger_states = <int64_t*> grown
-        grown = realloc(state.flags, capacity)
-    if grown == NULL:
-        with gil:
-            raise MemoryError("the triggers of windows")
-    state.flags = <uint8_t*> grown
-    state.entries_capacity = capacity
+    if capacity > state.entries_capacity:
+        state.trigger_states = <int64_t*> grow(
+            state.trigger_states, capacity * sizeof(int64_t), b"the triggers of windows"
+        )
+        state.flags = <uint8_t*> grow(state.flags, capacity, b"the triggers of windows")
+        state.entries_capacity = capacity
     return 0
 
 
@@ -98,18 +100,14 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
 
 
 cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
-    cdef int64_t over = 0, closed
-    while over < state.live.n and (
-        saturating_add(state.live.panes[over].end - 1, state.core.lateness) <= state.core.cursor.watermark
-    ):
-        over += 1
-    if over == 0 or _is_global(state):
+    cdef int64_t over = 0
+    if _is_global(state):
         return 0
-    pending_flush(&state.core.pending, state.core.table)
-    pane_store_reserve(&state.store)
-    for closed in range(over):
-        pane_close(&state.store, state.live.panes[closed])
-    pane_list_drop(&state.live, over)
+    while over < state.live.n and is_over(&state.core, state.live.panes[over].end):
+        over += 1
+    if over:
+        pending_flush(&state.core.pending, state.core.table)
+        pane_list_close(&state.live, &state.store, over)
     return 0
 
 
@@ -140,13 +138,10 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     if state.core.due and not _resume(state):
         return False
-    while state.core.cursor.next < state.core.cursor.steps and (
-        to_end or state.core.cursor.clocks[state.core.cursor.next] < arrival
-    ):
+    while cursor_has_step(&state.core.cursor, arrival, to_end):
         if not triggered_emit_firing(state):
             return False
-        state.core.cursor.watermark = state.core.cursor.watermarks[state.core.cursor.next]
-        state.core.cursor.next += 1
+        cursor_step(&state.core.cursor)
         state.advancing = True
         if not _resume(state):
             return False
@@ -156,28 +151,25 @@ cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
+cdef Pane* _pane(TriggeredWindows* state, int64_t start, int64_t end) except NULL nogil:
+    # The window with these bounds, opened where it is not.
+    cdef Pane* pane = pane_list_find(&state.live, end)
+    return pane if pane != NULL else pane_list_open(&state.live, &state.store, start, end)
+
+
 cdef int64_t _assign(TriggeredWindows* state, int64_t timestamp, Pane** panes) except -1 nogil:
     # The windows of a row that are not late, in the order of Flink's assigners; how many.
-    cdef int64_t end, start, limit, step, n = 0
-    cdef Pane* pane
+    cdef int64_t n = 0
+    cdef WindowVisit visit
     if _is_global(state):
-        if state.live.n == 0:
-            pane_list_insert(&state.live, pane_open(&state.store, INT64_MIN, INT64_MAX))
-        panes[0] = state.live.panes[0]
+        panes[0] = _pane(state, INT64_MIN, INT64_MAX)
         return 1
-    step = end_step(&state.windows)
-    end = first_end(&state.windows, timestamp)
-    start = first_start(&state.windows, timestamp, end)
-    limit = start + state.windows.size
-    while timestamp < end <= limit:
-        if saturating_add(end - 1, state.core.lateness) > state.core.cursor.watermark:
-            pane = pane_list_find(&state.live, end)
-            if pane == NULL:
-                pane = pane_open(&state.store, start_of_end(&state.windows, start, end), end)
-                pane_list_insert(&state.live, pane)
-            panes[n] = pane
+    visit = first_window(&state.windows, timestamp)
+    while is_window(&visit):
+        if not is_over(&state.core, visit.end):
+            panes[n] = _pane(state, visit.start, visit.end)
             n += 1
-        end += step
+        visit_next(&visit)
     return n
 
 
@@ -202,22 +194,20 @@ cdef int _on_element(
     return 0
 
 
-cdef bint _take_row(
-    TriggeredWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp, int64_t arrival
-) except -1 nogil:
+cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t row) except -1 nogil:
     # WindowOperator.processElement, for one row; false where results are full before it.
     cdef Pane* panes[MOST_WINDOWS]
     cdef uint32_t numbers[MOST_WINDOWS]
     cdef uint32_t entries[MOST_WINDOWS]
     cdef uint32_t known
-    cdef int64_t i, n
+    cdef int64_t timestamp = input.timestamps[row], i, n
     cdef bint firing = False
-    if not _advance(state, arrival, False):
+    if not _advance(state, input.arrivals[row], False):
         return False
     n = _assign(state, timestamp, panes)
     for i in range(n):
         known = panes[i].n_keys
-        numbers[i] = <uint32_t> pane_key(&state.store, panes[i], keys, row)
+        numbers[i] = <uint32_t> pane_key(&state.store, panes[i], input.keys, row)
         entries[i] = pane_entry(panes[i], numbers[i])
         if numbers[i] == known:
             _reserve_entries(state)
@@ -232,26 +222,20 @@ cdef bint _take_row(
         _on_element(state, panes[i], numbers[i], entries[i], timestamp)
     if n:
         state.core.windowed += 1
-    elif saturating_add(timestamp, state.core.lateness) <= state.core.cursor.watermark:
-        core_add_late(&state.core, row)
     else:
-        state.core.in_no_window += 1
+        core_add_unassigned(&state.core, row, timestamp)
     return True
 
 
 cdef int64_t _process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
-    cdef const uint32_t* rows = input.rows
     cdef const Pane* pane
-    cdef int64_t i = first, ahead
-    cdef uint32_t row
+    cdef int64_t i = first
     while i < input.n:
-        ahead = i + LOOK_AHEAD
-        if ahead < input.n and state.live.n:
+        if i + LOOK_AHEAD < input.n and state.live.n:
             pane = state.live.panes[state.live.n - 1]
-            prefetch(&pane.slots[input.keys.hashes[rows[ahead] if rows != NULL else ahead] & pane.mask])
-        row = rows[i] if rows != NULL else <uint32_t> i
-        if not _take_row(state, input.keys, row, input.timestamps[row], input.arrivals[row]):
+            prefetch(&pane.slots[input.keys.hashes[input_row(input, i + LOOK_AHEAD)] & pane.mask])
+        if not _take_row(state, input, input_row(input, i)):
             break
         i += 1
         if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
@@ -304,9 +288,7 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
         and not window.start <= window.trigger_state < window.end
     ):
         return NO_ENTRY  # a timer must not outlive its window
-    if pane == NULL:
-        pane = pane_open(&state.store, window.start, window.end)
-        pane_list_insert(&state.live, pane)
+    pane = _pane(state, window.start, window.end)
     key = <uint32_t> pane_key(&state.store, pane, keys, row)
     entry = pane_entry(pane, key)
     _reserve_entries(state)
@@ -341,8 +323,7 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
 cdef void _free(void* windows) noexcept nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     pane_timers_free(&state.timers)
-    pane_list_free(&state.live)
-    pane_store_free(&state.store)
+    panes_free(&state.live, &state.store)
     free(state.trigger_states)
     free(state.flags)
     free(state)
@@ -352,7 +333,7 @@ cdef int _check(const void* windows) except -1:
     cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
     cdef const Pane* pane
     cdef const TimerBucket* bucket
-    cdef int64_t i, j, last, armed = 0, waiting = 0
+    cdef int64_t i, j, last, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
     cdef uint32_t k, entry
     assert state.core.due or state.n_firing == 0, "results were left behind"
     for i in range(state.timers.n):
@@ -365,9 +346,8 @@ cdef int _check(const void* windows) except -1:
     for i in range(state.live.n):
         pane = state.live.panes[i]
         last = _max_timestamp(state, pane)
-        assert i == 0 or state.live.panes[i - 1].end < pane.end, "windows out of order"
         if not state.core.due and not _is_global(state):
-            assert saturating_add(last, state.core.lateness) > state.core.cursor.watermark, "a window outlived its time"
+            assert not is_over(&state.core, pane.end), "a window outlived its time"
         for k in range(pane.n_keys):
             entry = pane_entry(pane, k)
             if state.trigger.kind == TriggerKind.ON_COUNT:
@@ -375,18 +355,16 @@ cdef int _check(const void* windows) except -1:
             else:
                 waiting += state.trigger_states[entry] != INT64_MIN and last > state.core.cursor.watermark
     assert state.core.due or armed == waiting, "a timer was lost"
+    if state.store.twins:
+        blocks *= 2
+    assert blocks + state.store.n_free_blocks == state.store.n_blocks, "an entry block was lost"
     return 0
 
 
-cdef WindowVerbs VERBS
-VERBS.start = _start
-VERBS.process = _process
-VERBS.advance = _advance
-VERBS.live_windows = _live_windows
-VERBS.check = _check
-VERBS.windows = _windows
-VERBS.restore = _restore
-VERBS.free = _free
+cdef WindowVerbs VERBS = WindowVerbs(
+    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    check=_check, windows=_windows, restore=_restore, free=_free,
+)
 
 
 def triggered_windows(
@@ -426,24 +404,17 @@ def triggered_windows(
     """
     cdef WindowKernel kernel
     cdef TriggeredWindows* state
+    cdef AlignedWindows windows
+    cdef Trigger made
+    cdef int64_t reach
     if trigger == "event_time":
         raise ValueError("time_windows makes windows that fire at their end")
-    check_aligned_windows(size, slide, offset, cumulative, allowed_lateness, MOST_WINDOWS)
+    windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, MOST_WINDOWS)
     made = window_trigger(trigger, every, purges)
-    reach = max(size, slide, every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1)
-    kernel = window_kernel(
-        "triggered_windows",
-        sizeof(TriggeredWindows),
-        &VERBS,
-        allowed_lateness,
-        INT64_MIN + reach * 2 + max(offset, 0),
-        INT64_MAX - reach * 2 - abs(offset),
-    )
+    reach = max(slide, every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1)
+    kernel = aligned_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, &windows, allowed_lateness, reach)
     state = <TriggeredWindows*> kernel.state
-    state.windows.size = size
-    state.windows.slide = slide
-    state.windows.offset = offset
-    state.windows.cumulative = cumulative
+    state.windows = windows
     state.trigger = made
     return kernel
 

@@ -1,15 +1,17 @@
 """What every kind of windows has: the timeline, results within limits, late rows, and counts."""
 
 import cython
-from libc.stdint cimport int64_t, uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free
 
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregate_results cimport aggregate_result_bytes
-from flinkcore._native.aggregates cimport accumulators_emit, accumulators_emit_range
+from flinkcore._native.aggregates cimport accumulators_emit, accumulators_emit_range, accumulators_merge
 from flinkcore._native.arrow cimport buffer_free, buffer_reserve
 from flinkcore._native.firings cimport firings_append, firings_free
+from flinkcore._native.memory cimport grow
+from flinkcore._native.window_triggers cimport Progress
 
 
 cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil:
@@ -31,17 +33,19 @@ cdef void window_rows_free(WindowRows* windows) noexcept nogil:
 
 cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil:
     cdef LateRows* late = &core.late_rows
-    cdef uint32_t* rows
     if late.n == late.capacity:
-        rows = <uint32_t*> realloc(late.rows, (late.capacity * 2 + 64) * sizeof(uint32_t))
-        if rows == NULL:
-            with gil:
-                raise MemoryError("the list of late rows")
-        late.rows = rows
+        late.rows = <uint32_t*> grow(late.rows, (late.capacity * 2 + 64) * sizeof(uint32_t), b"the list of late rows")
         late.capacity = late.capacity * 2 + 64
     late.rows[late.n] = row
     late.n += 1
     core.late += 1
+    return 0
+
+
+cdef int core_add_unassigned(WindowCore* core, uint32_t row, int64_t timestamp) except -1 nogil:
+    if saturating_add(timestamp, core.lateness) <= core.cursor.watermark:
+        return core_add_late(core, row)
+    core.in_no_window += 1
     return 0
 
 
@@ -90,6 +94,30 @@ cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowK
     return 0
 
 
+cdef bint core_emit_change(
+    WindowCore* core,
+    uint8_t* progress,
+    uint32_t entry,
+    uint32_t given,
+    const int64_t* key_offsets,
+    bint late,
+    RowKind* kind,
+) except -1 nogil:
+    cdef bint known = (progress[0] & Progress.GIVEN) != 0
+    cdef bint withdraws = known and not progress[0] & Progress.WITHDRAWN
+    if not progress[0] & (Progress.GIVEN | Progress.WITHDRAWN):
+        accumulators_merge(core.table, given, entry)
+        progress[0] |= Progress.WITHDRAWN
+    if core_emit(core, &given, 0, 1, key_offsets) == 0:
+        return False
+    if withdraws:
+        accumulators_merge(core.table, given, entry)
+        progress[0] |= Progress.WITHDRAWN
+    kind[0] = RowKind.UPDATE_BEFORE if withdraws else RowKind.UPDATE_AFTER if known else RowKind.INSERT
+    core_count(core, kind[0], late)
+    return True
+
+
 @cython.final
 cdef class WindowKernel:
     """One kind of windows and its state, made by the modules `windows` and `session_windows` for one operator.
@@ -129,23 +157,4 @@ cdef WindowKernel window_kernel(
 cdef int check_retracts(const WindowCore* core, bint purges) except -1:
     if core.retracts and purges:
         raise ConfigurationError("windows that a purging trigger empties cannot withdraw results: they forget them")
-    return 0
-
-
-cdef int check_aligned_windows(
-    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
-) except -1:
-    if size <= 0 or slide <= 0 or allowed_lateness < 0:
-        raise ConfigurationError(
-            f"window size {size} ms and slide {slide} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
-        )
-    if max(size, slide, abs(offset)) > 2**60:  # the sums of two such times do not overflow
-        raise ConfigurationError(f"window size {size} ms, slide {slide} ms and offset {offset} ms must be below 2**60")
-    if cumulative and size % slide:
-        raise ConfigurationError(f"windows grow by {slide} ms, of which the largest size, {size} ms, is no multiple")
-    if (size + slide - 1) // slide > most_windows:
-        raise ConfigurationError(
-            f"a {'step' if cumulative else 'slide'} of {slide} ms puts a row into up to {(size + slide - 1) // slide} windows "
-            f"of {size} ms; at most {most_windows} are supported: choose a longer one"
-        )
     return 0

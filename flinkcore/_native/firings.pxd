@@ -62,8 +62,21 @@ cdef struct TimelineCursor:
     int64_t watermark
 
 
-# First step, from the next one on, whose watermark is at least `due`; `steps` where there is none.
-cdef int64_t cursor_find(const TimelineCursor* cursor, int64_t due) noexcept nogil
+# Clock of the first step, from the next one on, whose watermark is at least `due`; INT64_MAX where there is none.
+cdef int64_t cursor_clock_of(const TimelineCursor* cursor, int64_t due) noexcept nogil
+
+
+# Whether a row with this arrival, or the end of the timeline, sees a further step.
+cdef inline bint cursor_has_step(const TimelineCursor* cursor, int64_t arrival, bint to_end) noexcept nogil:
+    return cursor.next < cursor.steps and (to_end or cursor.clocks[cursor.next] < arrival)
+
+
+cdef inline int64_t cursor_step(TimelineCursor* cursor) noexcept nogil:
+    # Puts the watermark of the next step in force; the step's clock.
+    cdef int64_t clock = cursor.clocks[cursor.next]
+    cursor.watermark = cursor.watermarks[cursor.next]
+    cursor.next += 1
+    return clock
 
 
 cdef struct PendingUpdates:

@@ -10,6 +10,8 @@ from flinkcore._native.window_kernel cimport WindowCore, WindowRows
 cdef int append_pane_keys(
     WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
 ) except -1 nogil
+# The result of a key that a late row fires, as it is now: with that row or without.
+cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil
 # n keys of a window of a checkpoint from number `first` on; n is at least 1.
 cdef int append_live_keys(
     WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n

@@ -60,11 +60,12 @@ cdef struct PaneList:
 
 # Index of the first window that ends at or after `end`.
 cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogil
-# Index of the window put in.
-cdef int64_t pane_list_insert(PaneList* live, Pane* pane) except -1 nogil
-# Takes off the first n, which are the caller's to close.
-cdef void pane_list_drop(PaneList* live, int64_t n) noexcept nogil
-cdef void pane_list_free(PaneList* live) noexcept nogil
+# A new window, put in.
+cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil
+# Closes the first n.
+cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil
+# How many entry blocks the windows have; raises AssertionError where something is wrong with them.
+cdef int64_t pane_list_check(const PaneList* live) except -1
 
 
 cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nogil:
@@ -81,14 +82,13 @@ cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nog
     return NULL
 
 
+# A new window of no list.
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
 # Gives the keys' entries back, emptied; the pane can take in others.
 cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil
-# Makes room for what pane_close keeps.
-cdef int pane_store_reserve(PaneStore* store) except -1 nogil
-cdef void pane_close(PaneStore* store, Pane* pane) noexcept nogil
 cdef void pane_free(Pane* pane) noexcept nogil
-cdef void pane_store_free(PaneStore* store) noexcept nogil
+# All windows of the list, and what the store has.
+cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil
 # Number of the row's new key, whose place in the index is the empty slot `at`.
 cdef int64_t pane_insert(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil
 
@@ -152,3 +152,8 @@ cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys,
     if pane.slots[at].number:
         return <int64_t> pane.slots[at].number - 1
     return pane_insert(store, pane, keys, row, at)
+
+
+cdef inline int64_t pane_entry_of(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
+    # Its entry.
+    return pane_entry(pane, pane_key(store, pane, keys, row))

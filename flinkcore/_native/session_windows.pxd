@@ -1,9 +1,8 @@
 # Event-time session windows: a kernel of window operators.
 from libc.stdint cimport int64_t, uint32_t
 
-from flinkcore._native.firings cimport saturating_add
 from flinkcore._native.sessions cimport Session, SessionStore, session_arm
-from flinkcore._native.window_kernel cimport WindowCore
+from flinkcore._native.window_kernel cimport WindowCore, cleanup_time
 from flinkcore._native.window_triggers cimport Trigger
 
 
@@ -23,7 +22,7 @@ cdef struct SessionWindows:
 
 
 cdef inline int64_t session_next_action(const SessionWindows* state, const Session* session) noexcept nogil:
-    cdef int64_t action = saturating_add(session.end - 1, state.core.lateness) if session.fired else session.end - 1
+    cdef int64_t action = cleanup_time(&state.core, session.end) if session.fired else session.end - 1
     return min(action, session.trigger_state) if session.fires_before else action
 
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.arrow cimport Buffer
-from flinkcore._native.firings cimport Firings, RowKind, PendingUpdates, TimelineCursor
+from flinkcore._native.firings cimport Firings, PendingUpdates, RowKind, TimelineCursor, saturating_add
 from flinkcore._native.keys cimport KeyBatch
 
 
@@ -14,6 +14,10 @@ cdef struct InputRows:
     int64_t n
     const int64_t* timestamps
     const int64_t* arrivals
+
+
+cdef inline uint32_t input_row(const InputRows* input, int64_t i) noexcept nogil:
+    return input.rows[i] if input.rows != NULL else <uint32_t> i
 
 
 cdef struct LateRows:
@@ -69,10 +73,22 @@ cdef inline bint core_is_full(const WindowCore* core) noexcept nogil:
     return core.table.rows >= core.row_limit or core.result_bytes >= core.byte_limit
 
 
+cdef inline int64_t cleanup_time(const WindowCore* core, int64_t end) noexcept nogil:
+    # WindowOperator.cleanupTime, of the window with this end.
+    return saturating_add(end - 1, core.lateness)
+
+
+cdef inline bint is_over(const WindowCore* core, int64_t end) noexcept nogil:
+    # WindowOperator.isWindowLate
+    return cleanup_time(core, end) <= core.cursor.watermark
+
+
 # For a key that has been appended to the rows' firings.
 cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil
 cdef void window_rows_free(WindowRows* windows) noexcept nogil
 cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil
+# A row that no open window takes: it is late, or between windows.
+cdef int core_add_unassigned(WindowCore* core, uint32_t row, int64_t timestamp) except -1 nogil
 # Appends the aggregates' results of as many of the entries (as of accumulators_emit and _emit_range) as there is room for;
 # how many. The first result always has room. key_offsets: (n + 1,) for keys that are bytes, else NULL.
 cdef int64_t core_emit(
@@ -80,6 +96,17 @@ cdef int64_t core_emit(
 ) except -1 nogil
 # Appends the result of one entry that a row fires, whether there is room or not: a row may fire several windows, and is taken as a whole.
 cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowKind kind, bint late) except -1 nogil
+# Where results are withdrawn: emits what comes next of a window that has fired, which is of kind UPDATE_BEFORE as long as
+# something else follows; false where there is no room. `entry` has its rows since the last firing, `given` what has been given.
+cdef bint core_emit_change(
+    WindowCore* core,
+    uint8_t* progress,
+    uint32_t entry,
+    uint32_t given,
+    const int64_t* key_offsets,
+    bint late,
+    RowKind* kind,
+) except -1 nogil
 cdef void core_count(WindowCore* core, RowKind kind, bint late) noexcept nogil
 
 
@@ -118,7 +145,3 @@ cdef WindowKernel window_kernel(
 
 # Raises ConfigurationError where windows that are emptied should withdraw what they have given.
 cdef int check_retracts(const WindowCore* core, bint purges) except -1
-# Raises ConfigurationError where windows have no such size, or a row would be in more than `most_windows`.
-cdef int check_aligned_windows(
-    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
-) except -1
