@@ -10,7 +10,8 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from flinkcore._native.timeline cimport SplitMerge, SplitOperator
+from flinkcore._native.split_operators cimport SplitOperator
+from flinkcore._native.timeline cimport SplitMerge
 
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -39,9 +40,9 @@ def split_merge_state(SplitMerge merge not None):
     """
     cdef int32_t split
     cdef const SplitOperator* operator
-    cdef int64_t[:, ::1] columns = np.empty((len(_COLUMNS), merge.n_splits), np.int64)
-    for split in range(merge.n_splits):
-        operator = &merge.splits[split]
+    cdef int64_t[:, ::1] columns = np.empty((len(_COLUMNS), merge.operators.n), np.int64)
+    for split in range(merge.operators.n):
+        operator = &merge.operators.splits[split]
         columns[0, split] = operator.generator.max_timestamp
         columns[1, split] = operator.unseen
         columns[2, split] = operator.generator.inactive_since
@@ -54,7 +55,7 @@ def split_merge_state(SplitMerge merge not None):
         **dict(zip(_COLUMNS, columns.base)),
         "channel_ms": channels,
         "channel_idle": idle.astype(np.int64),
-        "opened_ms": merge.opened,
+        "opened_ms": merge.operators.opened,
         "output_ms": output,
     }
 
@@ -79,16 +80,16 @@ def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t 
     """
     cdef int32_t split
     cdef SplitOperator* operator
-    if merge.samples != NULL:
+    if merge.alignment.samples != NULL:
         raise ConfigurationError("the state of splits that are aligned with each other is not carried on")
     cdef const int64_t[:, ::1] columns = np.stack([state[name] for name in _COLUMNS])
-    if columns.shape[1] != merge.n_splits:
-        raise DataError(f"the state of {columns.shape[1]} splits for {merge.n_splits} splits")
-    merge.opened = state["opened_ms"]
+    if columns.shape[1] != merge.operators.n:
+        raise DataError(f"the state of {columns.shape[1]} splits for {merge.operators.n} splits")
+    merge.operators.opened = state["opened_ms"]
     merge.stopped = stopped_ms
     merge.restored = True
-    for split in range(merge.n_splits):
-        operator = &merge.splits[split]
+    for split in range(merge.operators.n):
+        operator = &merge.operators.splits[split]
         operator.generator.max_timestamp = max(columns[0, split], operator.generator.max_timestamp)
         operator.unseen = operator.generator.activity = columns[1, split] != 0
         operator.generator.inactive_since = columns[2, split]
