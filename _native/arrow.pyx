@@ -3,7 +3,7 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset, strlen
+from libc.string cimport memcpy, memset, strchr
 
 import cython
 
@@ -15,54 +15,39 @@ from flinkcore._native.memory_blocks cimport block_free, block_size, block_take
 # ---- in ----------------------------------------------------------------------------------------------------------
 
 
+# Of the formats of one letter; a width of 0: not fixed, or of bits.
+cdef const char* _FORMATS = b"nbcCsSiIlLfguUzZ"
+cdef ColumnType[16] _TYPES = [
+    ColumnType.NULL_TYPE,
+    ColumnType.BOOL,
+    ColumnType.INT8,
+    ColumnType.UINT8,
+    ColumnType.INT16,
+    ColumnType.UINT16,
+    ColumnType.INT32,
+    ColumnType.UINT32,
+    ColumnType.INT64,
+    ColumnType.UINT64,
+    ColumnType.FLOAT32,
+    ColumnType.FLOAT64,
+    ColumnType.STRING,
+    ColumnType.LARGE_STRING,
+    ColumnType.BINARY,
+    ColumnType.LARGE_BINARY,
+]
+cdef int32_t[16] _WIDTHS = [0, 0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 0, 0, 0, 0]
+
+
 cdef int _column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1:
     cdef char c = format[0]
+    cdef const char* at
     byte_width[0] = 0
-    if format[1] == 0:
-        if c == b"n":
-            type[0] = ColumnType.NULL_TYPE
-        elif c == b"b":
-            type[0] = ColumnType.BOOL
-        elif c == b"c":
-            type[0] = ColumnType.INT8
-            byte_width[0] = 1
-        elif c == b"C":
-            type[0] = ColumnType.UINT8
-            byte_width[0] = 1
-        elif c == b"s":
-            type[0] = ColumnType.INT16
-            byte_width[0] = 2
-        elif c == b"S":
-            type[0] = ColumnType.UINT16
-            byte_width[0] = 2
-        elif c == b"i":
-            type[0] = ColumnType.INT32
-            byte_width[0] = 4
-        elif c == b"I":
-            type[0] = ColumnType.UINT32
-            byte_width[0] = 4
-        elif c == b"l":
-            type[0] = ColumnType.INT64
-            byte_width[0] = 8
-        elif c == b"L":
-            type[0] = ColumnType.UINT64
-            byte_width[0] = 8
-        elif c == b"f":
-            type[0] = ColumnType.FLOAT32
-            byte_width[0] = 4
-        elif c == b"g":
-            type[0] = ColumnType.FLOAT64
-            byte_width[0] = 8
-        elif c == b"u":
-            type[0] = ColumnType.STRING
-        elif c == b"U":
-            type[0] = ColumnType.LARGE_STRING
-        elif c == b"z":
-            type[0] = ColumnType.BINARY
-        elif c == b"Z":
-            type[0] = ColumnType.LARGE_BINARY
-        else:
+    if c == 0 or format[1] == 0:
+        at = strchr(_FORMATS, c)
+        if at == NULL or at[0] == 0:
             return _unsupported(format)
+        type[0] = _TYPES[at - _FORMATS]
+        byte_width[0] = _WIDTHS[at - _FORMATS]
         return 0
     if c == b"t":
         if format[1] == b"d":

@@ -16,7 +16,7 @@ from libc.stdlib cimport free
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_merge
-from flinkcore._native.firings cimport cursor_has_step, cursor_step, pending_add, pending_flush
+from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.prefetch cimport prefetch, prefetch_all
 from flinkcore._native.session_firings cimport (
@@ -58,6 +58,7 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     check_retracts,
     core_add_late,
+    core_advance,
     core_is_full,
     input_row,
     is_over,
@@ -136,8 +137,9 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
     return 0
 
 
-cdef bint _fire_due(SessionWindows* state) except -1 nogil:
+cdef bint _fire_due(void* windows) except -1 nogil:
     # False where results are full before everything has fired.
+    cdef SessionWindows* state = <SessionWindows*> windows
     if not state.core.due:
         if _next_due(state) == NULL:
             return True
@@ -152,15 +154,10 @@ cdef bint _fire_due(SessionWindows* state) except -1 nogil:
             return True
 
 
-cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
+cdef bint _step(void* windows) except -1 nogil:
     cdef SessionWindows* state = <SessionWindows*> windows
-    if state.core.due and not _fire_due(state):
-        return False
-    while cursor_has_step(&state.core.cursor, arrival, to_end):
-        cursor_step(&state.core.cursor)
-        if not _fire_due(state):
-            return False
-    return True
+    cursor_step(&state.core.cursor)
+    return _fire_due(state)
 
 
 # ---- rows --------------------------------------------------------------------------------------------------------
@@ -294,7 +291,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         _prefetch_key(state, input, i + 2 * LOOK_AHEAD)
         _prefetch_session(state, input, i + LOOK_AHEAD)
         row = input_row(input, i)
-        if not _advance(state, input.arrivals[row], False):
+        if not core_advance(&state.core, &VERBS, input.arrivals[row], False):
             break
         _take_row(state, input.keys, row, input.timestamps[row])
         i += 1
@@ -362,7 +359,7 @@ cdef int _check(const void* windows) except -1:
 
 
 cdef WindowVerbs VERBS = WindowVerbs(
-    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
     check=_check, windows=session_rows, restore=session_restore, free=_free,
 )
 

@@ -36,7 +36,6 @@ from flinkcore._native.aligned_windows cimport (
 from flinkcore._native.firings cimport (
     RowKind,
     cursor_clock_of,
-    cursor_has_step,
     cursor_step,
     pending_add,
     pending_flush,
@@ -72,6 +71,7 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     cleanup_time,
     core_add_late,
+    core_advance,
     input_row,
     is_over,
 )
@@ -205,8 +205,9 @@ cdef int _retire_due(SlicedWindows* state) except -1 nogil:
     return 0
 
 
-cdef bint _fire_due(SlicedWindows* state) except -1 nogil:
+cdef bint _fire_due(void* windows) except -1 nogil:
     # Fires windows in order of their end, and ends slices; false where results are full before.
+    cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef int64_t end = _next_end(state)
     state.core.due = True
     while end != INT64_MAX and end - 1 <= state.core.cursor.watermark:
@@ -223,15 +224,11 @@ cdef bint _fire_due(SlicedWindows* state) except -1 nogil:
     return True
 
 
-cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
+cdef bint _step(void* windows) except -1 nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    if state.core.due and not _fire_due(state):
-        return False
-    while cursor_has_step(&state.core.cursor, arrival, to_end):
-        if cursor_step(&state.core.cursor) < state.quiet_until:
-            state.fired_to = saturating_add(state.core.cursor.watermark, 1)
-        elif not _fire_due(state):
-            return False
+    if cursor_step(&state.core.cursor) >= state.quiet_until:
+        return _fire_due(state)
+    state.fired_to = saturating_add(state.core.cursor.watermark, 1)
     return True
 
 
@@ -279,7 +276,7 @@ cdef bint _take_row(void* windows, const InputRows* input, uint32_t row) except 
     cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
     cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
-    if not _advance(state, input.arrivals[row], False):
+    if not core_advance(&state.core, &VERBS, input.arrivals[row], False):
         return False
     if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)
@@ -406,7 +403,7 @@ cdef int _check(const void* windows) except -1:
 
 
 cdef WindowVerbs VERBS = WindowVerbs(
-    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
     check=_check, windows=_windows, restore=_restore, free=_free,
 )
 

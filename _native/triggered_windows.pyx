@@ -22,7 +22,7 @@ from flinkcore._native.aligned_windows cimport (
     is_window,
     visit_next,
 )
-from flinkcore._native.firings cimport cursor_has_step, cursor_step, pending_add, pending_flush
+from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
 from flinkcore._native.pane_firings cimport append_live_keys
@@ -51,6 +51,7 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     check_retracts,
     core_add_unassigned,
+    core_advance,
     core_is_full,
     input_row,
     is_over,
@@ -111,8 +112,9 @@ cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
     return 0
 
 
-cdef bint _resume(TriggeredWindows* state) except -1 nogil:
+cdef bint _fire_due(void* windows) except -1 nogil:
     # Emits what has fired, and goes on firing where a watermark has come; false where results are full before.
+    cdef TriggeredWindows* state = <TriggeredWindows*> windows
     cdef TimerBucket* bucket
     state.core.due = True
     if not triggered_emit_firing(state):
@@ -134,18 +136,13 @@ cdef bint _resume(TriggeredWindows* state) except -1 nogil:
     return True
 
 
-cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
+cdef bint _step(void* windows) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
-    if state.core.due and not _resume(state):
+    if not triggered_emit_firing(state):
         return False
-    while cursor_has_step(&state.core.cursor, arrival, to_end):
-        if not triggered_emit_firing(state):
-            return False
-        cursor_step(&state.core.cursor)
-        state.advancing = True
-        if not _resume(state):
-            return False
-    return True
+    cursor_step(&state.core.cursor)
+    state.advancing = True
+    return _fire_due(state)
 
 
 # ---- rows --------------------------------------------------------------------------------------------------------
@@ -202,7 +199,7 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
     cdef uint32_t known
     cdef int64_t timestamp = input.timestamps[row], i, n
     cdef bint firing = False
-    if not _advance(state, input.arrivals[row], False):
+    if not core_advance(&state.core, &VERBS, input.arrivals[row], False):
         return False
     n = _assign(state, timestamp, panes)
     for i in range(n):
@@ -362,7 +359,7 @@ cdef int _check(const void* windows) except -1:
 
 
 cdef WindowVerbs VERBS = WindowVerbs(
-    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
     check=_check, windows=_windows, restore=_restore, free=_free,
 )
 

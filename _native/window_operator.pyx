@@ -24,6 +24,7 @@ from flinkcore._native.window_kernel cimport (
     WindowCore,
     WindowKernel,
     WindowRows,
+    core_advance,
     core_is_full,
     window_rows_free,
 )
@@ -218,7 +219,7 @@ cdef class WindowOperator:
     cdef bint _advance(self, int64_t arrival, bint to_end) except -1:
         cdef WindowKernel kernel = self._kernel
         with nogil:
-            return kernel.verbs.advance(kernel.state, arrival, to_end)
+            return core_advance(self.core, kernel.verbs, arrival, to_end)
 
     def advance(self, int64_t arrival):
         """Walk the timeline up to what a row that arrives at this time (ms) would see; what is due fires.

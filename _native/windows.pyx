@@ -19,7 +19,7 @@ from flinkcore._native.aligned_windows cimport (
     visit_from,
     visit_next,
 )
-from flinkcore._native.firings cimport RowKind, cursor_clock_of, cursor_has_step, cursor_step, pending_add, pending_flush
+from flinkcore._native.firings cimport RowKind, cursor_clock_of, cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane
 from flinkcore._native.panes cimport (
@@ -44,6 +44,7 @@ from flinkcore._native.window_kernel cimport (
     check_retracts,
     cleanup_time,
     core_add_unassigned,
+    core_advance,
     input_row,
     is_over,
 )
@@ -91,9 +92,10 @@ cdef int _retire_due(TimeWindows* state) except -1 nogil:
     return 0
 
 
-cdef bint _fire_due(TimeWindows* state) except -1 nogil:
+cdef bint _fire_due(void* windows) except -1 nogil:
     # Fires and ends windows in order of their time, as the event-time timers of Flink's window operator do; false where
     # results are full before.
+    cdef TimeWindows* state = <TimeWindows*> windows
     state.core.due = True
     while state.n_fired < state.live.n and state.live.panes[state.n_fired].end - 1 <= state.core.cursor.watermark:
         if not _fire(state, state.live.panes[state.n_fired]):
@@ -104,14 +106,9 @@ cdef bint _fire_due(TimeWindows* state) except -1 nogil:
     return True
 
 
-cdef bint _advance(void* windows, int64_t arrival, bint to_end) except -1 nogil:
+cdef bint _step(void* windows) except -1 nogil:
     cdef TimeWindows* state = <TimeWindows*> windows
-    if state.core.due and not _fire_due(state):
-        return False
-    while cursor_has_step(&state.core.cursor, arrival, to_end):
-        if cursor_step(&state.core.cursor) >= state.quiet_until and not _fire_due(state):
-            return False
-    return True
+    return cursor_step(&state.core.cursor) < state.quiet_until or _fire_due(state)
 
 
 # ---- rows --------------------------------------------------------------------------------------------------------
@@ -124,7 +121,7 @@ cdef bint _take_row(void* windows, const InputRows* input, uint32_t row) except 
     cdef int64_t k, n_known
     cdef Pane* pane
     cdef bint skipped = True, known
-    if not _advance(state, input.arrivals[row], False):
+    if not core_advance(&state.core, &VERBS, input.arrivals[row], False):
         return False
     while is_window(&visit):
         if not is_over(&state.core, visit.end):
@@ -258,7 +255,7 @@ cdef int _check(const void* windows) except -1:
 
 
 cdef WindowVerbs VERBS = WindowVerbs(
-    start=_start, process=_process, advance=_advance, live_windows=_live_windows,
+    start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
     check=_check, windows=_windows, restore=_restore, free=_free,
 )
 

@@ -3,7 +3,14 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.arrow cimport Buffer
-from flinkcore._native.firings cimport Firings, PendingUpdates, RowKind, TimelineCursor, saturating_add
+from flinkcore._native.firings cimport (
+    Firings,
+    PendingUpdates,
+    RowKind,
+    TimelineCursor,
+    cursor_has_step,
+    saturating_add,
+)
 from flinkcore._native.keys cimport KeyBatch
 
 
@@ -115,8 +122,10 @@ cdef struct WindowVerbs:
     int (*start)(void* state) except -1
     # Takes in rows from number `first` on; the number to go on with, below n where results are full.
     int64_t (*process)(void* state, const InputRows* input, int64_t first) except -1 nogil
-    # Walks the timeline to what a row with this arrival sees, or to its end; false where results are full before that.
-    bint (*advance)(void* state, int64_t arrival, bint to_end) except -1 nogil
+    # Fires what is due at the watermark now in force, from where results were full; false where they are full again.
+    bint (*fire_due)(void* state) except -1 nogil
+    # Puts the watermark of the timeline's next step in force and fires what it lets fire; false where results are full before.
+    bint (*step)(void* state) except -1 nogil
     int64_t (*live_windows)(const void* state) noexcept nogil
     int (*check)(const void* state) except -1
     # Appends all live windows by key; no results wait.
@@ -126,6 +135,16 @@ cdef struct WindowVerbs:
     int64_t (*restore)(void* state, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil
     # What the state owns, and the state.
     void (*free)(void* state) noexcept nogil
+
+
+cdef inline bint core_advance(WindowCore* core, const WindowVerbs* verbs, int64_t arrival, bint to_end) except -1 nogil:
+    # Walks the timeline to what a row with this arrival sees, or to its end; false where results are full before that.
+    if core.due and not verbs.fire_due(core):
+        return False
+    while cursor_has_step(&core.cursor, arrival, to_end):
+        if not verbs.step(core):
+            return False
+    return True
 
 
 cdef class WindowKernel:
