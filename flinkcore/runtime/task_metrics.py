@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import Counter, Distribution, Meter, Metric, MetricGroup
 
-M = TypeVar("M", bound=Metric)
+M = TypeVar("M", bound="TaskMetric")
 
 
-class TaskCounter(Counter):
+class TaskMetric(Metric):
+    """A metric that tasks have, each their own."""
+
+    @property
+    @abstractmethod
+    def value(self) -> Any:
+        """What it shows."""
+
+    @abstractmethod
+    def add(self, other: Any) -> None:
+        """Take in what the metric of the same name and kind of a later task shows."""
+
+    def held(self) -> TaskMetric:
+        """Return the metric as it is now, to be taken to another process."""
+        return self
+
+
+class TaskCounter(TaskMetric, Counter):
     """A counter."""
 
     def __init__(self) -> None:
@@ -34,8 +53,12 @@ class TaskCounter(Counter):
         """The count."""
         return self._count
 
+    def add(self, other: TaskCounter) -> None:
+        """Add a count."""
+        self._count += other._count
 
-class TaskMeter(Meter):
+
+class TaskMeter(TaskMetric, Meter):
     """A meter, which counts: a replay has no speed of its own."""
 
     def __init__(self) -> None:
@@ -54,8 +77,12 @@ class TaskMeter(Meter):
         """How many events were marked."""
         return self._count
 
+    def add(self, other: TaskMeter) -> None:
+        """Add the events of another one."""
+        self._count += other._count
 
-class TaskDistribution(Distribution):
+
+class TaskDistribution(TaskMetric, Distribution):
     """A distribution: number, sum, minimum and maximum of the values, as Beam's has it in PyFlink."""
 
     def __init__(self) -> None:
@@ -76,8 +103,15 @@ class TaskDistribution(Distribution):
         """Number, sum, minimum and maximum."""
         return {"count": self._count, "sum": self._sum, "min": self._min, "max": self._max}
 
+    def add(self, other: TaskDistribution) -> None:
+        """Add the values of another one."""
+        self._count += other._count
+        self._sum += other._sum
+        self._min = min((each for each in (self._min, other._min) if each is not None), default=None)
+        self._max = max((each for each in (self._max, other._max) if each is not None), default=None)
 
-class TaskGauge(Metric):
+
+class TaskGauge(TaskMetric):
     """A function that is asked for a value."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -87,6 +121,18 @@ class TaskGauge(Metric):
     def value(self) -> Any:
         """What the function says."""
         return self._function()
+
+    def add(self, other: TaskGauge) -> None:
+        """Show what the later one shows."""
+        self._function = other._function
+
+    def held(self) -> TaskGauge:
+        """Return a gauge of what this one shows now."""
+        return TaskGauge(partial(_itself, self.value))
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 class TaskMetricGroup(MetricGroup):
@@ -105,7 +151,7 @@ class TaskMetricGroup(MetricGroup):
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         self._scope = scope
         self._groups: dict[tuple[str, str | None], TaskMetricGroup] = {}
-        self._metrics: dict[str, Metric] = {}
+        self._metrics: dict[str, TaskMetric] = {}
 
     def add_group(self, name: str, extra: str | None = None) -> TaskMetricGroup:
         """Return the group of a name within this one, or with `extra` the group of that value of the name."""
@@ -136,9 +182,28 @@ class TaskMetricGroup(MetricGroup):
             )
         return metric
 
+    def held(self) -> dict[str, TaskMetric]:
+        """Return all metrics as they are now, by their full names, to be taken to another process."""
+        held = {".".join((*self._scope, name)): metric.held() for name, metric in self._metrics.items()}
+        for group in self._groups.values():
+            held |= group.held()
+        return held
+
     def values(self) -> dict[str, Any]:
         """Return the values of all metrics, by their full names."""
-        values = {".".join((*self._scope, name)): metric.value for name, metric in self._metrics.items()}  # type: ignore[attr-defined]
-        for group in self._groups.values():
-            values |= group.values()
-        return values
+        return {name: metric.value for name, metric in self.held().items()}
+
+
+def values_of_tasks(tasks: Iterable[dict[str, TaskMetric]]) -> dict[str, Any]:
+    """Return the values of the metrics of tasks, by their full names; those of one name are one metric."""
+    metrics: dict[str, TaskMetric] = {}
+    for held in tasks:
+        for name, metric in held.items():
+            if type(metrics.setdefault(name, metric)) is not type(metric):
+                raise ConfigurationError(
+                    f"the metric {name} is a {type(metrics[name]).__name__} in one task and a {type(metric).__name__} "
+                    "in another one"
+                )
+            if metrics[name] is not metric:
+                metrics[name].add(metric)
+    return {name: metric.value for name, metric in metrics.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_job_plan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.job_stages import checkpoints_of
+from flinkcore.spark.element_run import SparkElementRun
 from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
@@ -174,22 +175,18 @@ class SparkExecutor:
             plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkLog(plan, files, files.dataframe(self._spark), is_alone)
 
-    def start(self, job: ElementJob, configuration: ExecutionConfig) -> NoReturn:
-        """Raise a ConfigurationError: jobs that run element by element do not run on Spark.
+    def start(self, job: ElementJob, configuration: ExecutionConfig) -> SparkElementRun:
+        """Plan a job that runs element by element; it runs when the first of its elements is asked for.
 
         Parameters
         ----------
-        job, configuration
-            As of the embedded executor.
+        job
+            Its sinks, and what the program collects.
+        configuration
+            Parallelism (one unless set, as embedded: results may depend on it), number of key groups, auto-watermark
+            interval, arrival rate.
         """
-        steps = (
-            ", ".join(repr(str(step)) for step in job.transformations() if step.needs_rows) or "its result"
-        )
-        raise ConfigurationError(
-            f"the job {job.name!r} runs element by element ({steps}), which Spark does not do: run it embedded, with "
-            "StreamExecutionEnvironment.get_execution_environment(); or let it be columnar: key_by of columns, "
-            "windows with aggregates, process with a pyarrow.Schema as its output_type, and to_dataframe()"
-        )
+        return SparkElementRun(self._spark, job, configuration)
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""

@@ -31,7 +31,7 @@ class Reader:
         self.others.append((element, channel))
 
     def channel(self, number: int) -> InputChannel:
-        return InputChannel(self.collect, self.process, number)
+        return InputChannel(self.collect, self.process, number, lambda: None)
 
     def edge(self) -> Edge:
         return Edge(self.collect, RecordWriterOutput([self.channel(0)]))

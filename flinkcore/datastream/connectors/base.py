@@ -61,12 +61,15 @@ class WriterContext:
         Of the elements.
     current_processing_time : callable
         Returns what the job's clock shows, in ms since the epoch.
+    print_line : callable
+        Writes a line to the standard output of the program, wherever the writer works.
     """
 
     subtask_index: int
     parallelism: int
     type_info: TypeInformation
     current_processing_time: Callable[[], int]
+    print_line: Callable[[str], None] = print
 
 
 class SinkWriter(ABC):

@@ -46,7 +46,8 @@ class PrintWriter(SinkWriter):
     def __init__(self, prefix: str, context: WriterContext) -> None:
         self._prefix = prefix
         self._text = context.type_info.text
+        self._print_line = context.print_line
 
     def write(self, element: Any) -> None:
         """Print an element."""
-        print(f"{self._prefix}{self._text(element)}")
+        self._print_line(f"{self._prefix}{self._text(element)}")

@@ -12,7 +12,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.replay.time_plane.replay_clock import ReplayClock
+from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
@@ -26,7 +26,7 @@ class Arrivals(ABC):
     """Elements that come one after the other, each at its time."""
 
     @abstractmethod
-    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+    def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
 
     @abstractmethod
@@ -41,12 +41,15 @@ class Origin(Arrivals):
 
     Attributes
     ----------
+    number : int
+        Of the origin in the job.
     next_arrival_ms : int or None
         When the next element arrives, or the end; None: the end has come.
     at_end : bool
         Whether what comes next is the end.
     """
 
+    number: int
     next_arrival_ms: int | None
     at_end: bool
 
@@ -60,6 +63,8 @@ class SplitArrivals(Origin):
 
     Parameters
     ----------
+    number : int
+        Of the origin in the job.
     split : SourceSplit
     conversion : callable, optional
         Of each element to its declared type.
@@ -74,6 +79,7 @@ class SplitArrivals(Origin):
 
     def __init__(
         self,
+        number: int,
         split: SourceSplit,
         conversion: Conversion | None,
         rate: float,
@@ -81,6 +87,7 @@ class SplitArrivals(Origin):
         process: ElementCall,
         finish: Any,
     ) -> None:
+        self.number = number
         elements = split.elements()
         self._source = elements
         self._elements = elements if conversion is None else map(conversion, elements)
@@ -114,15 +121,17 @@ class SplitArrivals(Origin):
         self._process(record)
         self._take()
 
-    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+    def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
         if not self.at_end:
             yield from self._emit_elements(clock)
-        fire_before(clock, self._arrival_ms(self._position) + 1)
+        end_ms = self._arrival_ms(self._position) + 1
+        clock.fire_before(end_ms)
+        clock.end(end_ms, self.number)
         self.next_arrival_ms = None
         self._finish()
 
-    def _emit_elements(self, clock: ReplayClock) -> Iterator[None]:
+    def _emit_elements(self, clock: JobClock) -> Iterator[None]:
         record, process = self._record, self._process
         chunk = [self._held]
         self._position -= 1
@@ -132,7 +141,7 @@ class SplitArrivals(Origin):
             arrivals = map(self._arrival_ms, range(first, first + len(chunk)))
             for value, arrival_ms in zip(chunk, arrivals, strict=True):
                 if clock.next_due_ms < arrival_ms:
-                    fire_before(clock, arrival_ms)
+                    clock.fire_before(arrival_ms)
                 clock.now_ms = arrival_ms
                 record.value = value
                 record.timestamp = None
@@ -147,8 +156,41 @@ class SplitArrivals(Origin):
             close()
 
 
+class NoArrivals(Origin):
+    """A source's subtask that has nothing to read: it ends as an empty split does.
+
+    Parameters
+    ----------
+    number : int
+        Of the origin in the job.
+    start_ms : int
+    finish : callable
+        Called when the end has come.
+    """
+
+    def __init__(self, number: int, start_ms: int, finish: Callable[[], None]) -> None:
+        self.number = number
+        self.next_arrival_ms: int | None = start_ms + 1
+        self.at_end = True
+        self._finish = finish
+
+    def emit(self) -> None:
+        """Let the end come."""
+        self.next_arrival_ms = None
+        self._finish()
+
+    def emit_all(self, clock: JobClock) -> Iterator[None]:
+        """Let the end come, at its time."""
+        yield from OrderedArrivals([self]).emit_all(clock)
+
+    def close(self) -> None:
+        """Nothing is read."""
+
+
 class OrderedArrivals(Arrivals):
-    """Elements of several origins in the order of their arrival; those of one moment in the order of the origins.
+    """Elements of several origins in the order of their arrival.
+
+    Those of one moment come in the order of the origins, ends before all others.
 
     Parameters
     ----------
@@ -158,29 +200,29 @@ class OrderedArrivals(Arrivals):
     def __init__(self, origins: Sequence[Origin]) -> None:
         self._origins = origins
 
-    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+    def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
         waiting = [
-            (origin.next_arrival_ms, number, origin)
-            for number, origin in enumerate(self._origins)
+            (origin.next_arrival_ms, not origin.at_end, origin.number, origin)
+            for origin in self._origins
             if origin.next_arrival_ms is not None
         ]
         heapify(waiting)
         until_stop = ELEMENTS_AT_ONCE
         while waiting:
-            arrival_ms, number, origin = waiting[0]
+            arrival_ms, is_element, number, origin = waiting[0]
             if clock.next_due_ms < arrival_ms:
-                fire_before(clock, arrival_ms)
-            if not origin.at_end:
-                clock.now_ms = arrival_ms
+                clock.fire_before(arrival_ms)
+            if is_element:
+                clock.arrive(arrival_ms, number)
+            else:
+                clock.end(arrival_ms, number)
             origin.emit()
             next_ms = origin.next_arrival_ms
             if next_ms is None:
                 heappop(waiting)
-            elif len(waiting) > 1:
-                heapreplace(waiting, (next_ms, number, origin))
             else:
-                waiting[0] = next_ms, number, origin
+                heapreplace(waiting, (next_ms, not origin.at_end, number, origin))
             until_stop -= 1
             if until_stop == 0:
                 yield
@@ -200,12 +242,6 @@ def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
         whole = int(rate)
         return lambda number: start_ms + number * 1000 // whole
     return lambda number: start_ms + int(number * 1000 // rate)
-
-
-def fire_before(clock: ReplayClock, arrival_ms: int) -> None:
-    """Fire what is due before an arrival, each at its own time; what was due long ago, now."""
-    while (due_ms := clock.next_due_ms) < arrival_ms:
-        clock.fire_due(max(due_ms, clock.now_ms))
 
 
 def end_input(output: TaskOutput) -> None:

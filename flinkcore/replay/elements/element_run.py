@@ -12,14 +12,14 @@ from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.element_transformations import SinkTransformation
-from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals
+from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin
+from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.stages.copied_function import copied_function
-from flinkcore.replay.time_plane.replay_clock import ReplayClock
-from flinkcore.runtime.operators.sink_writer_operator import SinkWriterOperator
 from flinkcore.runtime.tasks.job_tasks import JobTasks
+from flinkcore.runtime.tasks.job_vertex import job_vertices
 from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, sources_of
+from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
 
 
 class ElementRun:
@@ -51,16 +51,16 @@ class ElementRun:
         self._job = job
         self._started_ns = time.monotonic_ns()
         self._collected: list[Any] = []
-        self._clock = ReplayClock()
-        nodes = StreamGraphGenerator(job, configuration).generate()
-        sources = sources_of(nodes)
-        self._sources = JobSources(sources, configuration)
-        self._clock.now_ms = self._sources.start_ms
-        self._context = JobContext(configuration, self._clock, self._collected.append, copied_function)
-        self._tasks = JobTasks(nodes, self._context)
+        vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
+        self._sources = JobSources(vertices, configuration)
+        self._clock = JobClock(self._sources.start_ms)
+        self._context = JobContext(
+            configuration, self._clock.of_task, self._collected.append, copied_function
+        )
+        self._tasks = JobTasks(vertices, self._context)
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_ended = False
-        self._tasks.open(sources)
+        self._tasks.open()
         self._elements = self._run()
 
     def __iter__(self) -> Iterator[Any]:
@@ -82,38 +82,48 @@ class ElementRun:
     def _run(self) -> Iterator[Any]:
         collected = self._collected
         try:
-            self._arrivals = self._sources.arrivals(self._tasks, self._clock)
+            origins = self._origins()
+            self._arrivals = origins[0] if len(origins) == 1 else OrderedArrivals(origins)
             for _ in self._arrivals.emit_all(self._clock):
                 if collected:
                     yield from collected
                     collected.clear()
-            self._tasks.finish()
-            self._clock.quiesce()
             self._end()
             yield from collected
             collected.clear()
         finally:
             self._cancel()
 
+    def _origins(self) -> list[Origin]:
+        tasks = self._tasks.tasks()
+        origins: list[Origin] = []
+        for number, source in self._sources.of_tasks().items():
+            task = tasks[number]
+            origins += source.origins(task.source_output, task.clock, task.end_source)
+        return origins
+
     def _end(self) -> None:
         """Close all operators, and make visible what the sinks have written."""
-        committables: dict[int, list[Any]] = {}
-        sinks: dict[int, Sink] = {}
-        for subtask in self._tasks.subtasks():
-            operator, step = subtask.operator, subtask.setup.node.transformation
-            if isinstance(operator, SinkWriterOperator) and isinstance(step, SinkTransformation):
-                assert isinstance(step.sink, Sink)
-                sinks[id(step)] = step.sink
-                committables.setdefault(id(step), []).extend(operator.writer.prepare_commit())
+        prepared: dict[StreamNode, list[Any]] = {}
+        for task in self._tasks.tasks():
+            for node, committables in task.prepare_commit():
+                prepared.setdefault(node, []).extend(committables)
         self._tasks.close()
-        for key, sink in sinks.items():
-            sink.commit(committables[key])
+        commit(prepared)
         self._has_ended = True
 
     def _cancel(self) -> None:
         if not self._has_ended:
             self._has_ended = True
             self._tasks.cancel()
-        self._sources.close()
         with suppress(Exception):
             self._arrivals.close()
+
+
+def commit(prepared: dict[StreamNode, list[Any]]) -> None:
+    """Make visible what the writers of sinks have prepared."""
+    for node, committables in prepared.items():
+        step = node.transformation
+        assert isinstance(step, SinkTransformation)
+        assert isinstance(step.sink, Sink)
+        step.sink.commit(committables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,18 +18,19 @@ from flinkcore.datastream.transformations import (
     Transformation,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin, end_input, fire_before
+from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin, end_input
+from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.plans.column_ops import ColumnOp
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.replay_plan import ReplayPlan, column_op, plan_of_log
 from flinkcore.replay.stages.element_rows import element_rows
 from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
 FILTERED: Final = object()
@@ -152,26 +153,34 @@ class LogArrivals(Origin):
 
     Parameters
     ----------
+    number : int
+        Of the origin in the job.
     reading : LogReading
     output : TaskOutput
         Of the log's operator.
-    clock : ReplayClock
-        Shows the first arrival of the job.
+    clock : ProcessingTimeService
+        Of the task, showing the start of the job.
     end_ms : int
         When the log ends: all logs of a job do at the same time.
+    finish : callable
+        Called when the last watermark has gone.
     is_batch : bool
         Whether there is no watermark before the last.
     """
 
     def __init__(
         self,
+        number: int,
         reading: LogReading,
         output: TaskOutput,
-        clock: ReplayClock,
+        clock: ProcessingTimeService,
         end_ms: int,
+        finish: Callable[[], None],
         is_batch: bool = False,
     ) -> None:
+        self.number = number
         self._output = output
+        self._finish = finish
         self._watermarks: SplitWatermarks | None = None
         collect = _collect_kept(output.collect) if reading.after else output.collect
         splits = reading.time_plane.split_values
@@ -212,21 +221,22 @@ class LogArrivals(Origin):
         self._processes[split](record)
         self._take()
 
-    def emit_all(self, clock: ReplayClock) -> Iterator[None]:
+    def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all events go on their way, each at its time, and stop now and then."""
         if self._next is not None:
             yield from self._emit_events(clock)
-        fire_before(clock, self._end_ms)
+        clock.fire_before(self._end_ms)
+        clock.end(self._end_ms, self.number)
         self._end()
 
-    def _emit_events(self, clock: ReplayClock) -> Iterator[None]:
+    def _emit_events(self, clock: JobClock) -> Iterator[None]:
         record, processes = self._record, self._processes
         assert self._next is not None
         until_stop = ELEMENTS_AT_ONCE
         self._emit_first(clock)
         for arrival_ms, split, value, timestamp in self._events:
             if clock.next_due_ms < arrival_ms:
-                fire_before(clock, arrival_ms)
+                clock.fire_before(arrival_ms)
             clock.now_ms = arrival_ms
             record.value = value
             record.timestamp = timestamp
@@ -236,10 +246,10 @@ class LogArrivals(Origin):
                 yield
                 until_stop = ELEMENTS_AT_ONCE
 
-    def _emit_first(self, clock: ReplayClock) -> None:
+    def _emit_first(self, clock: JobClock) -> None:
         assert self._next is not None
         arrival_ms, split, value, timestamp = self._next
-        fire_before(clock, arrival_ms)
+        clock.fire_before(arrival_ms)
         clock.now_ms = arrival_ms
         self._record.value, self._record.timestamp = value, timestamp
         self._processes[split](self._record)
@@ -252,6 +262,7 @@ class LogArrivals(Origin):
         else:
             for split in range(len(self._processes)):
                 self._watermarks.finish(split)
+        self._finish()
 
     def close(self) -> None:
         """Close the files."""

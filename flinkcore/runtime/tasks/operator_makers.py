@@ -96,7 +96,7 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     step = setup.node.transformation
     if setup.node.collects:
         collect = setup.job.collect
-        if not step.element_type.is_immutable():
+        if not (setup.job.serializes or step.element_type.is_immutable()):
             return CollectSinkOperator(lambda value: collect(detached(value)), make_output(None))
         return CollectSinkOperator(collect, make_output(None))
     if isinstance(step, SinkTransformation):
@@ -140,6 +140,7 @@ def _sink(setup: OperatorSetup, step: SinkTransformation, output: Output) -> Abs
         setup.node.parallelism,
         step.input.element_type,
         setup.clock.current_processing_time,
+        setup.job.print_line,
     )
     return SinkWriterOperator(step.sink.create_writer(context), output)
 

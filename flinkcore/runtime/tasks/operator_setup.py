@@ -32,18 +32,26 @@ class JobContext:
     Attributes
     ----------
     configuration : ExecutionConfig
-    clock : ProcessingTimeService
+    task_clock : callable
+        Returns the clock of the task of a number.
     collect : callable
         Takes the elements that the program wants itself.
     copied : callable
         Returns a copy of a function: every subtask works on its own.
+    print_line : callable
+        Takes what goes to the program's standard output.
+    serializes : bool
+        Whether what is collected, and what goes from task to task, is turned into bytes at once: then nothing has to
+        be copied first.
     metrics : TaskMetricGroup
     """
 
     configuration: ExecutionConfig
-    clock: ProcessingTimeService
+    task_clock: Callable[[int], ProcessingTimeService]
     collect: Callable[[Any], None]
     copied: Callable[[Any], Any]
+    print_line: Callable[[str], None] = print
+    serializes: bool = False
     metrics: TaskMetricGroup = field(default_factory=TaskMetricGroup)
 
 
@@ -57,6 +65,8 @@ class OperatorSetup:
     index : int
         Of the subtask, from 0 on.
     job : JobContext
+    clock : ProcessingTimeService
+        Of the task.
     further_functions : list of Function
         Key selectors and the like, to be opened before the operator.
     """
@@ -64,12 +74,8 @@ class OperatorSetup:
     node: StreamNode
     index: int
     job: JobContext
+    clock: ProcessingTimeService
     further_functions: list[Function] = field(default_factory=list)
-
-    @property
-    def clock(self) -> ProcessingTimeService:
-        """The clock of the job."""
-        return self.job.clock
 
     @cached_property
     def keyed_state_backend(self) -> KeyedStateBackend:

@@ -274,6 +274,6 @@ def is_source(step: Transformation) -> bool:
     return isinstance(step, (SourceTransformation, *_COLUMNAR_OPERATORS)) or is_of_log(step)
 
 
-def sources_of(nodes: Sequence[StreamNode]) -> list[StreamNode]:
-    """Return the operators that read sources."""
-    return [node for node in nodes if is_source(node.transformation) and not node.collects]
+def is_source_node(node: StreamNode) -> bool:
+    """Return whether a node reads a source."""
+    return not node.collects and is_source(node.transformation)

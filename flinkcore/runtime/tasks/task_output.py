@@ -57,11 +57,14 @@ class InputChannel:
         Takes any other element, and the number of the channel.
     number : int
         Of the channel within the input.
+    end : callable
+        Called when nothing comes any more.
     """
 
     collect: ElementCall
     process: Callable[[StreamElement[Any], int], None]
     number: int
+    end: Callable[[], None]
 
 
 class RecordWriterOutput:

@@ -1,0 +1,166 @@
+"""The processing time of a job that runs element by element: the arrivals of its elements."""
+
+from __future__ import annotations
+
+from flinkcore.common import MAX_TIMESTAMP
+from flinkcore.errors import FlinkcoreError, TimerError
+from flinkcore.runtime.processing_time import (
+    DrivenProcessingTimeService,
+    ProcessingTimeCallback,
+    ScheduledTimer,
+)
+
+
+class JobClock:
+    """The time of a job, and the timers of its tasks.
+
+    At one time, ends of sources come first, in the order of the sources' splits; then arrivals, in that order, too;
+    then timers, those of one task after the other, as the tasks are numbered: those first that others read. A timer
+    for a time that has passed counts as one for now. So each task, from the times of what comes to it, knows by
+    itself which of its timers come before.
+
+    Parameters
+    ----------
+    start_ms : int
+        What it shows at first, in ms since the epoch.
+
+    Attributes
+    ----------
+    now_ms : int
+        What it shows. May be set to the time of an arrival.
+    next_due_ms : int
+        No timer that waits is earlier; `MAX_TIMESTAMP` where none does.
+    """
+
+    def __init__(self, start_ms: int) -> None:
+        self.now_ms = start_ms
+        self.next_due_ms = MAX_TIMESTAMP
+        self._earliest_ms = start_ms
+        self._tasks: dict[int, TaskClock] = {}
+        self._in_order: list[tuple[int, TaskClock]] = []
+
+    def of_task(self, task: int) -> TaskClock:
+        """Return the clock of the task of a number."""
+        if task not in self._tasks:
+            self._tasks[task] = TaskClock(self)
+            self._in_order = sorted(self._tasks.items())
+        return self._tasks[task]
+
+    def arrive(self, arrival_ms: int, origin: int) -> None:
+        """Show the time of an arrival of the origin of a number, before which all timers have fired."""
+        self.now_ms = arrival_ms
+
+    def end(self, end_ms: int, origin: int) -> None:
+        """Let an origin end, before which all timers have fired: the clock shows the last ms in which it was there."""
+        self.now_ms = max(self.now_ms, end_ms - 1)
+        self._earliest_ms = end_ms
+
+    def fire_before(self, time_ms: int) -> None:
+        """Fire what is due before a time, each at its own."""
+        while self.next_due_ms < time_ms:
+            self.fire_due(self.next_due_ms)
+
+    def fire_due(self, time_ms: int) -> None:
+        """Set the clock, and fire all timers due by then.
+
+        Raises
+        ------
+        FlinkcoreError
+            What a timer's callback raised, as it raised it.
+        """
+        self.now_ms = time_ms
+        for task, clock in self._in_order:
+            if clock.next_due_ms <= time_ms:
+                self._fire(task, clock, time_ms)
+        self.next_due_ms = min([clock.next_due_ms for _, clock in self._in_order], default=MAX_TIMESTAMP)
+
+    def _fire(self, task: int, clock: TaskClock, time_ms: int) -> None:
+        clock.fire_due(time_ms)
+
+    def due_ms(self, timestamp_ms: int) -> int:
+        """Return when a timer that is registered now fires."""
+        return max(timestamp_ms, self.now_ms, self._earliest_ms)
+
+
+class TaskClock(DrivenProcessingTimeService):
+    """The clock of a job as a task sees it, with timers of its own.
+
+    Parameters
+    ----------
+    job : JobClock
+
+    Attributes
+    ----------
+    next_due_ms : int
+        None of its timers is earlier; `MAX_TIMESTAMP` where none waits.
+    """
+
+    def __init__(self, job: JobClock) -> None:
+        self._job = job
+        super().__init__(job.now_ms)
+        self.next_due_ms = MAX_TIMESTAMP
+
+    @property
+    def now_ms(self) -> int:
+        """What the clock of the job shows."""
+        return self._job.now_ms
+
+    @now_ms.setter
+    def now_ms(self, time_ms: int) -> None:
+        self._job.now_ms = time_ms
+
+    def current_processing_time(self) -> int:
+        """Return what the clock of the job shows, in ms since the epoch."""
+        return self._job.now_ms
+
+    def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
+        """Call back at a time; one that has passed counts as now."""
+        timer = super().register_timer(timestamp_ms, callback)
+        self._wait_until(timestamp_ms)
+        return timer
+
+    def schedule_at_fixed_rate(
+        self, callback: ProcessingTimeCallback, initial_delay_ms: int, period_ms: int
+    ) -> ScheduledTimer:
+        """Call back at the first delay from now, then at every period after it."""
+        timer = super().schedule_at_fixed_rate(callback, initial_delay_ms, period_ms)
+        self._wait_until(self.now_ms + initial_delay_ms)
+        return timer
+
+    def schedule_with_fixed_delay(
+        self, callback: ProcessingTimeCallback, initial_delay_ms: int, delay_ms: int
+    ) -> ScheduledTimer:
+        """Call back after the first delay, then a delay after the time of each call."""
+        timer = super().schedule_with_fixed_delay(callback, initial_delay_ms, delay_ms)
+        self._wait_until(self.now_ms + initial_delay_ms)
+        return timer
+
+    def _wait_until(self, timestamp_ms: int) -> None:
+        due_ms = self._job.due_ms(timestamp_ms)
+        if due_ms < self.next_due_ms:
+            self.next_due_ms = due_ms
+            if due_ms < self._job.next_due_ms:
+                self._job.next_due_ms = due_ms
+
+    def fire_due(self, time_ms: int) -> None:
+        """Fire all timers due by a time, which the clock of the job shows already.
+
+        Raises
+        ------
+        FlinkcoreError
+            What a timer's callback raised, as it raised it.
+        """
+        self.next_due_ms = MAX_TIMESTAMP
+        try:
+            self.advance_to(time_ms)
+        except TimerError as failure:
+            if isinstance(failure.__cause__, FlinkcoreError):
+                raise failure.__cause__ from failure.__cause__.__cause__
+            raise
+        waiting = self.next_timestamp()
+        self.next_due_ms = MAX_TIMESTAMP if waiting is None else waiting
+
+    def quiesce(self) -> None:
+        """Let no further callback run."""
+        super().quiesce()
+        self.next_due_ms = MAX_TIMESTAMP

@@ -1,0 +1,60 @@
+"""Keys in whose order everything in a job that runs element by element happens, in however many processes.
+
+The embedded run deals with a record, and all that it leads to, before the next one. What a task gets from others is
+therefore in a total order: that of their causes, and for one cause that of emission, at each task on the way::
+
+    time      | cause: end, arrival | number of the    | emissions of a task on the way,
+    8 bytes   | or timer; 1 byte    | origin or task   | 6 bytes for each
+    ----------+---------------------+------------------+---------------------------------
+    the clock | END < ARRIVAL <     | 4 bytes          | 17 | 3 | 240
+    in ms     | TIMER               |                  |
+
+Keys are bytes, compared as such, and no two messages of a job have the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+_ROOT = struct.Struct(">QBI")
+_TIME = struct.Struct(">Q")
+_BIAS = 1 << 63
+_EMISSION_BYTES = 6
+
+
+class Cause(IntEnum):
+    """What begins a chain of events, in the order in which such causes of one time come."""
+
+    END = 0
+    ARRIVAL = 1
+    TIMER = 2
+
+
+def root_key(time_ms: int, cause: Cause, number: int) -> bytes:
+    """Return the key of a cause: the end or an arrival of the origin, or the timers of the task, of a number.
+
+    Examples
+    --------
+    >>> root_key(-1, Cause.TIMER, 0) < root_key(0, Cause.END, 7) < root_key(0, Cause.ARRIVAL, 2)
+    True
+    """
+    return _ROOT.pack(time_ms + _BIAS, cause, number)
+
+
+def emission_key(position: bytes, emission: int) -> bytes:
+    """Return the key of what a task emits as it deals with the message, or the cause, of a key.
+
+    Parameters
+    ----------
+    position : bytes
+    emission : int
+        Greater than those before it of the task.
+    """
+    return position + emission.to_bytes(_EMISSION_BYTES, "big")
+
+
+def cause_of(key: bytes) -> tuple[int, bool]:
+    """Return the time of the cause of a message, and whether it is an end."""
+    time: int = _TIME.unpack_from(key)[0]
+    return time - _BIAS, key[8] == Cause.END

@@ -1,0 +1,285 @@
+"""What tasks of a job that runs element by element send to each other, in runs that are rows of a shuffle.
+
+Row of the shuffle, and what it is sorted by within its partition::
+
+    slot           | target          first_key     | payload
+    ---------------+-------------------------------+-------------------------------------------
+    where the      | the task that   of the first  | classes that are not importable, a number,
+    shuffle puts   | it is for, or   message       | and so many messages, pickled one by one
+    it             | the DRIVER                    |
+
+A task sends in the order of keys, so that a run is in order, and all runs of a target are merged as they are read.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush, heapreplace
+from io import BytesIO
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from flinkcore.errors import UserCodeError
+from flinkcore.replay.elements.order_key import emission_key
+from flinkcore.runtime.operators.function_results import shown
+
+RUNS_SCHEMA: Final = "slot int, target int, first_key binary, payload binary"
+RUNS_ORDER: Final = ("target", "first_key")
+
+DRIVER: Final = -1
+"""The target of what is for the program itself."""
+
+RUN_BYTES: Final = 1 << 20
+"""A run ends when its messages have so many bytes."""
+
+HELD_BYTES: Final = 8 << 20
+"""All runs end when they have so many bytes together."""
+
+_ARROW_SCHEMA: Final = pa.schema(
+    [("slot", pa.int32()), ("target", pa.int32()), ("first_key", pa.binary()), ("payload", pa.binary())]
+)
+
+Message = tuple[bytes, int, Any, int | None]
+"""Key, kind, value and timestamp."""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run of messages as a row of the shuffle.
+
+    Attributes
+    ----------
+    target : int
+    first_key : bytes
+    payload : bytes
+    """
+
+    target: int
+    first_key: bytes
+    payload: bytes
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages, each read when it is asked for."""
+        load = pickle.Unpickler(BytesIO(self.payload)).load
+        classes, count = load()
+        for class_id, pickled in classes.items():
+            if class_id not in _CLASSES:
+                _CLASSES[class_id] = pickle.loads(pickled)
+        for _ in range(count):
+            yield load()
+
+
+_CLASSES: dict[str, type] = {}
+"""Classes that cannot be imported, by what runs call them."""
+
+
+def _known_class(class_id: str) -> type:
+    return _CLASSES[class_id]
+
+
+class _RunPickler(pickle.Pickler):
+    """Writes messages; a class that cannot be imported where they are read goes with the run, once.
+
+    Parameters
+    ----------
+    file : BytesIO
+    class_ids : dict of type to str or None
+        Of the writer: None for classes that can be imported.
+    """
+
+    def __init__(self, file: BytesIO, class_ids: dict[type, str | None]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._class_ids = class_ids
+        self.classes: dict[str, type] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return how a class is found again."""
+        if not isinstance(value, type):
+            return NotImplemented
+        try:
+            class_id = self._class_ids[value]
+        except KeyError:
+            class_id = self._class_ids[value] = None if _is_importable(value) else uuid.uuid4().hex
+        if class_id is None:
+            return NotImplemented
+        self.classes[class_id] = value
+        return _known_class, (class_id,)
+
+
+def _is_importable(found: type) -> bool:
+    try:
+        return found.__module__ != "__main__" and pickle.loads(pickle.dumps(found)) is found
+    except Exception:
+        return False
+
+
+class _ByValue:
+    """A value that only cloudpickle can write, such as a function."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (cloudpickle.dumps(self._value),)
+
+
+class _Run:
+    def __init__(self, first_key: bytes, class_ids: dict[type, str | None]) -> None:
+        self.first_key = first_key
+        self._file = BytesIO()
+        self._pickler = _RunPickler(self._file, class_ids)
+        self._count = 0
+
+    def add(self, message: Message) -> int:
+        """Write a message; how many bytes there are now."""
+        before = self._file.tell()
+        try:
+            self._pickler.dump(message)
+        except Exception:
+            self._file.seek(before)
+            self._file.truncate()
+            self._add_by_value(message)
+        self._pickler.clear_memo()
+        self._count += 1
+        return self._file.tell()
+
+    def _add_by_value(self, message: Message) -> None:
+        key, kind, value, timestamp = message
+        self._pickler.clear_memo()
+        try:
+            self._pickler.dump((key, kind, _ByValue(value), timestamp))
+        except Exception as failure:
+            raise UserCodeError(
+                f"the element {shown(value)} cannot be sent to another task: {type(failure).__name__}: {failure}. Let "
+                "elements be values that pickle can write"
+            ) from failure
+
+    def payload(self) -> bytes:
+        classes = {class_id: cloudpickle.dumps(found) for class_id, found in self._pickler.classes.items()}
+        header = pickle.dumps((classes, self._count), pickle.HIGHEST_PROTOCOL)
+        return header + self._file.getbuffer()
+
+
+class MessageWriter:
+    """Packs what a task sends into rows of the shuffle.
+
+    Attributes
+    ----------
+    position : bytes
+        Key of the message or cause that the task deals with.
+    """
+
+    def __init__(self) -> None:
+        self.position = b""
+        self._sent = 0
+        self._runs: dict[int, _Run] = {}
+        self._sizes: dict[int, int] = {}
+        self._complete: list[RunRow] = []
+        self._class_ids: dict[type, str | None] = {}
+        self._complete_bytes = 0
+
+    def move_to(self, position: bytes) -> None:
+        """Take note of what the task deals with now."""
+        self.position = position
+
+    def send(self, target: int, kind: int, value: Any, timestamp: int | None = None) -> None:
+        """Send a message.
+
+        Raises
+        ------
+        UserCodeError
+            If the value cannot be written.
+        """
+        self._sent += 1
+        key = emission_key(self.position, self._sent)
+        run = self._runs.get(target)
+        if run is None:
+            run = self._runs[target] = _Run(key, self._class_ids)
+        size = self._sizes[target] = run.add((key, kind, value, timestamp))
+        if size >= RUN_BYTES:
+            self._end_run(target)
+
+    def _end_run(self, target: int) -> None:
+        run = self._runs.pop(target)
+        payload = run.payload()
+        del self._sizes[target]
+        self._complete.append(RunRow(target, run.first_key, payload))
+        self._complete_bytes += len(payload)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether rows should be taken."""
+        return self._complete_bytes + sum(self._sizes.values()) >= HELD_BYTES
+
+    def take(self) -> list[RunRow]:
+        """Return all that was sent since the last time."""
+        for target in list(self._runs):
+            self._end_run(target)
+        rows, self._complete, self._complete_bytes = self._complete, [], 0
+        return rows
+
+
+def run_batch(rows: list[RunRow], slots: list[int]) -> pa.RecordBatch:
+    """Return rows of the shuffle, each with its slot."""
+    columns = [
+        slots,
+        [row.target for row in rows],
+        [row.first_key for row in rows],
+        [row.payload for row in rows],
+    ]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, _ARROW_SCHEMA, strict=True)],
+        schema=_ARROW_SCHEMA,
+    )
+
+
+def read_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[RunRow]:
+    """Yield the rows of the shuffle."""
+    for batch in batches:
+        for number in range(batch.num_rows):
+            target, first_key, payload = (
+                batch.column(name)[number].as_py() for name in ("target", "first_key", "payload")
+            )
+            yield RunRow(target, first_key, payload)
+
+
+def merged(rows: Iterator[RunRow]) -> Iterator[Message]:
+    """Yield the messages of runs in order.
+
+    Parameters
+    ----------
+    rows : iterator of RunRow
+        In the order of their first keys. Those are held whose messages are among each other.
+    """
+    heap: list[tuple[bytes, Message, Iterator[Message]]] = []
+    following = next(rows, None)
+    while True:
+        while following is not None and (not heap or following.first_key < heap[0][0]):
+            messages = following.messages()
+            first = next(messages)
+            heappush(heap, (first[0], first, messages))
+            following = next(rows, None)
+        if not heap:
+            return
+        if len(heap) == 1:
+            _, message, messages = heap.pop()
+            bound = None if following is None else following.first_key
+            yield message
+            for message in messages:
+                if bound is not None and message[0] > bound:
+                    heap.append((message[0], message, messages))
+                    break
+                yield message
+            continue
+        _, message, messages = heap[0]
+        yield message
+        after = next(messages, None)
+        if after is None:
+            heappop(heap)
+        else:
+            heapreplace(heap, (after[0], after, messages))
