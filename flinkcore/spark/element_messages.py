@@ -4,9 +4,9 @@ Row of the shuffle, and what it is sorted by within its partition::
 
     slot           | target          first_key     | payload
     ---------------+-------------------------------+-------------------------------------------
-    where the      | the task that   of the first  | classes that are not importable, a number,
-    shuffle puts   | it is for, or   message       | and so many messages, pickled one by one
-    it             | the DRIVER                    |
+    where the      | the task that   of the first  | classes that are not importable, where each
+    shuffle puts   | it is for, or   message       | message ends, and the messages, pickled one
+    it             | the driver                    | by one
 
 A task sends in the order of keys, so that a run is in order, and all runs of a target are merged as they are read.
 """
@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from io import BytesIO
+from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,8 +33,11 @@ from flinkcore.runtime.operators.function_results import shown
 RUNS_SCHEMA: Final = "slot int, target int, first_key binary, payload binary"
 RUNS_ORDER: Final = ("target", "first_key")
 
-DRIVER: Final = -1
-"""The target of what is for the program itself."""
+PROGRAM: Final = -1
+"""The target of what the program collects or prints."""
+
+REPORTS: Final = -2
+"""The target of what tasks tell of themselves when they have done their work."""
 
 RUN_BYTES: Final = 1 << 20
 """A run ends when its messages have so many bytes."""
@@ -65,13 +70,14 @@ class RunRow:
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages, each read when it is asked for."""
-        load = pickle.Unpickler(BytesIO(self.payload)).load
-        classes, count = load()
+        file = BytesIO(self.payload)
+        classes, ends = pickle.load(file)
         for class_id, pickled in classes.items():
             if class_id not in _CLASSES:
                 _CLASSES[class_id] = pickle.loads(pickled)
-        for _ in range(count):
-            yield load()
+        packed = memoryview(self.payload)[file.tell() :]
+        for start, end in pairwise([0, *ends]):
+            yield pickle.loads(packed[start:end])
 
 
 _CLASSES: dict[str, type] = {}
@@ -133,7 +139,7 @@ class _Run:
         self.first_key = first_key
         self._file = BytesIO()
         self._pickler = _RunPickler(self._file, class_ids)
-        self._count = 0
+        self._ends = array("Q")
 
     def add(self, message: Message) -> int:
         """Write a message; how many bytes there are now."""
@@ -145,8 +151,9 @@ class _Run:
             self._file.truncate()
             self._add_by_value(message)
         self._pickler.clear_memo()
-        self._count += 1
-        return self._file.tell()
+        end = self._file.tell()
+        self._ends.append(end)
+        return end
 
     def _add_by_value(self, message: Message) -> None:
         key, kind, value, timestamp = message
@@ -161,7 +168,7 @@ class _Run:
 
     def payload(self) -> bytes:
         classes = {class_id: cloudpickle.dumps(found) for class_id, found in self._pickler.classes.items()}
-        header = pickle.dumps((classes, self._count), pickle.HIGHEST_PROTOCOL)
+        header = pickle.dumps((classes, self._ends), pickle.HIGHEST_PROTOCOL)
         return header + self._file.getbuffer()
 
 

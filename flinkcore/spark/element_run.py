@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from pyspark import cloudpickle
@@ -13,14 +13,15 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.elements.element_run import commit
-from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.replay.elements.element_run import commit, discard
 from flinkcore.runtime.task_metrics import values_of_tasks
 from flinkcore.runtime.tasks.job_vertex import job_vertices
+from flinkcore.runtime.tasks.operator_check import check_operators
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
-from flinkcore.spark.element_messages import DRIVER, RUNS_ORDER, RUNS_SCHEMA, RunRow, merged
-from flinkcore.spark.element_stage import ElementStage, partitions_of
-from flinkcore.spark.element_task import ToDriver
+from flinkcore.spark.element_messages import PROGRAM, REPORTS, RUNS_ORDER, RUNS_SCHEMA, RunRow, merged
+from flinkcore.spark.element_sources import Execute, SparkJobSources
+from flinkcore.spark.element_stage import ElementStage, SourceStage
+from flinkcore.spark.element_task import TaskReport, ToProgram
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.shipped_job import ShippedJob
 from flinkcore.spark.shipping import portable
@@ -38,6 +39,8 @@ class SparkElementRun:
     spark : pyspark.sql.SparkSession
     job : ElementJob
     configuration : ExecutionConfig
+    execute : callable
+        Plans a columnar job on Spark, and returns its result.
 
     Raises
     ------
@@ -49,12 +52,13 @@ class SparkElementRun:
         If a function cannot be sent to workers.
     """
 
-    def __init__(self, spark: Any, job: ElementJob, configuration: ExecutionConfig) -> None:
+    def __init__(self, spark: Any, job: ElementJob, configuration: ExecutionConfig, execute: Execute) -> None:
         self._spark = spark
         self._started_ns = time.monotonic_ns()
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = JobSources(vertices, configuration)
+        self._sources = SparkJobSources(vertices, configuration, execute)
         self._job = ShippedJob(job, configuration, self._sources.start_ms)
+        check_operators(self._job.nodes, configuration)
         self._pickled = self._job.pickled()
         self._metrics: dict[str, Any] = {}
         self._elements = self._run()
@@ -77,61 +81,53 @@ class SparkElementRun:
     def _run(self) -> Iterator[Any]:
         with told_plainly():
             rows = self._dataframe().collect()
-        runs = [
-            RunRow(row.target, bytes(row.first_key), bytes(row.payload))
-            for row in rows
-            if row.target == DRIVER
-        ]
+        runs = [RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in rows]
         del rows
-        runs.sort(key=lambda run: run.first_key)
-        done: dict[int, Any] = {}
-        for _, kind, value, _ in merged(iter(runs)):
-            if kind == ToDriver.COLLECTED:
-                yield value
-            elif kind == ToDriver.PRINTED:
-                print(value)
-            else:
-                number, *told = value
-                done[number] = told
-        self._end(done)
-
-    def _end(self, done: dict[int, Any]) -> None:
-        tasks = sum(map(len, self._job.levels))
-        if len(done) != tasks:
-            raise FlinkcoreError(
-                f"{len(done)} of {tasks} tasks came back from Spark; this is a defect of flinkcore, the result must "
-                "not be used"
-            )
-        in_order = [done[number] for number in range(tasks)]
-        self._metrics = values_of_tasks(metrics for _, metrics in in_order)
+        reports = self._reports(run for run in runs if run.target == REPORTS)
         prepared: dict[StreamNode, list[Any]] = {}
-        for committables, _ in in_order:
-            for number, given in committables:
+        for report in reports:
+            for number, given in report.committables:
                 prepared.setdefault(self._job.nodes[number], []).extend(given)
+        for_program = sorted((run for run in runs if run.target == PROGRAM), key=attrgetter("first_key"))
+        del runs
+        try:
+            for _, kind, value, _ in merged(iter(for_program)):
+                if kind == ToProgram.PRINTED:
+                    print(value)
+                else:
+                    yield value
+        except BaseException:
+            discard(prepared)
+            raise
+        self._metrics = values_of_tasks(report.metrics for report in reports)
         commit(prepared)
+
+    def _reports(self, runs: Iterable[RunRow]) -> list[TaskReport]:
+        reports: list[TaskReport] = [report for run in runs for _, _, report, _ in run.messages()]
+        tasks = sorted(number for level in self._job.levels for number in level)
+        if sorted(report.task for report in reports) != tasks:
+            raise FlinkcoreError(
+                f"{len(reports)} of {len(tasks)} tasks came back from Spark; this is a defect of flinkcore, the "
+                "result must not be used"
+            )
+        return sorted(reports, key=attrgetter("task"))
 
     def _dataframe(self) -> Any:
         """What the tasks send to the driver, as a DataFrame."""
-        runs = self._source_rows
-        for level, tasks in enumerate(self._job.levels):
-            runs = to_partitions(runs, len(tasks), "slot")
-            if level:
-                runs = runs.sortWithinPartitions(*RUNS_ORDER)
-            slots = self._slots(level + 1) if level + 1 < len(self._job.levels) else ()
-            stage = ElementStage(self._pickled, level, tuple(slots))
-            runs = runs.mapInArrow(portable(self._spark, stage), RUNS_SCHEMA)
+        sources = self._sources.of_tasks()
+        pickled = {task: cloudpickle.dumps(source) for task, source in sources.items()}
+        rows = self._spark.range(0, len(sources), 1, len(sources))
+        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), pickled))
+        for level, tasks in list(enumerate(self._job.levels))[1:]:
+            ordered = to_partitions(runs, len(tasks), "slot").sortWithinPartitions(*RUNS_ORDER)
+            runs = self._stage(ordered, ElementStage(self._pickled, level, self._slots(level + 1)))
         return runs
 
-    def _slots(self, level: int) -> list[int]:
-        partitions = len(self._job.levels[level])
-        return list(partition_slots(partitions, chooses_partitions(self._spark.range(0))))
+    def _stage(self, dataframe: Any, stage: ElementStage) -> Any:
+        return dataframe.mapInArrow(portable(self._spark, stage), RUNS_SCHEMA)
 
-    @cached_property
-    def _source_rows(self) -> Any:
-        """What each task of a source reads, as rows of the shuffle."""
-        slots, partitions = self._slots(0), partitions_of(self._job, 0)
-        rows = [
-            (slots[partitions[task]], task, b"", cloudpickle.dumps(source))
-            for task, source in self._sources.of_tasks().items()
-        ]
-        return self._spark.createDataFrame(rows, RUNS_SCHEMA)
+    def _slots(self, level: int) -> tuple[int, ...]:
+        if level == len(self._job.levels):
+            return ()
+        partitions = len(self._job.levels[level])
+        return tuple(partition_slots(partitions, chooses_partitions(self._spark.range(1))))

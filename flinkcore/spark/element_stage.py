@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 import pyarrow as pa
 
-from flinkcore.spark.element_messages import DRIVER, RunRow, merged, read_runs, run_batch
+from flinkcore.spark.element_messages import RunRow, merged, read_runs, run_batch
 from flinkcore.spark.element_task import ElementTask
 from flinkcore.spark.shipped_job import ShippedJob, shipped_job
 
@@ -37,27 +37,50 @@ class ElementStage:
         """Rows of the shuffle for those of this level, whose targets are together and in order."""
         job = shipped_job(self.job)
         here = set(job.levels[self.level])
-        partitions = partitions_of(job, self.level + 1)
+        following = following_partitions(job, self.level)
         for target, rows in groupby(read_runs(batches), key=lambda row: row.target):
-            for sent in _runs(job, target, rows) if target in here else ([row] for row in rows):
-                if sent:
-                    yield run_batch(sent, [self._slot(row.target, partitions) for row in sent])
+            if target in here:
+                yield from self._sent(ElementTask(job, target).receive(merged(rows)), following)
+            else:
+                yield from self._sent(([row] for row in rows), following)
 
-    def _slot(self, target: int, partitions: dict[int, int]) -> int:
+    def _sent(self, all_rows: Iterable[list[RunRow]], following: dict[int, int]) -> Iterator[pa.RecordBatch]:
+        for rows in all_rows:
+            if rows:
+                yield run_batch(rows, [self._slot(row.target, following) for row in rows])
+
+    def _slot(self, target: int, following: dict[int, int]) -> int:
         if not self.slots:
             return 0
-        return self.slots[partitions.get(target, target - DRIVER) % len(self.slots)]
+        return self.slots[following.get(target, target) % len(self.slots)]
 
 
-def partitions_of(job: ShippedJob, level: int) -> dict[int, int]:
-    """Return the partition of each task of a level; there is no level behind the last one."""
-    tasks = job.levels[level] if level < len(job.levels) else []
+@dataclass(frozen=True)
+class SourceStage(ElementStage):
+    """Runs the tasks that read sources; picklable.
+
+    Attributes
+    ----------
+    sources : dict of int to bytes
+        For each task a pickled `TaskSource`.
+    """
+
+    sources: dict[int, bytes]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of the shuffle for the numbers of tasks, among those that read sources."""
+        job = shipped_job(self.job)
+        following = following_partitions(job, self.level)
+        tasks = list(self.sources)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                task = tasks[number]
+                yield from self._sent(
+                    ElementTask(job, task).read(pickle.loads(self.sources[task])), following
+                )
+
+
+def following_partitions(job: ShippedJob, level: int) -> dict[int, int]:
+    """Return the partition of each task of the level behind a level; none behind the last one."""
+    tasks = job.levels[level + 1] if level + 1 < len(job.levels) else []
     return {task: partition for partition, task in enumerate(tasks)}
-
-
-def _runs(job: ShippedJob, target: int, rows: Iterator[RunRow]) -> Iterator[list[RunRow]]:
-    task = ElementTask(job, target)
-    if task.is_source:
-        (row,) = rows
-        return task.read(pickle.loads(row.payload))
-    return task.receive(merged(rows))

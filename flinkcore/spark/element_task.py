@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from typing import Any
@@ -13,12 +14,13 @@ from flinkcore.replay.elements.placed_clock import PlacedClock
 from flinkcore.replay.elements.task_sources import TaskSource
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
+from flinkcore.runtime.task_metrics import TaskMetric
 from flinkcore.runtime.tasks.job_vertex import channel_place
 from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, is_source_node
+from flinkcore.runtime.tasks.stream_graph import StreamEdge
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import InputChannel
-from flinkcore.spark.element_messages import DRIVER, Message, MessageWriter, RunRow
+from flinkcore.spark.element_messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
 from flinkcore.spark.shipped_job import ShippedJob
 
 
@@ -32,12 +34,28 @@ class ToTask(IntEnum):
     END = 4
 
 
-class ToDriver(IntEnum):
-    """Kinds of messages to the driver: what the program collects or prints, or that a task has done its work."""
+class ToProgram(IntEnum):
+    """Kinds of messages to the program: what it collects, and lines of its standard output."""
 
     COLLECTED = 0
     PRINTED = 1
-    DONE = 2
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What a task tells of itself when it has done its work.
+
+    Attributes
+    ----------
+    task : int
+    committables : tuple of (int, list)
+        What is to be committed, with the number of the sink's node.
+    metrics : dict of str to TaskMetric
+    """
+
+    task: int
+    committables: tuple[tuple[int, list[Any]], ...]
+    metrics: dict[str, TaskMetric]
 
 
 class ElementTask:
@@ -59,19 +77,14 @@ class ElementTask:
         self._context = JobContext(
             job.configuration,
             self._clock.of_task,
-            partial(writer.send, DRIVER, ToDriver.COLLECTED),
+            partial(writer.send, PROGRAM, ToProgram.COLLECTED),
             copied_function,
-            partial(writer.send, DRIVER, ToDriver.PRINTED),
+            partial(writer.send, PROGRAM, ToProgram.PRINTED),
             serializes=True,
         )
         self._task = StreamTask(
             self._vertex, number - self._vertex.first_task, self._context, self._channel_to
         )
-
-    @property
-    def is_source(self) -> bool:
-        """Whether the task reads a source."""
-        return is_source_node(self._vertex.head)
 
     def _channel_to(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
         send = partial(self._writer.send, self._job.vertex_of_head(edge.target).first_task + target_index)
@@ -139,8 +152,9 @@ class ElementTask:
     def _done(self) -> list[RunRow]:
         """Close the task, and tell the driver what it has to know."""
         numbers = {node: number for number, node in enumerate(self._job.nodes)}
-        committables = [(numbers[node], prepared) for node, prepared in self._task.prepare_commit()]
+        prepared = self._task.prepare_commit()
         self._task.close()
-        metrics = self._context.metrics.held()
-        self._writer.send(DRIVER, ToDriver.DONE, (self._number, committables, metrics))
+        committables = tuple((numbers[node], given) for node, given in prepared)
+        report = TaskReport(self._number, committables, self._context.metrics.held())
+        self._writer.send(REPORTS, 0, report)
         return self._writer.take()

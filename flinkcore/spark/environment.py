@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
@@ -20,7 +18,7 @@ from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_job_plan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.job_stages import checkpoints_of
 from flinkcore.spark.element_run import SparkElementRun
-from flinkcore.spark.log_input import DataFrameInput, FileInput, log_schema
+from flinkcore.spark.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
 from flinkcore.spark.session import check_session
@@ -100,20 +98,6 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         return DataStream(self, replace(source, data=DataFrameLog(empty, dataframe)))
 
 
-class DataFrameLog:
-    """A DataFrame as the data of an `EventLogSource`: shows its columns as Arrow data without rows."""
-
-    def __init__(self, columns: pa.Table, dataframe: Any) -> None:
-        self.dataframe = dataframe
-        self._columns = columns
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._columns.__arrow_c_stream__(requested_schema)
-
-    def __repr__(self) -> str:
-        return f"Spark DataFrame[{', '.join(self._columns.column_names)}]"
-
-
 class SparkExecutor:
     """Runs jobs on Spark.
 
@@ -186,7 +170,7 @@ class SparkExecutor:
             Parallelism (one unless set, as embedded: results may depend on it), number of key groups, auto-watermark
             interval, arrival rate.
         """
-        return SparkElementRun(self._spark, job, configuration)
+        return SparkElementRun(self._spark, job, configuration, self.execute)
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""

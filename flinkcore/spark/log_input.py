@@ -71,6 +71,20 @@ class FileInput:
                 yield self.all_chunks[number]
 
 
+class DataFrameLog:
+    """A DataFrame as the data of an `EventLogSource`: shows its columns as Arrow data without rows."""
+
+    def __init__(self, columns: pa.Table, dataframe: Any) -> None:
+        self.dataframe = dataframe
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._columns.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"Spark DataFrame[{', '.join(self._columns.column_names)}]"
+
+
 def log_schema(dataframe: Any) -> pa.Schema:
     """Columns of a Spark DataFrame as they come to Python."""
     return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))

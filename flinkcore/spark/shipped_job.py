@@ -76,8 +76,8 @@ class ShippedJob:
             _WithoutSources(target).dump(replace(self))
         except Exception as failure:
             raise UserCodeError(
-                f"the job {self.job.name!r} cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. Let "
-                "functions make what cannot be pickled (connections, locks, the Spark session) in open()"
+                f"the job {self.job.name!r} cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. "
+                "Let functions make what cannot be pickled (connections, locks, the Spark session) in open()"
             ) from failure
         return target.getvalue()
 

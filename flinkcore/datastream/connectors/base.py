@@ -106,3 +106,6 @@ class Sink(ABC):
 
     def commit(self, committables: Sequence[Any]) -> None:  # noqa: B027
         """Make visible what all writers have prepared; called once, when the whole job has come to its end."""
+
+    def discard(self, committables: Sequence[Any]) -> None:  # noqa: B027
+        """Remove what writers have prepared in a job that was cancelled when their work was done."""

@@ -127,3 +127,13 @@ def commit(prepared: dict[StreamNode, list[Any]]) -> None:
         assert isinstance(step, SinkTransformation)
         assert isinstance(step.sink, Sink)
         step.sink.commit(committables)
+
+
+def discard(prepared: dict[StreamNode, list[Any]]) -> None:
+    """Let go of what the writers of sinks have prepared, as the job was cancelled."""
+    for node, committables in prepared.items():
+        step = node.transformation
+        assert isinstance(step, SinkTransformation)
+        assert isinstance(step.sink, Sink)
+        with suppress(Exception):
+            step.sink.discard(committables)

@@ -88,7 +88,10 @@ class JobSources:
     def _splits(self, step: Transformation, parallelism: int) -> list[SourceSplit]:
         if isinstance(step, SourceTransformation):
             return list(step.source.create_splits(parallelism))
-        return [ColumnarJob("job", step, self._configuration)]
+        return [self._columnar_job(step)]
+
+    def _columnar_job(self, step: Transformation) -> SourceSplit:
+        return ColumnarJob("job", step, self._configuration)
 
 
 def _converted_to(step: Transformation) -> TypeInformation | None:

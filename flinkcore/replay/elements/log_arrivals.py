@@ -60,8 +60,17 @@ class LogReading:
     time_plane: TimePlane
 
     @classmethod
-    def of(cls, step: Transformation, configuration: ExecutionConfig) -> LogReading:
+    def of(
+        cls, step: Transformation, configuration: ExecutionConfig, log: EventLogSource | None = None
+    ) -> LogReading:
         """Plan the reading of a log up to a step, and read its times.
+
+        Parameters
+        ----------
+        step : Transformation
+        configuration : ExecutionConfig
+        log : EventLogSource, optional
+            What is read instead of the log that the step begins with.
 
         Raises
         ------
@@ -69,6 +78,7 @@ class LogReading:
             As for a replay of the log.
         """
         source, *steps = step.in_order()
+        source = source if log is None else log
         assert isinstance(source, EventLogSource)
         assigned = [
             at for at, each in enumerate(steps) if isinstance(each, TimestampsAndWatermarksTransformation)

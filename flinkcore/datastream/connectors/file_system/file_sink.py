@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -95,6 +96,12 @@ class FileSink(Sink):
                 os.replace(pending.hidden, pending.visible)
             except OSError as failure:
                 raise SourceError(f"{pending.visible} cannot be made visible: {failure}") from failure
+
+    def discard(self, committables: Sequence[PendingFile]) -> None:
+        """Remove files that are not to appear."""
+        for pending in committables:
+            with suppress(OSError):
+                os.remove(pending.hidden)
 
     def __str__(self) -> str:
         return f"of files in {self.base_path}"

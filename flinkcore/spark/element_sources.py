@@ -1,0 +1,102 @@
+"""The sources of a job that runs element by element on Spark, where they are not those of an embedded run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.datastream.element_transformations import SideOutputTransformation
+from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.replay.log.plain_columns import plain_column
+from flinkcore.replay.stages.element_rows import element_rows
+from flinkcore.runtime.tasks.job_vertex import JobVertex
+from flinkcore.spark.log_input import DataFrameLog, log_schema
+
+Execute = Callable[[StreamGraph, ExecutionConfig], Any]
+"""Plans a columnar job, and returns its result."""
+
+
+class SparkJobSources(JobSources):
+    """What the tasks of a job read on Spark; the rows of DataFrames and of columnar jobs are collected for them.
+
+    A columnar job runs on Spark itself. An event log in files is read by the task of its source.
+
+    Parameters
+    ----------
+    vertices : sequence of JobVertex
+    configuration : ExecutionConfig
+    execute : callable
+
+    Raises
+    ------
+    ConfigurationError, SchemaError, SourceError, DataError
+        If a log cannot be read.
+    """
+
+    def __init__(
+        self, vertices: Sequence[JobVertex], configuration: ExecutionConfig, execute: Execute
+    ) -> None:
+        self._execute = execute
+        super().__init__(vertices, configuration)
+
+    def _reading(self, step: Transformation) -> Any:
+        from flinkcore.replay.elements.log_arrivals import LogReading
+
+        log = next(iter(step.in_order()))
+        assert isinstance(log, EventLogSource)
+        if isinstance(log.data, DataFrameLog):
+            log = replace(log, data=collected_rows(log.data.dataframe))
+        return LogReading.of(step, self._configuration, log)
+
+    def _columnar_job(self, step: Transformation) -> SourceSplit:
+        side = step if isinstance(step, SideOutputTransformation) else None
+        result = self._execute(StreamGraph(step if side is None else side.input), self._configuration)
+        rows = result if side is None else result.get_side_output(side.output_tag)
+        return TableRows("job", rows.to_arrow())
+
+
+def collected_rows(dataframe: Any) -> pa.Table:
+    """Return the rows of a DataFrame, partition by partition, with the types that a log of it has.
+
+    Raises
+    ------
+    ConfigurationError
+        On Spark 3.5.
+    """
+    if not hasattr(dataframe, "toArrow"):
+        raise ConfigurationError(
+            "from_dataframe goes with steps over single elements from Spark 4.0 on: write the DataFrame to Parquet, "
+            "and read that by from_event_log"
+        )
+    schema = log_schema(dataframe)
+    rows: pa.Table = dataframe.toArrow()
+    columns = [
+        pa.chunked_array([plain_column(chunk, wanted.type) for chunk in column.chunks], wanted.type)
+        for column, wanted in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class TableRows(SourceSplit):
+    """The rows of a table, without timestamps.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    """
+
+    split_id: str
+    table: pa.Table
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the rows."""
+        for batch in self.table.to_batches():
+            yield from element_rows(batch)

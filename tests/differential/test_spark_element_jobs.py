@@ -1,0 +1,547 @@
+"""Jobs of Python objects give on Spark what they give embedded, in the same order."""
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle
+
+from flinkcore.common import (
+    Duration,
+    Encoder,
+    OutputTag,
+    Row,
+    Time,
+    TimestampAssigner,
+    Types,
+    WatermarkStrategy,
+)
+from flinkcore.datastream import (
+    BroadcastProcessFunction,
+    DataStream,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+    SinkFunction,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from flinkcore.datastream.connectors.file_system import FileSink
+from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
+from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which jobs do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+Job = Any
+LATE = OutputTag("late", Types.PICKLED_BYTE_ARRAY())
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this module
+    with spark_session("local[2]") as session:
+        yield session
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def embedded(parallelism: int = 1) -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+
+
+def on_spark(spark: Any, parallelism: int = 1) -> StreamExecutionEnvironment:
+    return SparkExecutionEnvironment(spark).set_parallelism(parallelism)
+
+
+def assert_both_give_the_same(spark: Any, job: Job, parallelism: int) -> list[Any]:
+    expected = list(job(embedded(parallelism)).execute_and_collect())
+    assert list(job(on_spark(spark, parallelism)).execute_and_collect()) == expected
+    return expected
+
+
+class First(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value[0])
+
+
+STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(40)).with_timestamp_assigner(
+    First()
+)
+
+
+def events(seed: int, number: int = 120) -> list[tuple[int, str, int]]:
+    chosen = random.Random(seed)
+    return [
+        (max(0, 10 * at - chosen.randrange(80)), chosen.choice("abcdef"), chosen.randrange(9))
+        for at in range(number)
+    ]
+
+
+class Timers(KeyedProcessFunction):
+    """Says all that it sees, and sets timers of both times."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.index = runtime_context.get_index_of_this_subtask()
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.INT()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        seen = (self.seen.value() or 0) + 1
+        self.seen.update(seen)
+        timers = ctx.timer_service()
+        timers.register_event_time_timer(value[0] + 35)
+        timers.register_processing_time_timer(timers.current_processing_time() + value[2])
+        timers.register_processing_time_timer(timers.current_processing_time() - 1)
+        yield "element", value, seen, self.index, timers.current_watermark(), timers.current_processing_time()
+        if value[2] == 8:
+            yield LATE, value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        timers = ctx.timer_service()
+        now, watermark = timers.current_processing_time(), timers.current_watermark()
+        yield "timer", ctx.get_current_key(), timestamp, ctx.time_domain().name, watermark, now
+
+
+class Windows(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        window = context.window()
+        yield window.max_timestamp(), key, sum(element[2] for element in elements)
+
+
+def timed(env: StreamExecutionEnvironment, seed: int) -> DataStream:
+    env.get_config().set_auto_watermark_interval(7)
+    return env.from_collection(events(seed)).assign_timestamps_and_watermarks(STRATEGY)
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_timers_and_watermarks_of_keyed_functions_are_those_of_an_embedded_run(
+    spark: Any, parallelism: int
+) -> None:
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        return timed(env, 1).rebalance().map(lambda value: value).key_by(lambda value: value[1]).process(Timers())
+
+    results = assert_both_give_the_same(spark, job, parallelism)
+    assert {"PROCESSING_TIME", "EVENT_TIME"} <= {result[3] for result in results if result[0] == "timer"}
+    indices = {result[3] for result in results if result[0] == "element"}
+    assert len(indices) > 1 or parallelism == 1
+
+
+def test_keyed_stages_in_a_row_carry_watermarks(spark: Any) -> None:
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        windows = (
+            timed(env, 2).key_by(lambda value: value[1])
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(100))).process(Windows())
+        )  # fmt: skip
+        again = windows.key_by(lambda value: value[2] % 3).window(
+            SlidingEventTimeWindows.of(Time.milliseconds(400), Time.milliseconds(200))
+        )
+        return again.process(Windows()).key_by(lambda value: value[1]).process(Timers())
+
+    results = assert_both_give_the_same(spark, job, 2)
+    watermarks = {result[4] for result in results if result[0] == "element"}
+    assert len(watermarks) > 3
+
+
+def test_side_outputs_unions_and_late_rows_come_in_the_embedded_order(spark: Any) -> None:
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        marked = timed(env, 3).key_by(lambda value: value[1]).process(Timers())
+        windows = (
+            timed(env, 4).key_by(lambda value: value[1])
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+            .side_output_late_data(LATE).process(Windows())
+        )  # fmt: skip
+        return windows.union(marked.get_side_output(LATE), windows.get_side_output(LATE))
+
+    results = assert_both_give_the_same(spark, job, 2)
+    assert any(isinstance(result[1], str) and result[2] == 8 for result in results)
+
+
+class Joined(KeyedCoProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY()))
+
+    def process_element1(self, value: Any, ctx: Any) -> Any:
+        yield value, self.last.value()
+
+    def process_element2(self, value: Any, ctx: Any) -> Any:
+        self.last.update(value)
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+
+
+class Ruled(BroadcastProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield value[1], value[2] * (ctx.get_broadcast_state(RULES).get(value[1]) or 0)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
+        ctx.get_broadcast_state(RULES).put(*value)
+
+
+def test_connected_and_broadcast_streams_meet_as_embedded(spark: Any) -> None:
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        both = timed(env, 5).key_by(lambda v: v[1]).connect(timed(env, 6).key_by(lambda v: v[1]))
+        joined = both.process(Joined()).map(lambda pair: (pair[0][0], pair[0][1], len(pair[1] or ())))
+        rules = env.from_collection([("a", 2), ("b", 3), ("a", 5)]).broadcast(RULES)
+        return joined.connect(rules).process(Ruled())
+
+    results = assert_both_give_the_same(spark, job, 2)
+    assert {"a", "b"} <= {key for key, product in results if product}
+
+
+STEPS: dict[str, Any] = {
+    "map": lambda s: s.map(lambda v: v * 3 + 1, Types.INT()),
+    "filter": lambda s: s.filter(lambda v: v % 2 == 0),
+    "flat_map": lambda s: s.flat_map(lambda v: [[v]] * (v % 3)).map(lambda v: v[0]),
+    "rebalance": lambda s: s.rebalance(),
+    "shuffle": lambda s: s.shuffle(),
+    "rescale": lambda s: s.rescale(),
+    "global": lambda s: s.global_(),
+    "broadcast": lambda s: s.broadcast(),
+    "twice": lambda s: s.union(s),
+    "by key": lambda s: s.key_by(lambda v: v % 4).reduce(lambda a, b: a + b),
+    "timers": lambda s: s.map(lambda v: (v, "", abs(v) % 7))
+    .key_by(lambda v: v[0] % 3)
+    .process(Timers())
+    .map(lambda v: len(v[0]) + (v[5] if v[0] == "timer" else v[1][0])),
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_jobs_give_what_they_give_embedded(spark: Any, seed: int) -> None:
+    chosen = random.Random(seed)
+    names = [chosen.choice(sorted(STEPS)) for _ in range(chosen.randrange(1, 5))]
+    own = [chosen.choice([None, 1, 2, 3]) for _ in names]
+    chained, rate = chosen.random() < 0.7, chosen.choice([500, 1000, 3000])
+
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        env.get_config().set_chaining_enabled(chained)
+        env.get_config().set_arrival_rate(rate)
+        stream = env.from_collection(list(range(-5, 20)))
+        if seed % 2:
+            numbers = NumberSequenceSource(0, 30)
+            stream = stream.union(env.from_source(numbers, STRATEGY_OF_NUMBERS, "numbers"))
+        for name, parallelism in zip(names, own, strict=True):
+            stream = STEPS[name](stream)
+            if parallelism is not None and name in ("map", "filter", "flat_map"):
+                stream.set_parallelism(parallelism)
+        return stream
+
+    assert_both_give_the_same(spark, job, chosen.choice([1, 2, 3]))
+
+
+class Itself(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+STRATEGY_OF_NUMBERS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Itself())
+
+
+@dataclass
+class Purchase:
+    user: str
+    items: list[int]
+
+
+def test_objects_of_classes_of_the_program_are_elements_and_change_without_trace(spark: Any) -> None:
+    class Growing(MapFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.held = Purchase("all", [])
+
+        def map(self, value: Purchase) -> Purchase:
+            self.held.items += value.items
+            return self.held
+
+    purchases = [Purchase("ada", [1, 2]), Purchase("bob", [3])]
+
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        return env.from_collection(purchases).map(Growing()).key_by(lambda p: p.user).map(lambda p: p)
+
+    results = assert_both_give_the_same(spark, job, 2)
+    assert results == [Purchase("all", [1, 2]), Purchase("all", [1, 2, 3])]
+
+
+def test_what_is_printed_comes_in_order_and_before_what_is_collected_behind_it(
+    spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(env: StreamExecutionEnvironment) -> tuple[list[Any], str]:
+        numbers = env.from_collection([1, 2, 3, 4], Types.INT()).rebalance()
+        numbers.map(lambda v: v, Types.INT()).print("in")
+        tens = numbers.map(lambda v: v * 10, Types.INT())
+        tens.key_by(lambda v: v % 3).reduce(lambda a, b: a + b).print("sum")
+        collected = list(tens.execute_and_collect())
+        return collected, capsys.readouterr().out
+
+    assert run(on_spark(spark, 2)) == run(embedded(2))
+
+
+def file_lines(folder: Path) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert not [path for path in files if path.name.startswith(".")]
+    return sorted(line for path in files for line in path.read_text().splitlines())
+
+
+def sink_of(folder: Path) -> FileSink:
+    return FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build()
+
+
+def test_files_of_a_sink_appear_at_the_end_or_not_at_all(spark: Any, tmp_path: Path) -> None:
+    env = on_spark(spark, 2)
+    stream = env.from_collection(["a", "b", "c"], Types.STRING()).rebalance().map(str.upper, Types.STRING())
+    stream.sink_to(sink_of(tmp_path / "all"))
+    result = env.execute("files")
+    assert file_lines(tmp_path / "all") == ["A", "B", "C"]
+    assert result.job_name == "files"
+    stream.sink_to(sink_of(tmp_path / "cancelled"))
+    assert stream.execute_and_collect(limit=1) == ["A"]
+    assert file_lines(tmp_path / "cancelled") == []
+    stream.map(lambda text: 1 / (text != "C")).sink_to(sink_of(tmp_path / "failed"))
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        env.execute()
+    assert file_lines(tmp_path / "failed") == []
+
+
+class Letters(Sink):
+    """Writes nothing: commits what came into a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return LettersWriter(context.subtask_index)
+
+    def commit(self, committables: Sequence[Any]) -> None:
+        with self._path.open("a") as file:
+            file.write(repr(list(committables)))
+
+
+class LettersWriter(SinkWriter):
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._letters: list[str] = []
+
+    def write(self, element: Any) -> None:
+        self._letters.append(element)
+
+    def prepare_commit(self) -> list[Any]:
+        return [(self._index, "".join(self._letters))]
+
+
+def test_a_sink_of_ones_own_is_committed_once_by_the_driver(spark: Any, tmp_path: Path) -> None:
+    env = on_spark(spark, 2)
+    env.from_collection(list("abcd")).rebalance().sink_to(Letters(tmp_path / "committed"))
+    env.execute()
+    assert (tmp_path / "committed").read_text() == "[(0, 'ac'), (1, 'bd')]"
+
+
+class Appending(SinkFunction):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def invoke(self, value: Any) -> None:
+        with self._path.open("a") as file:
+            file.write(f"{value} ")
+
+
+def test_a_sink_function_is_called_in_its_task(spark: Any, tmp_path: Path) -> None:
+    env = on_spark(spark)
+    env.from_collection([1, 2, 3]).add_sink(Appending(tmp_path / "appended"))
+    env.execute()
+    assert (tmp_path / "appended").read_text() == "1 2 3 "
+
+
+class Measured(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        group = runtime_context.get_metrics_group().add_group("shop")
+        self.counter, self.sizes = group.counter("sold"), group.distribution("sizes")
+        self.index = runtime_context.get_index_of_this_subtask()
+        group.gauge("index", lambda: self.index)
+
+    def map(self, value: int) -> int:
+        self.counter.inc(value)
+        self.sizes.update(value)
+        return value
+
+
+def test_metrics_are_those_of_an_embedded_run(spark: Any) -> None:
+    def metrics(env: StreamExecutionEnvironment) -> dict[str, Any]:
+        numbers = env.from_collection([3, 5, 8]).rebalance().map(Measured()).name("once")
+        numbers.key_by(lambda value: value).map(Measured()).name("twice").print()
+        return env.execute().metrics
+
+    assert metrics(on_spark(spark, 2)) == metrics(embedded(2))
+    same_name = metrics(embedded(1))
+    assert same_name["once.shop.sold"] == 16
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        lambda s: s.map(lambda value: 10 // (value - 2)),
+        lambda s: s.key_by(lambda value: 1 // (value - 2)).reduce(lambda a, b: a),
+        lambda s: s.key_by(lambda value: 0).reduce(lambda a, b: a // (b - 3)),
+        lambda s: s.partition_custom(lambda key, n: 99, lambda value: value).map(str),
+        lambda s: s.key_by(lambda value: 0).process(FailingTimer()),
+    ],
+    ids=["map", "key selector", "reduce", "partitioner", "timer"],
+)
+def test_a_failing_function_raises_the_error_of_an_embedded_run(spark: Any, failing: Any) -> None:
+    def failure(env: StreamExecutionEnvironment) -> str:
+        with pytest.raises(UserCodeError) as raised:
+            list(failing(env.from_collection([1, 2, 3])).execute_and_collect())
+        return str(raised.value)
+
+    assert failure(on_spark(spark, 2)) == failure(embedded(2))
+
+
+class FailingTimer(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        ctx.timer_service().register_processing_time_timer(2)
+        yield from ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        raise ValueError(f"no {timestamp}")
+
+
+def test_what_cannot_be_sent_is_named(spark: Any) -> None:
+    env = on_spark(spark, 2)
+    with pytest.raises(UserCodeError, match=r"cannot be sent to Spark's workers.*in open\(\)"):
+        env.from_collection([1]).map(lambda value: spark).execute_and_collect()
+    numbers = env.from_collection([1]).map(lambda value: (step for step in ()))
+    with pytest.raises(UserCodeError, match="cannot be sent to another task.*generator"):
+        list(numbers.execute_and_collect())
+
+
+def test_settings_that_have_no_meaning_are_refused_before_anything_runs(spark: Any) -> None:
+    env = on_spark(spark)
+    table = pa.table({"ts": [1]})
+    by_element = env.from_event_log(table, timestamp="ts").map(lambda row: row)
+    with pytest.raises(ConfigurationError, match="the step 'select ts' works on whole columns"):
+        by_element.select("ts").execute_and_collect()
+    with pytest.raises(ConfigurationError, match="to_dataframe"):
+        by_element.to_dataframe()
+
+
+def log_table(number: int = 300) -> pa.Table:
+    chosen = random.Random(9)
+    arrivals = [1_000_000 + 11 * row for row in range(number)]
+    return pa.table(
+        {
+            "split": [row % 3 for row in range(number)],
+            "arrival": arrivals,
+            "ts": pa.array(
+                [
+                    None if chosen.random() < 0.02 else arrival - chosen.randrange(900)
+                    for arrival in arrivals
+                ]
+            ),
+            "user": [chosen.choice("abcd") for _ in range(number)],
+        }
+    )
+
+
+BAD = OutputTag("bad")
+
+
+def of_log(env: StreamExecutionEnvironment, log: Any) -> DataStream:
+    settings: dict[str, Any] = {
+        "timestamp": "ts",
+        "arrival": "arrival",
+        "split": "split",
+        "on_bad_row": BAD,
+    }
+    stream = (
+        env.from_dataframe(log, **settings)
+        if isinstance(env, SparkExecutionEnvironment) and hasattr(log, "mapInArrow")
+        else env.from_event_log(log, **settings)
+    )
+    bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(300))
+    return stream.assign_timestamps_and_watermarks(bounded.with_idleness(Duration.of_millis(100)))
+
+
+class Seen(KeyedProcessFunction):
+    def process_element(self, value: Row, ctx: Any) -> Any:
+        ctx.timer_service().register_processing_time_timer(value.arrival + 50)
+        yield value.user, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), timestamp, ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("kind", ["table", "files", "dataframe"])
+def test_event_logs_are_sources_of_elements(spark: Any, tmp_path: Path, kind: str) -> None:
+    import pyarrow.parquet as pq
+
+    table = log_table()
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=100)
+    logs = {
+        "table": table,
+        "files": str(tmp_path / "log.parquet"),
+        "dataframe": spark.read.parquet(str(tmp_path / "log.parquet")),
+    }
+
+    def job(env: StreamExecutionEnvironment, log: Any) -> DataStream:
+        stream = of_log(env, log)
+        seen = stream.key_by(lambda row: row.user).process(Seen())
+        return seen.union(stream.get_side_output(BAD).map(lambda row: (row.user, None, None)))
+
+    expected = list(job(embedded(2), table).execute_and_collect())
+    assert list(job(on_spark(spark, 2), logs[kind]).execute_and_collect()) == expected
+    assert sum(ts is None for _, ts, _ in expected) == table.column("ts").null_count
+
+
+def test_rows_of_a_columnar_job_on_spark_go_on_as_elements(spark: Any) -> None:
+    def windows(env: StreamExecutionEnvironment, log: Any) -> DataStream:
+        per_user = of_log(env, log).key_by("user").window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        return per_user.side_output_late_data(LATE).aggregate(n=count())
+
+    expected = windows(embedded(1), log_table())
+    log = spark.createDataFrame(log_table()).coalesce(1)
+    given = windows(on_spark(spark, 1), log)
+    assert list(given.map(lambda row: row.n).execute_and_collect()) == list(
+        expected.map(lambda row: row.n).execute_and_collect()
+    )
+    late = given.get_side_output(LATE).map(lambda row: row.user)
+    assert list(late.execute_and_collect()) == list(
+        expected.get_side_output(LATE).map(lambda row: row.user).execute_and_collect()
+    )
+
+
+class Unpaired(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+def test_many_and_large_elements_pass_in_several_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["x" * (20_000 * (at % 5)) + str(at) for at in range(900)]
+
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        stream = env.from_collection(texts, Types.STRING()).rebalance().map(lambda text: [text])
+        return stream.key_by(lambda text: len(text[0]) % 7).process(Unpaired()).map(lambda v: v[0][0])
+
+    assert list(job(on_spark(spark, 2)).execute_and_collect()) == texts
+
+
+def test_a_source_that_is_not_there_is_told_as_it_is(spark: Any) -> None:
+    from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
+
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/nonexistent").build()
+    stream = on_spark(spark).from_source(source, WatermarkStrategy.no_watermarks(), "files")
+    with pytest.raises(SourceError, match="there is no file and no directory /nonexistent"):
+        list(stream.execute_and_collect())
