@@ -79,7 +79,7 @@ class ClusterSettings:
         return self._checkpoint_config.get_checkpointing_mode()
 
     def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
-        """Accept a group, which has no effect: all subtasks share one thread."""
+        """Accept a group, which has no effect: there are no slots."""
         return self
 
     def add_python_file(self, file_path: str) -> None:

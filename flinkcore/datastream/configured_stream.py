@@ -72,7 +72,7 @@ class ConfiguredStream:
         return self
 
     def slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
-        """Accept a group, which has no meaning here: all subtasks share one thread."""
+        """Accept a group, which has no meaning here: there are no slots."""
         return self
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NoReturn
 from flinkcore.errors import UnsupportedOperationError
 
 MISSING_NAMES: Final = {
-    "AsyncDataStream": "call what waits in a map or flat_map: a job has one thread",
-    "AsyncFunction": "call what waits in a map or flat_map: a job has one thread",
+    "AsyncDataStream": "call what waits in a map or flat_map: a task has one thread",
+    "AsyncFunction": "call what waits in a map or flat_map: a task has one thread",
     "AsyncRetryPredicate": "call what waits in a map, and try again there",
     "AsyncRetryStrategy": "call what waits in a map, and try again there",
     "CheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
@@ -23,7 +23,7 @@ MISSING_NAMES: Final = {
     "EmbeddedRocksDBStateBackend": "leave it out: state is held in memory",
     "CustomStateBackend": "leave it out: state is held in memory",
     "PredefinedOptions": "leave it out: state is held in memory",
-    "SlotSharingGroup": "slot_sharing_group('name') is accepted: all subtasks share one thread anyway",
+    "SlotSharingGroup": "slot_sharing_group('name') is accepted: there are no slots",
     "MemorySize": "leave it out: there are no slots with resources",
 }
 """Names of ``pyflink.datastream`` with what to use instead."""
@@ -34,7 +34,7 @@ MISSING_METHODS: Final = {
     "create_input": "take from_source(FileSource...) or from_event_log(...)",
     "execute_async": "call execute() in a thread of your own, or take the elements by execute_and_collect()",
     "get_execution_plan": "take explain() of a stream",
-    "register_cached_file": "open the file in the function's open(): it runs in the same process",
+    "register_cached_file": "open the file in the function's open()",
     "enable_changelog_state_backend": "leave it out: state is held in memory",
     "set_default_savepoint_directory": "leave it out: there are no savepoints",
     "set_state_backend": "leave it out: state is held in memory",
@@ -75,7 +75,7 @@ MISSING_MODULES: Final = {
     "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
     "flinkcore.datastream.state_backend": "leave it out: state is held in memory",
     "flinkcore.datastream.checkpoint_storage": "leave it out: a job runs in one go",
-    "flinkcore.datastream.slot_sharing_group": "leave it out: all subtasks share one thread",
+    "flinkcore.datastream.slot_sharing_group": "leave it out: there are no slots",
     "flinkcore.datastream.async_data_stream": MISSING_NAMES["AsyncDataStream"],
     "flinkcore.table": "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)",
 }

@@ -140,10 +140,10 @@ class _Run:
         self._file = BytesIO()
         self._pickler = _RunPickler(self._file, class_ids)
         self._ends = array("Q")
+        self.nbytes = 0
 
-    def add(self, message: Message) -> int:
-        """Write a message; how many bytes there are now."""
-        before = self._file.tell()
+    def add(self, message: Message) -> None:
+        before = self.nbytes
         try:
             self._pickler.dump(message)
         except Exception:
@@ -151,9 +151,8 @@ class _Run:
             self._file.truncate()
             self._add_by_value(message)
         self._pickler.clear_memo()
-        end = self._file.tell()
-        self._ends.append(end)
-        return end
+        self.nbytes = self._file.tell()
+        self._ends.append(self.nbytes)
 
     def _add_by_value(self, message: Message) -> None:
         key, kind, value, timestamp = message
@@ -185,10 +184,9 @@ class MessageWriter:
         self.position = b""
         self._sent = 0
         self._runs: dict[int, _Run] = {}
-        self._sizes: dict[int, int] = {}
         self._complete: list[RunRow] = []
         self._class_ids: dict[type, str | None] = {}
-        self._complete_bytes = 0
+        self._held_bytes = 0
 
     def move_to(self, position: bytes) -> None:
         """Take note of what the task deals with now."""
@@ -207,27 +205,26 @@ class MessageWriter:
         run = self._runs.get(target)
         if run is None:
             run = self._runs[target] = _Run(key, self._class_ids)
-        size = self._sizes[target] = run.add((key, kind, value, timestamp))
-        if size >= RUN_BYTES:
+        before = run.nbytes
+        run.add((key, kind, value, timestamp))
+        self._held_bytes += run.nbytes - before
+        if run.nbytes >= RUN_BYTES:
             self._end_run(target)
 
     def _end_run(self, target: int) -> None:
         run = self._runs.pop(target)
-        payload = run.payload()
-        del self._sizes[target]
-        self._complete.append(RunRow(target, run.first_key, payload))
-        self._complete_bytes += len(payload)
+        self._complete.append(RunRow(target, run.first_key, run.payload()))
 
     @property
     def is_full(self) -> bool:
         """Whether rows should be taken."""
-        return self._complete_bytes + sum(self._sizes.values()) >= HELD_BYTES
+        return self._held_bytes >= HELD_BYTES
 
     def take(self) -> list[RunRow]:
         """Return all that was sent since the last time."""
         for target in list(self._runs):
             self._end_run(target)
-        rows, self._complete, self._complete_bytes = self._complete, [], 0
+        rows, self._complete, self._held_bytes = self._complete, [], 0
         return rows
 
 

@@ -18,8 +18,9 @@ pytest.importorskip("pyspark")
 from pyspark import cloudpickle
 
 import flinkcore
-from flinkcore.common import ExecutionConfig
+from flinkcore.common import Encoder, ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.replay_plan import make_plan
@@ -164,6 +165,36 @@ def test_job_that_fails_leaves_no_files(spark: Any, tmp_path: Path, monkeypatch:
     with pytest.raises(PySparkException):
         hourly_flights(SparkExecutionEnvironment(spark)).write_parquet(tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def dying_job(env: StreamExecutionEnvironment, marker: str, folder: Path) -> list[Any]:
+    """A job of elements whose keyed task dies as it has sent and written something, the first time."""
+
+    def total(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+        if second[1] == 900:
+            die_once(marker)
+        return first[0], first[1] + second[1]
+
+    pairs = env.from_collection(range(1000)).rebalance().map(lambda value: (value % 7, value))
+    totals = pairs.key_by(lambda pair: pair[0]).reduce(total)
+    totals.sink_to(FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build())
+    return list(totals.key_by(lambda pair: pair[0] % 2).reduce(total).execute_and_collect())
+
+
+def test_task_of_elements_that_dies_is_done_again(spark: Any, tmp_path: Path) -> None:
+    done_before, marker = tmp_path / "done", tmp_path / "died"
+    done_before.touch()
+    environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    expected = dying_job(environment, str(done_before), tmp_path / "embedded")
+    on_spark = SparkExecutionEnvironment(spark).set_parallelism(2)
+    assert dying_job(on_spark, str(marker), tmp_path / "spark") == expected
+    assert marker.exists()
+    assert visible_lines(tmp_path / "spark") == visible_lines(tmp_path / "embedded")
+
+
+def visible_lines(folder: Path) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return sorted(line for path in files for line in path.read_text().splitlines())
 
 
 HIDE_FLINKCORE = """

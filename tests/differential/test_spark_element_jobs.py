@@ -133,7 +133,13 @@ def test_timers_and_watermarks_of_keyed_functions_are_those_of_an_embedded_run(
     spark: Any, parallelism: int
 ) -> None:
     def job(env: StreamExecutionEnvironment) -> DataStream:
-        return timed(env, 1).rebalance().map(lambda value: value).key_by(lambda value: value[1]).process(Timers())
+        return (
+            timed(env, 1)
+            .rebalance()
+            .map(lambda value: value)
+            .key_by(lambda value: value[1])
+            .process(Timers())
+        )
 
     results = assert_both_give_the_same(spark, job, parallelism)
     assert {"PROCESSING_TIME", "EVENT_TIME"} <= {result[3] for result in results if result[0] == "timer"}
@@ -215,10 +221,12 @@ STEPS: dict[str, Any] = {
     "broadcast": lambda s: s.broadcast(),
     "twice": lambda s: s.union(s),
     "by key": lambda s: s.key_by(lambda v: v % 4).reduce(lambda a, b: a + b),
-    "timers": lambda s: s.map(lambda v: (v, "", abs(v) % 7))
-    .key_by(lambda v: v[0] % 3)
-    .process(Timers())
-    .map(lambda v: len(v[0]) + (v[5] if v[0] == "timer" else v[1][0])),
+    "timers": lambda s: (
+        s.map(lambda v: (v, "", abs(v) % 7))
+        .key_by(lambda v: v[0] % 3)
+        .process(Timers())
+        .map(lambda v: len(v[0]) + (v[5] if v[0] == "timer" else v[1][0]))
+    ),
 }
 
 
@@ -446,10 +454,7 @@ def log_table(number: int = 300) -> pa.Table:
             "split": [row % 3 for row in range(number)],
             "arrival": arrivals,
             "ts": pa.array(
-                [
-                    None if chosen.random() < 0.02 else arrival - chosen.randrange(900)
-                    for arrival in arrivals
-                ]
+                [None if chosen.random() < 0.02 else arrival - chosen.randrange(900) for arrival in arrivals]
             ),
             "user": [chosen.choice("abcd") for _ in range(number)],
         }

@@ -1,0 +1,140 @@
+"""Runs of messages keep order, values and classes, and are merged as they are read."""
+
+import heapq
+import pickle
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Row
+from flinkcore.errors import UserCodeError
+from flinkcore.spark import element_messages
+from flinkcore.spark.element_messages import MessageWriter, RunRow, merged, read_runs, run_batch
+
+
+def values(rows: list[RunRow]) -> list[Any]:
+    return [value for row in rows for _, _, value, _ in row.messages()]
+
+
+def test_values_are_as_they_were_when_they_were_sent() -> None:
+    writer, held = MessageWriter(), [1]
+    same = ("a", Row(n=1))
+    for number in range(3):
+        writer.send(7, 0, held, number)
+        writer.send(7, 1, same)
+        held.append(number)
+    (row,) = writer.take()
+    assert row.target == 7
+    messages = list(row.messages())
+    assert messages[0][0] == row.first_key
+    assert [(kind, value, timestamp) for _, kind, value, timestamp in messages] == [
+        (0, [1], 0), (1, same, None), (0, [1, 0], 1), (1, same, None), (0, [1, 0, 1], 2), (1, same, None),
+    ]  # fmt: skip
+    assert writer.take() == []
+
+
+def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(element_messages, "RUN_BYTES", 2000)
+    monkeypatch.setattr(element_messages, "HELD_BYTES", 5000)
+    writer = MessageWriter()
+    full = []
+    for number in range(100):
+        writer.send(number % 2, 0, "x" * 100)
+        full.append(writer.is_full)
+    assert sorted(full) == full
+    assert 20 < full.index(True) < 60
+    rows = writer.take()
+    assert len(rows) > 4
+    assert sum(len(list(row.messages())) for row in rows) == 100
+    assert not writer.is_full
+
+
+def test_rows_of_the_shuffle_are_read_as_they_were_written() -> None:
+    writer = MessageWriter()
+    for target in (3, -1, 3):
+        writer.send(target, 0, target)
+    rows = writer.take()
+    batch = run_batch(rows, [5, 6])
+    assert batch.column("slot").to_pylist() == [5, 6]
+    assert list(read_runs(iter([batch]))) == rows
+
+
+def test_classes_that_cannot_be_imported_go_along_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Local:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+    writer = MessageWriter()
+    for number in range(50):
+        writer.send(0, 0, Local(number))
+    writer.send(0, 0, Local)
+    (row,) = writer.take()
+    with pytest.raises(pickle.PicklingError if hasattr(pickle, "PicklingError") else Exception):
+        pickle.dumps(Local(1))
+    one = MessageWriter()
+    one.send(0, 0, Local(1))
+    assert len(row.payload) < len(one.take()[0].payload) + 50 * 150
+    monkeypatch.setattr(element_messages, "_CLASSES", {})
+    *objects, kind = values([row])
+    assert [each.number for each in objects] == list(range(50))
+    assert kind is Local
+    assert all(type(each) is Local for each in objects)
+
+
+def test_functions_are_sent_by_value_and_what_nobody_can_send_is_named() -> None:
+    writer = MessageWriter()
+    writer.send(0, 0, "before")
+    writer.send(0, 0, lambda value: value + 1)
+    with pytest.raises(
+        UserCodeError, match="the element <generator.*cannot be sent to another task: TypeError"
+    ):
+        writer.send(0, 0, (each for each in ()))
+    writer.send(0, 0, "behind")
+    before, function, behind = values(writer.take())
+    assert (before, function(1), behind) == ("before", 2, "behind")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_of_several_senders_are_merged(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = random.Random(seed)
+    monkeypatch.setattr(element_messages, "RUN_BYTES", chosen.choice([1, 200, 100_000]))
+    keys = list(range(300))
+    chosen.shuffle(keys)
+    rows: list[RunRow] = []
+    for sender in range(3):
+        writer = MessageWriter()
+        for key in sorted(keys[sender::3]):
+            writer.move_to(key.to_bytes(8, "big"))
+            for _ in range(chosen.randrange(3)):
+                writer.send(0, 0, key)
+        rows += writer.take()
+    expected = list(heapq.merge(*([row_value(m) for m in row.messages()] for row in rows)))
+    rows.sort(key=lambda row: row.first_key)
+    assert [row_value(message) for message in merged(iter(rows))] == expected
+
+
+def row_value(message: Any) -> tuple[bytes, int]:
+    return message[0], message[2]
+
+
+def test_runs_are_opened_only_when_their_turn_comes() -> None:
+    writer = MessageWriter()
+    rows = []
+    for number in range(4):
+        writer.move_to(bytes([number]))
+        writer.send(0, 0, number)
+        rows += writer.take()
+    taken = []
+
+    def noted() -> Iterator[RunRow]:
+        for number, row in enumerate(rows):
+            taken.append(number)
+            yield row
+
+    messages = merged(noted())
+    next(messages)
+    assert taken == [0, 1]
