@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class ElementStream:
     """The part of :class:`DataStream` that calls Python functions for single elements.
 
-    A job with one of these steps runs element by element, all of it: embedded in one thread, on Spark in a task for each
-    subtask, with the same results.
+    A job with one of these steps runs element by element, all of it: embedded in one thread; on Spark in a task for
+    each subtask, with the same results.
     """
 
     _environment: StreamExecutionEnvironment

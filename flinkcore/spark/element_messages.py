@@ -143,23 +143,25 @@ class _Run:
         self.nbytes = 0
 
     def add(self, message: Message) -> None:
-        before = self.nbytes
+        pickler = self._pickler
         try:
-            self._pickler.dump(message)
+            pickler.dump(message)
         except Exception:
-            self._file.seek(before)
-            self._file.truncate()
             self._add_by_value(message)
-        self._pickler.clear_memo()
-        self.nbytes = self._file.tell()
-        self._ends.append(self.nbytes)
+        pickler.clear_memo()  # what was sent may have changed since
+        self.nbytes = end = self._file.tell()
+        self._ends.append(end)
 
     def _add_by_value(self, message: Message) -> None:
         key, kind, value, timestamp = message
+        self._file.seek(self.nbytes)
+        self._file.truncate()
         self._pickler.clear_memo()
         try:
             self._pickler.dump((key, kind, _ByValue(value), timestamp))
         except Exception as failure:
+            self._file.seek(self.nbytes)
+            self._file.truncate()
             raise UserCodeError(
                 f"the element {shown(value)} cannot be sent to another task: {type(failure).__name__}: {failure}. Let "
                 "elements be values that pickle can write"
@@ -185,8 +187,8 @@ class MessageWriter:
         self._sent = 0
         self._runs: dict[int, _Run] = {}
         self._complete: list[RunRow] = []
+        self._complete_bytes = 0
         self._class_ids: dict[type, str | None] = {}
-        self._held_bytes = 0
 
     def move_to(self, position: bytes) -> None:
         """Take note of what the task deals with now."""
@@ -200,31 +202,30 @@ class MessageWriter:
         UserCodeError
             If the value cannot be written.
         """
-        self._sent += 1
-        key = emission_key(self.position, self._sent)
+        self._sent = sent = self._sent + 1
+        key = emission_key(self.position, sent)
         run = self._runs.get(target)
         if run is None:
             run = self._runs[target] = _Run(key, self._class_ids)
-        before = run.nbytes
         run.add((key, kind, value, timestamp))
-        self._held_bytes += run.nbytes - before
         if run.nbytes >= RUN_BYTES:
             self._end_run(target)
 
     def _end_run(self, target: int) -> None:
         run = self._runs.pop(target)
         self._complete.append(RunRow(target, run.first_key, run.payload()))
+        self._complete_bytes += run.nbytes
 
     @property
     def is_full(self) -> bool:
-        """Whether rows should be taken."""
-        return self._held_bytes >= HELD_BYTES
+        """Whether rows should be taken; to be asked now and then."""
+        return self._complete_bytes + sum([run.nbytes for run in self._runs.values()]) >= HELD_BYTES
 
     def take(self) -> list[RunRow]:
         """Return all that was sent since the last time."""
         for target in list(self._runs):
             self._end_run(target)
-        rows, self._complete, self._held_bytes = self._complete, [], 0
+        rows, self._complete, self._complete_bytes = self._complete, [], 0
         return rows
 
 

@@ -21,7 +21,7 @@ from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNod
 from flinkcore.spark.element_messages import PROGRAM, REPORTS, RUNS_ORDER, RUNS_SCHEMA, RunRow, merged
 from flinkcore.spark.element_sources import Execute, SparkJobSources
 from flinkcore.spark.element_stage import ElementStage, SourceStage
-from flinkcore.spark.element_task import TaskReport, ToProgram
+from flinkcore.spark.element_task import PRINTED, TaskReport
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.shipped_job import ShippedJob
 from flinkcore.spark.shipping import portable
@@ -92,7 +92,7 @@ class SparkElementRun:
         del runs
         try:
             for _, kind, value, _ in merged(iter(for_program)):
-                if kind == ToProgram.PRINTED:
+                if kind == PRINTED:
                     print(value)
                 else:
                     yield value

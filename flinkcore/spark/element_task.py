@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.elements.element_arrivals import OrderedArrivals
+from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, OrderedArrivals
 from flinkcore.replay.elements.placed_clock import PlacedClock
 from flinkcore.replay.elements.task_sources import TaskSource
 from flinkcore.replay.stages.copied_function import copied_function
@@ -23,22 +22,20 @@ from flinkcore.runtime.tasks.task_output import InputChannel
 from flinkcore.spark.element_messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
 from flinkcore.spark.shipped_job import ShippedJob
 
+RECORD: Final = 0
+"""Kind of a message with a record of a task's first input; 1: of its second one."""
 
-class ToTask(IntEnum):
-    """Kinds of messages to a task: records and other elements of its first and second input, or a channel's end."""
+ELEMENT: Final = 2
+"""Kind of a message with another element of a task's first input, and its channel; 3: of its second one."""
 
-    FIRST_RECORD = 0
-    SECOND_RECORD = 1
-    FIRST_ELEMENT = 2
-    SECOND_ELEMENT = 3
-    END = 4
+END: Final = 4
+"""Kind of the last message of a channel."""
 
+COLLECTED: Final = 0
+"""Kind of a message with what the program collects."""
 
-class ToProgram(IntEnum):
-    """Kinds of messages to the program: what it collects, and lines of its standard output."""
-
-    COLLECTED = 0
-    PRINTED = 1
+PRINTED: Final = 1
+"""Kind of a message with a line of the program's standard output."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +74,9 @@ class ElementTask:
         self._context = JobContext(
             job.configuration,
             self._clock.of_task,
-            partial(writer.send, PROGRAM, ToProgram.COLLECTED),
+            partial(writer.send, PROGRAM, COLLECTED),
             copied_function,
-            partial(writer.send, PROGRAM, ToProgram.PRINTED),
+            partial(writer.send, PROGRAM, PRINTED),
             serializes=True,
         )
         self._task = StreamTask(
@@ -87,18 +84,22 @@ class ElementTask:
         )
 
     def _channel_to(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
+        if edge.target.collects:
+            return self._channel_to_program()
         send = partial(self._writer.send, self._job.vertex_of_head(edge.target).first_task + target_index)
         input_index, channel = channel_place(edge, source_index, target_index)
-        record_kind = (ToTask.FIRST_RECORD, ToTask.SECOND_RECORD)[input_index]
-        element_kind = (ToTask.FIRST_ELEMENT, ToTask.SECOND_ELEMENT)[input_index]
 
         def collect(record: StreamRecord[Any]) -> None:
-            send(record_kind, record.value, record.timestamp)
+            send(RECORD + input_index, record.value, record.timestamp)
 
         def process(element: StreamElement[Any], number: int) -> None:
-            send(element_kind, (number, element))
+            send(ELEMENT + input_index, (number, element))
 
-        return InputChannel(collect, process, channel, partial(send, ToTask.END, None))
+        return InputChannel(collect, process, channel, partial(send, END, None))
+
+    def _channel_to_program(self) -> InputChannel:
+        send = partial(self._writer.send, PROGRAM, COLLECTED)
+        return InputChannel(lambda record: send(record.value), lambda element, number: None, 0, lambda: None)
 
     def read(self, source: TaskSource) -> Iterator[list[RunRow]]:
         """Read a source to its end; yield what is sent."""
@@ -133,21 +134,27 @@ class ElementTask:
             self._task.cancel()
 
     def _received(self, messages: Iterator[Message]) -> Iterator[None]:
+        """Deal with messages, and stop now and then."""
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
         collects = [channel.collect for channel in inputs]
         record: StreamRecord[Any] = StreamRecord(None)
         receive = self._clock.receive
+        until_stop = ELEMENTS_AT_ONCE
         for key, kind, value, timestamp in messages:
             receive(key)
-            if kind <= ToTask.SECOND_RECORD:
-                record.value, record.timestamp = value, timestamp
+            if kind < ELEMENT:
+                record.value = value
+                record.timestamp = timestamp
                 collects[kind](record)
-            elif kind == ToTask.END:
+            elif kind == END:
                 self._task.end_channel()
             else:
                 channel, element = value
-                inputs[kind - ToTask.FIRST_ELEMENT].process(element, channel)
-            yield
+                inputs[kind - ELEMENT].process(element, channel)
+            until_stop -= 1
+            if until_stop == 0:
+                yield
+                until_stop = ELEMENTS_AT_ONCE
 
     def _done(self) -> list[RunRow]:
         """Close the task, and tell the driver what it has to know."""

@@ -49,9 +49,10 @@ class ShippedJob:
 
     @cached_property
     def levels(self) -> list[list[int]]:
-        """Numbers of the tasks of each level."""
-        levels: list[list[int]] = [[] for _ in range(max(vertex.level for vertex in self.vertices) + 1)]
-        for vertex in self.vertices:
+        """Numbers of the tasks of each level; what the program collects goes to it directly, without a task."""
+        run = [vertex for vertex in self.vertices if not vertex.head.collects]
+        levels: list[list[int]] = [[] for _ in range(max(vertex.level for vertex in run) + 1)]
+        for vertex in run:
             levels[vertex.level] += vertex.tasks
         return levels
 

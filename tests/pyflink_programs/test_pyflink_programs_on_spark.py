@@ -61,7 +61,7 @@ OTHERS_WITH_TWO_SUBTASKS = {
     *("runtime_context", "sort_by_event_time", "timers_and_watermarks", "top_n_per_window"),
     *("window_context", "window_state"),
 }
-"""Programs that say something else with two subtasks: of watermarks that come later, elements that are broadcast, ..."""
+"""Programs that say something else with two subtasks: of later watermarks, elements that are broadcast, ..."""
 
 PROGRAMS = list(program_file.names()) if ALL else REPRESENTATIVE
 

@@ -82,11 +82,11 @@ def test_an_error_of_flinkcore_in_a_timer_is_raised_as_it_is() -> None:
 
     clock = JobClock(0)
     clock.of_task(0).register_timer(1, fail)
-    clock.of_task(0).register_timer(2, fail)
     with pytest.raises(DataError, match="bad"):
-        clock.fire_before(3)
+        clock.fire_before(2)
+    clock.of_task(1).register_timer(2, fail)
     with pytest.raises(TimerError, match="worse"):
-        clock.fire_due(2)
+        clock.fire_before(3)
 
 
 def test_keys_are_in_the_order_of_causes_and_then_of_emissions() -> None:

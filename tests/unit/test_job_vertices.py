@@ -35,7 +35,7 @@ def test_a_job_of_one_subtask_without_keys_is_one_chain() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     numbers = env.from_collection([1])
     (vertex,) = vertices_of(numbers.map(str).filter(bool), 1)
-    assert [node.name for node in vertex.nodes][0] == "Collection Source"
+    assert vertex.head.name == "Collection Source"
     assert len(vertex.nodes) == 4
 
 

@@ -18,7 +18,7 @@ import struct
 from enum import IntEnum
 
 _ROOT = struct.Struct(">QBI")
-_TIME = struct.Struct(">Q")
+_CAUSE = struct.Struct(">QB")
 _BIAS = 1 << 63
 _EMISSION_BYTES = 6
 
@@ -56,5 +56,5 @@ def emission_key(position: bytes, emission: int) -> bytes:
 
 def cause_of(key: bytes) -> tuple[int, bool]:
     """Return the time of the cause of a message, and whether it is an end."""
-    time: int = _TIME.unpack_from(key)[0]
-    return time - _BIAS, key[8] == Cause.END
+    time, cause = _CAUSE.unpack_from(key)
+    return time - _BIAS, not cause  # an end is 0
