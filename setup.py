@@ -1,5 +1,6 @@
 """Builds the native modules: implementations in _native/, their contracts in flinkcore/_native/."""
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -99,6 +100,10 @@ def contracts_are_newer() -> bool:
     return max(os.path.getmtime(path) for path in CONTRACTS) > min(path.stat().st_mtime for path in generated)
 
 
+# Processes that are not forked would run this file again.
+PROCESSES = (os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0
+
+
 setup(
     packages=find_packages(include=["flinkcore", "flinkcore.*"]),
     package_dir={"": "."},
@@ -117,6 +122,7 @@ setup(
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
         force=SANITIZE or contracts_are_newer(),
+        nthreads=PROCESSES,
     ),
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,
