@@ -513,7 +513,9 @@ def test_the_result_of_a_job_has_the_metrics_of_its_functions(env: StreamExecuti
         "till.shop.largest": 5,
     }
     assert result.get_net_runtime() >= 0
-    assert str(result).startswith(f"Job 'Flink Streaming Job' has ended after {result.get_net_runtime():,} ms\n- ")
+    assert str(result).startswith(
+        f"Job 'Flink Streaming Job' has ended after {result.get_net_runtime():,} ms\n- "
+    )
 
 
 # ---- runs and failures ----
