@@ -30,6 +30,7 @@ MODULES = (
     "key_layout",
     "key_timers",
     "keys",
+    "memory",
     "memory_blocks",
     "narrow_integers",
     "pane_firings",

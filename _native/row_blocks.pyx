@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from flinkcore._native.firings cimport pending_add, pending_flush
+from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.panes cimport pane_entry_of
 from flinkcore._native.window_kernel cimport core_is_full, input_row
 
@@ -10,6 +11,7 @@ from flinkcore._native.window_kernel cimport core_is_full, input_row
 cdef int64_t take_in_blocks(
     WindowCore* core, PaneStore* store, const InputRows* input, int64_t first, int64_t most_windows, const RowVerbs* verbs
 ) except -1 nogil:
+    cdef const KeyBatch* keys = input.keys
     cdef RowBlock block
     cdef int64_t i = first, next, k
     while i < input.n:
@@ -18,7 +20,7 @@ cdef int64_t take_in_blocks(
             pending_add(
                 &core.pending,
                 core.table,
-                pane_entry_of(store, block.panes[k], input.keys, block.rows[k]),
+                pane_entry_of(store, block.panes[k], keys, block.rows[k]),
                 block.rows[k],
             )
         core.windowed += next - i

@@ -148,7 +148,7 @@ cdef bint _step(void* windows) except -1 nogil:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-cdef Pane* _pane(TriggeredWindows* state, int64_t start, int64_t end) except NULL nogil:
+cdef inline Pane* _pane(TriggeredWindows* state, int64_t start, int64_t end) except NULL nogil:
     # The window with these bounds, opened where it is not.
     cdef Pane* pane = pane_list_find(&state.live, end)
     return pane if pane != NULL else pane_list_open(&state.live, &state.store, start, end)
@@ -157,14 +157,16 @@ cdef Pane* _pane(TriggeredWindows* state, int64_t start, int64_t end) except NUL
 cdef int64_t _assign(TriggeredWindows* state, int64_t timestamp, Pane** panes) except -1 nogil:
     # The windows of a row that are not late, in the order of Flink's assigners; how many.
     cdef int64_t n = 0
+    cdef Pane* pane
     cdef WindowVisit visit
     if _is_global(state):
-        panes[0] = _pane(state, INT64_MIN, INT64_MAX)
+        panes[0] = state.live.panes[0] if state.live.n else _pane(state, INT64_MIN, INT64_MAX)
         return 1
     visit = first_window(&state.windows, timestamp)
     while is_window(&visit):
         if not is_over(&state.core, visit.end):
-            panes[n] = _pane(state, visit.start, visit.end)
+            pane = _pane(state, visit.start, visit.end)
+            panes[n] = pane
             n += 1
         visit_next(&visit)
     return n

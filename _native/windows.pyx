@@ -147,8 +147,11 @@ cdef bint _take_row(void* windows, const InputRows* input, uint32_t row) except 
 
 cdef int64_t _find_windows(const void* windows, const InputRows* input, int64_t first, RowBlock* block) noexcept nogil:
     cdef const TimeWindows* state = <const TimeWindows*> windows
+    cdef AlignedWindows aligned = state.windows
     cdef const uint64_t* hashes = input.keys.hashes
-    cdef int64_t i = first, n = 0, previous, timestamp, end, width = most_windows(&state.windows)
+    cdef const int64_t* timestamps = input.timestamps
+    cdef const int64_t* arrivals = input.arrivals
+    cdef int64_t i = first, n = 0, previous, timestamp, end, width = most_windows(&aligned)
     cdef int64_t low = 0, high = 0  # timestamps from `low` to below `high` have `pane` for their first window
     cdef Pane* pane = NULL
     cdef Pane* other
@@ -156,16 +159,16 @@ cdef int64_t _find_windows(const void* windows, const InputRows* input, int64_t 
     cdef uint32_t row
     while i < input.n and n + width <= BLOCK_PAIRS:
         row = input_row(input, i)
-        timestamp = input.timestamps[row]
-        if input.arrivals[row] > state.quiet_until:
+        timestamp = timestamps[row]
+        if arrivals[row] > state.quiet_until:
             break
         if timestamp < low or timestamp >= high:
-            end = first_end(&state.windows, timestamp)
+            end = first_end(&aligned, timestamp)
             pane = pane_list_find(&state.live, end)
             if pane == NULL:
                 break
-            low = end - state.windows.slide if state.windows.cumulative else pane.start
-            high = low + state.windows.slide
+            low = end - aligned.slide if aligned.cumulative else pane.start
+            high = low + aligned.slide
         if pane.fired or timestamp >= pane.end:
             break
         previous = n
@@ -174,7 +177,7 @@ cdef int64_t _find_windows(const void* windows, const InputRows* input, int64_t 
         prefetch(&pane.slots[hashes[row] & pane.mask])
         n += 1
         if width > 1:
-            visit = visit_from(&state.windows, timestamp, pane.start, pane.end)
+            visit = visit_from(&aligned, timestamp, pane.start, pane.end)
             visit_next(&visit)
             while is_window(&visit):
                 other = pane_list_find(&state.live, visit.end)
