@@ -163,17 +163,24 @@ def _time_plane_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[
     yield f"  last arrival {'none' if last_ms is None else format_timestamp(last_ms)}, {_count(n_rows, 'split')}"
     columns = [table.batch.column(name).to_pylist() for name in ("rows", "last_arrival_ms", "watermark_ms")]
     idle = table.batch.column("operator_idle").to_pylist()
-    for split, rows, arrival_ms, watermark_ms, is_idle in islice(
-        zip(table.values("split"), *columns, idle, strict=True), limit
+    held = [""] * n_rows
+    if "generator" in table.shapes:
+        held = [f", generator {_shortened(repr(state))}" for state in table.values("generator")]
+    for split, rows, arrival_ms, watermark_ms, is_idle, generator in islice(
+        zip(table.values("split"), *columns, idle, held, strict=True), limit
     ):
         arrived = "" if arrival_ms == MIN_TIMESTAMP else f", last arrival {format_timestamp(arrival_ms)}"
         name = "the log" if split is None else repr(split)
         yield (
             f"    {name}: {_count(rows, 'row')}{arrived}, watermark {format_timestamp(watermark_ms)}"
-            f"{', idle' if is_idle else ''}"
+            f"{', idle' if is_idle else ''}{generator}"
         )
     if n_rows > limit:
         yield f"    … {n_rows - limit:,} more"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _window_lines(parts: Sequence[OperatorPart]) -> Iterator[str]:

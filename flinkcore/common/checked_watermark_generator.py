@@ -121,6 +121,39 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
                 raise
             raise self._error(f"on_periodic_emit{self._where} failed", failure) from failure
 
+    def require_snapshots(self) -> None:
+        """Raise a ConfigurationError unless the generator's class has `snapshot_state` and `restore_state`."""
+        own: Any = type(self._generator)
+        for method in ("snapshot_state", "restore_state"):
+            if getattr(own, method) is getattr(WatermarkGenerator, method):
+                raise ConfigurationError(
+                    f"a job with a checkpoint needs what its watermark generators hold, but {own.__qualname__} has no "
+                    f"{method} of its own: define snapshot_state(self), which returns what a generator holds (None if "
+                    "that is nothing), and restore_state(self, state), which takes it back"
+                )
+
+    def snapshot_state(self) -> Any:
+        """Return what the generator holds.
+
+        Raises
+        ------
+        UserCodeError
+            If the generator raises; flinkcore's own errors stay what they are.
+        """
+        return self._called("snapshot_state")
+
+    def restore_state(self, state: Any) -> None:
+        """Give the generator what another one held; errors as of `snapshot_state`."""
+        self._called("restore_state", state)
+
+    def _called(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._generator, method)(*arguments)
+        except FlinkcoreError:
+            raise
+        except Exception as failure:
+            raise self._error(f"{method}{self._where} failed", failure) from failure
+
     def _checked(self, output: WatermarkOutput) -> "_CheckedOutput":
         if self._output is None or self._output.output is not output:
             self._output = _CheckedOutput(output, f"{type(self._generator).__name__}{self._where}")

@@ -81,6 +81,15 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
         """Emit the watermark."""
         output.emit_watermark(Watermark(self._watermark()))
 
+    def snapshot_state(self) -> list[int]:
+        """Return the latest timestamps."""
+        return list(self._latest)
+
+    def restore_state(self, state: list[int]) -> None:
+        """Go on from the latest timestamps of before."""
+        self._latest = deque(state)
+        self._sorted = sorted(state)
+
     def _watermark(self) -> int:
         events = len(self._sorted)
         rank = -(-self._percentile.numerator * events // self._percentile.denominator)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, Protocol, TypeVar
 
 from flinkcore.common.watermark import Watermark
+from flinkcore.errors import UnsupportedOperationError
 
 T = TypeVar("T", contravariant=True)
 
@@ -33,6 +34,9 @@ class WatermarkGenerator(ABC, Generic[T]):
     column but the times. It is called at every tick of the replay clock, too, from the first tick of the log to
     the last, also where there is no event for months. What it emits must depend on nothing but these calls.
 
+    A job that stops with a checkpoint asks the generator of each split for what it holds, and one that goes on from
+    there gives it to a new one: `snapshot_state` and `restore_state`, which other jobs do not need.
+
     Attributes
     ----------
     changes_at_events_only : bool, default False
@@ -43,7 +47,8 @@ class WatermarkGenerator(ABC, Generic[T]):
 
     Notes
     -----
-    Flink's ``org.apache.flink.api.common.eventtime.WatermarkGenerator``.
+    Flink's ``org.apache.flink.api.common.eventtime.WatermarkGenerator``. Deliberate difference: Flink's have no state,
+    and start anew after a restore.
 
     Examples
     --------
@@ -91,3 +96,35 @@ class WatermarkGenerator(ABC, Generic[T]):
         ----------
         output : WatermarkOutput
         """
+
+    def snapshot_state(self) -> Any:
+        """Return what this generator holds, for a checkpoint; None if that is nothing.
+
+        A subclass that holds more than its base class overrides this and `restore_state`.
+
+        Returns
+        -------
+        object
+            What a state can hold, too: numbers, text, bytes, times, None, and lists, tuples and dicts of them.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the class does not override this.
+        """
+        raise UnsupportedOperationError(f"{type(self).__qualname__} does not define snapshot_state")
+
+    def restore_state(self, state: Any) -> None:
+        """Go on from what another generator of this class has returned; called before all else.
+
+        Parameters
+        ----------
+        state : object
+            Equal to what `snapshot_state` has returned.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the class does not override this.
+        """
+        raise UnsupportedOperationError(f"{type(self).__qualname__} does not define restore_state")

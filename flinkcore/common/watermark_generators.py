@@ -53,6 +53,14 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
         """Emit the watermark."""
         output.emit_watermark(Watermark(self._max_timestamp - self._out_of_orderness_ms - 1))
 
+    def snapshot_state(self) -> int:
+        """Return the largest timestamp."""
+        return self._max_timestamp
+
+    def restore_state(self, state: int) -> None:
+        """Go on from the largest timestamp of before."""
+        self._max_timestamp = state
+
 
 class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
     """The watermark is the largest timestamp less 1 ms, for timestamps that do not go back.
@@ -80,4 +88,10 @@ class NoWatermarksGenerator(WatermarkGenerator[Any]):
         """Do nothing."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Do nothing."""
+
+    def snapshot_state(self) -> None:
+        """Return nothing."""
+
+    def restore_state(self, state: None) -> None:
         """Do nothing."""

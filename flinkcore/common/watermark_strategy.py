@@ -165,6 +165,9 @@ class WatermarkStrategy:
         16 if ticks alone make steps. A generator that emits at every event may make about as many steps as there
         are events; one that emits periodically at most one per tick.
 
+        A job that stops with a checkpoint, or goes on from one, needs what the generators hold:
+        `WatermarkGenerator.snapshot_state` and `restore_state`.
+
         Examples
         --------
         >>> from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks

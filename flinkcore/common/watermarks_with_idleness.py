@@ -35,6 +35,15 @@ class IdlenessTimer:
         """Note activity."""
         self._active = True
 
+    @property
+    def state(self) -> tuple[bool, int]:
+        """Whether there was activity since the last check, and when inactivity began."""
+        return self._active, self._start_of_inactivity_ms
+
+    def restore(self, state: tuple[bool, int]) -> None:
+        """Go on from what another one has noted, on the same clock."""
+        self._active, self._start_of_inactivity_ms = state
+
     def check_if_idle(self) -> bool:
         """Return True exactly if the timeout has passed since the first check without activity before it."""
         if self._active:
@@ -94,3 +103,18 @@ class WatermarksWithIdleness(WatermarkGenerator[Any]):
         elif not self._is_idle_now:
             output.mark_idle()
             self._is_idle_now = True
+
+    @property
+    def start_of_inactivity_ms(self) -> int:
+        """When the count of idle time has begun, by the clock; 0: it has not."""
+        return self._idleness_timer.state[1]
+
+    def snapshot_state(self) -> tuple[Any, bool, int, bool]:
+        """Return what the generator within holds, and what is known of its idleness."""
+        return self._watermarks.snapshot_state(), *self._idleness_timer.state, self._is_idle_now
+
+    def restore_state(self, state: tuple[Any, bool, int, bool]) -> None:
+        """Go on from what another one held, on the same clock."""
+        within, is_active, since_ms, self._is_idle_now = state
+        self._watermarks.restore_state(within)
+        self._idleness_timer.restore((is_active, since_ms))

@@ -52,13 +52,18 @@ class ColumnarResults:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
 
         Nothing runs, and no checkpoint is written, before ``to_arrow()``, ``to_batches()``, ``write_parquet()`` or
-        ``report`` of the result is asked for. Checkpoints are those of jobs with one log and one operator.
+        ``report`` of the result is asked for.
 
         A job over yesterday's log that stops with a checkpoint, and one over today's log that goes on from it, give the
         rows that one job over both logs gives, at any parallelism of each. Today's events must not precede
         yesterday's last one in the total order (arrival, split, position). A split that only today's log has is one
         that is discovered at the cut: from there on it holds the watermark back until it has caught up or is idle. A
         split that today's log lacks goes on as one without events: name an idleness where files are splits.
+
+        A job of several logs stops after the last event of them all, and its logs are cut there: no log's events of
+        today may precede that one, and at the same arrival those of earlier logs of the job come first. Nothing is
+        left between operators. Watermark generators of one's own need `WatermarkGenerator.snapshot_state`; splits that
+        are aligned (`with_watermark_alignment`) have no checkpoints.
 
         Parameters
         ----------
@@ -67,7 +72,8 @@ class ColumnarResults:
             Spark, in a thread of its own while that one waits. An error that it raises fails the job.
         restore_from : str or os.PathLike, optional
             Checkpoint from which the job goes on: of the same job over an earlier log. The settings that its state
-            depends on must be the same: watermarks, keys, windows, aggregates, number of key groups.
+            depends on must be the same: watermarks, keys, windows, aggregates, number of key groups. A state that a
+            function does not ask for any more stays, and is in the next checkpoint, as in Flink.
         stop_with_checkpoint : str or os.PathLike, optional
             Directory for a checkpoint, complete once the rows are: a new one, or one with an older checkpoint, which is
             replaced then. The job stops, and the end of its log fires nothing: open windows and timers are in the

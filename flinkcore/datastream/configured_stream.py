@@ -32,9 +32,10 @@ class ConfiguredStream:
     def uid(self: S, uid: str) -> S:
         """Give the step an id, which two steps of a job cannot share.
 
-        By its id a step of a columnar job finds its state in a checkpoint. Without one a process function is
+        By its id a step of a columnar job finds its state in a checkpoint. Without one a process function or a join is
         "process-1", windows are "window-1", and the watermarks of the log, with the positions in its splits,
-        "watermarks-1".
+        "watermarks-1"; each operator and each log after the first counts on. A watermark strategy that follows a union
+        gives each log its id with "-" and the number of the log.
 
         Raises
         ------

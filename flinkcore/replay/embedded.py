@@ -20,7 +20,6 @@ from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import EmbeddedResult, Output
-from flinkcore.replay.stages.job_stages import checkpoints_of
 from flinkcore.replay.stages.keyed_stage import KeyedStage, keyed_stages, opened_stage
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.stages.stage_run import StageRun, Step
@@ -79,18 +78,18 @@ class EmbeddedReplay:
         """
         plan = self._plan
         checkpoints = self._checkpoints
-        time_plane = time_plane_of(
-            plan, self._chunks, self._parallelism, cut=checkpoints.cut, stops=checkpoints.stops
-        )
+        cut = checkpoints.cuts[0] if checkpoints.cuts else None
+        time_plane = time_plane_of(plan, self._chunks, self._parallelism, cut=cut, stops=checkpoints.stops)
         self.report = ReplayReport()
         self.report.add_time_plane(plan, time_plane)
-        self.stopping.write_cut(time_plane.cut)
+        if time_plane.cut is not None:
+            self.stopping.write_cuts([time_plane.cut])
         makes_stages = keyed_stages(
             plan,
             time_plane.timeline,
             time_plane.last_arrival_ms,
             self._parallelism,
-            checkpoints.operator,
+            checkpoints.operator(),
         )
         with ExitStack() as open_stages:
             stages = [
@@ -114,7 +113,7 @@ class EmbeddedReplay:
     def _end(self, partition: int, stage: KeyedStage) -> Iterator[Output]:
         if self._checkpoints.stops:
             yield from stage.stop()
-            self.stopping.write(partition, stage.snapshot())
+            self.stopping.write(0, partition, stage.snapshot())
         else:
             yield from stage.finish()
 
@@ -186,7 +185,7 @@ class EmbeddedExecutor:
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
-        job = checkpoints_of(plan, checkpoints)
+        job = JobCheckpoints.of(plan, checkpoints)
         if isinstance(plan, JobPlan):
             return EmbeddedResult(plan, lambda: JobReplay(plan, parallelism, progress, job))
         return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job))

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from flinkcore.common.checked_watermark_generator import supplied_generator
 from flinkcore.datastream.checkpoint_settings import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
-from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.stages.restored_operator import RestoredOperator
+from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-
-
-@dataclass(frozen=True)
-class RestoredOperator:
-    """What the stages of an operator go on from; picklable.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-    uid : str
-        Of the operator.
-    last_arrival_ms : int or None
-        Of all that was before; None if there was no event.
-    """
-
-    checkpoint: Checkpoint
-    uid: str
-    last_arrival_ms: int | None
+from flinkcore.runtime.copied_strategy import copied_strategy
 
 
 @dataclass(frozen=True)
@@ -41,21 +27,21 @@ class JobCheckpoints:
 
     Parameters
     ----------
-    plan : ReplayPlan
+    plan : ReplayPlan or JobPlan
     restored : Checkpoint or None
-    cut : TimeCut or None
-        That of the checkpoint.
+    cuts : tuple of TimeCut
+        Those of the checkpoint, by log; none: the job begins with its logs.
     stop_path : path or None
         Where the job stops with a checkpoint.
     """
 
-    plan: ReplayPlan
+    plan: ReplayPlan | JobPlan
     restored: Checkpoint | None = None
-    cut: TimeCut | None = None
+    cuts: tuple[TimeCut, ...] = ()
     stop_path: str | PathLike[str] | None = None
 
     @classmethod
-    def of(cls, plan: ReplayPlan, settings: CheckpointSettings) -> JobCheckpoints:
+    def of(cls, plan: ReplayPlan | JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
         """Open what a job goes on from.
 
         Raises
@@ -67,7 +53,8 @@ class JobCheckpoints:
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
-        _refuse_what_is_not_carried(plan)
+        for log in plan.log_plans:
+            _refuse_what_is_not_carried(log)
         if settings.restore_from is None:
             return cls(plan, stop_path=settings.stop_with_checkpoint)
         checkpoint = Checkpoint.open(settings.restore_from)
@@ -78,13 +65,14 @@ class JobCheckpoints:
                 "without the checkpoint"
             )
         refuse_changes(checkpoint.manifest.job, describe_job(plan), checkpoint.storage.path)
-        checkpoint.watermark_ms(plan.operator_uid)
-        table = checkpoint.time_plane(plan.watermarks_uid)
+        for uid in plan.operator_uids:
+            checkpoint.watermark_ms(uid)
+        tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.log_plans]
         try:
-            cut = TimeCut.of_table(table)
+            cuts = cuts_of_one_replay([TimeCut.of_table(table) for table in tables])
         except SchemaError as failure:
             raise SourceError(f"{checkpoint.storage.path}: {failure}") from failure
-        return cls(plan, checkpoint, cut, settings.stop_with_checkpoint)
+        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint)
 
     @property
     def stops(self) -> bool:
@@ -92,11 +80,15 @@ class JobCheckpoints:
         return self.stop_path is not None
 
     @property
-    def operator(self) -> RestoredOperator | None:
-        """What the stages of the operator go on from; None: from the start."""
-        if self.restored is None or self.cut is None:
+    def goes_on(self) -> bool:
+        """Whether the job goes on from a checkpoint."""
+        return self.restored is not None
+
+    def operator(self, number: int = 0) -> RestoredOperator | None:
+        """What the stages of an operator, counted from 0 on, go on from; None: from the start."""
+        if self.restored is None:
             return None
-        return RestoredOperator(self.restored, self.plan.operator_uid, self.cut.last_arrival_ms)
+        return RestoredOperator(self.restored, self.plan.operator_uids[number], self.cuts[0].last_arrival_ms)
 
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; without one to write there is nothing to do.
@@ -123,12 +115,12 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
 
     Parameters
     ----------
-    plan : ReplayPlan
+    plan : ReplayPlan or JobPlan
     pending : PendingCheckpoint or None
         None: the job does not stop with one, and nothing is written.
     """
 
-    def __init__(self, plan: ReplayPlan, pending: PendingCheckpoint | None) -> None:
+    def __init__(self, plan: ReplayPlan | JobPlan, pending: PendingCheckpoint | None) -> None:
         self.pending = pending
         self._plan = plan
         self._parts: list[OperatorPart] = []
@@ -136,20 +128,21 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         if pending is not None:
             self._open.enter_context(pending)
 
-    def write(self, partition: int, snapshot: OperatorSnapshot) -> None:
-        """Write what the operator holds in a partition."""
+    def write(self, number: int, partition: int, snapshot: OperatorSnapshot) -> None:
+        """Write what an operator, counted from 0 on, holds in a partition."""
         if self.pending is not None:
-            self.add([write_partition(self._plan, self.pending, partition, snapshot)])
+            self.add([write_partition(self._plan, self.pending, number, partition, snapshot)])
 
     def add(self, parts: Iterable[OperatorPart]) -> None:
         """Take what tasks have written."""
         self._parts += parts
 
-    def write_cut(self, cut: TimeCut | None) -> None:
-        """Write where the time plane ends."""
-        if self.pending is not None and cut is not None:
-            snapshot = OperatorSnapshot(watermark_ms=cut.watermark_ms, time_plane=cut.to_table())
-            self.add([self.pending.writer().write(self._plan.watermarks_uid, 0, snapshot)])
+    def write_cuts(self, cuts: Sequence[TimeCut]) -> None:
+        """Write where the time plane of each log ends; there is none where the job does not stop."""
+        if self.pending is not None:
+            for log, cut in zip(self._plan.log_plans, cuts, strict=True):
+                snapshot = OperatorSnapshot(watermark_ms=cut.watermark_ms, time_plane=cut.to_table())
+                self.add([self.pending.writer().write(log.watermarks_uid, 0, snapshot)])
 
     def commit(self, results: Iterable[str] = ()) -> None:
         """Complete the checkpoint, once all parts are there.
@@ -177,21 +170,23 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
 
 
 def write_partition(
-    plan: ReplayPlan, pending: PendingCheckpoint, partition: int, snapshot: OperatorSnapshot
+    plan: ReplayPlan | JobPlan,
+    pending: PendingCheckpoint,
+    number: int,
+    partition: int,
+    snapshot: OperatorSnapshot,
 ) -> OperatorPart:
-    """Write what the operator of a plan holds in a partition, which a task does, too."""
-    return pending.writer().write(plan.operator_uid, partition, snapshot)
+    """Write what an operator of a plan, counted from 0 on, holds in a partition, which a task does, too."""
+    return pending.writer().write(plan.operator_uids[number], partition, snapshot)
 
 
 def _refuse_what_is_not_carried(plan: ReplayPlan) -> None:
-    if plan.strategy.alignment_parameters is not None:
+    strategy = plan.strategy
+    if strategy.alignment_parameters is not None:
         raise ConfigurationError(
             "a job whose splits are aligned neither stops with a checkpoint nor goes on from one, as paused splits "
-            f"have events that wait: {plan.strategy}. Leave with_watermark_alignment out"
+            f"have events that wait: {strategy}. Leave with_watermark_alignment out"
         )
-    if plan.strategy.generator_supplier is not None:
-        raise ConfigurationError(
-            "a job whose watermark generator is called event by event neither stops with a checkpoint nor goes on "
-            f"from one, as its state is not known: {plan.strategy}. Take for_bounded_out_of_orderness or "
-            "for_monotonous_timestamps"
-        )
+    supplier = copied_strategy(strategy).generator_supplier
+    if supplier is not None:
+        supplied_generator(supplier).require_snapshots()

@@ -13,6 +13,7 @@ from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
+from flinkcore.replay.stages.keyed_stage import KeyedStage
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
@@ -34,7 +35,7 @@ class JobReplay:
     progress
         Told how far the replay has come.
     checkpoints
-        None: there are none for such jobs.
+        From which checkpoint it goes on, and with which it stops.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class JobReplay:
         self._plan = plan
         self._parallelism = parallelism
         self._progress = progress
+        self._checkpoints = checkpoints
         self._chunks = [log.log.chunks(parallelism) for log in plan.logs]
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
@@ -57,10 +59,13 @@ class JobReplay:
         The order of the rows depends on the parallelism alone.
         """
         plan = self._plan
-        time = JobTime(plan, time_planes_of(plan.logs, self._chunks, self._parallelism))
+        cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
+        time_planes = time_planes_of(plan.logs, self._chunks, self._parallelism, cuts=cuts, stops=stops)
+        time = JobTime(plan, time_planes, cuts)
         replay_time = time.replay_time()
         self.report = ReplayReport()
         self.report.add_logs(plan.logs, time.time_planes, replay_time.timeline)
+        self.stopping.write_cuts(time.cuts())
         links = [StageLink(stage, number) for number, stage in enumerate(plan.stages)]
         with ExitStack() as open_stages:
             runs = [self._stage_run(number, replay_time, open_stages) for number in range(len(plan.stages))]
@@ -89,7 +94,8 @@ class JobReplay:
         plan = self._plan
         stage = plan.stages[number]
         partitions = stage.partitions(self._parallelism)
-        makes_stages, inputs = stages_of(plan, time, partitions, number)
+        restored = self._checkpoints.operator(number)
+        makes_stages, inputs = stages_of(plan, time, partitions, number, restored)
         stages = [
             open_stages.enter_context(opened_stage_of(plan, makes_stages, partition, number))
             for partition in range(partitions)
@@ -99,9 +105,16 @@ class JobReplay:
             inputs,
             makes_stages,
             stages,
-            end=lambda partition, stage: stage.finish(),
+            end=lambda partition, stage: self._end(number, partition, stage),
             advances=number + 1 < len(plan.stages),
         )
+
+    def _end(self, number: int, partition: int, stage: KeyedStage) -> Iterator[Output]:
+        if self._checkpoints.stops:
+            yield from stage.stop()
+            self.stopping.write(number, partition, stage.snapshot())
+        else:
+            yield from stage.finish()
 
     def _read(self, time: JobTime, first: StageRun) -> Iterator[Step]:
         for merged in LogMerge(self._plan, time, self._chunks, first.inputs).steps():

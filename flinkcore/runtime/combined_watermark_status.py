@@ -1,5 +1,6 @@
 """The watermark and the idleness of several inputs or splits together."""
 
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
 
@@ -201,6 +202,24 @@ class IndexedCombinedWatermarkStatus:
         self._partials = [PartialWatermark(self._combined, None) for _ in range(inputs)]
         for partial in self._partials:
             self._combined.add(partial)
+
+    def restore(self, watermarks_ms: Sequence[int], idle: Sequence[bool], watermark_ms: int) -> None:
+        """Stand where another one stood; before any update.
+
+        Parameters
+        ----------
+        watermarks_ms : sequence of int
+            Of each input, -2**63 if there was none.
+        idle : sequence of bool
+            Whether each input is idle.
+        watermark_ms : int
+            The combined watermark: that of now, or a higher one of before, which stays.
+        """
+        for partial, own_ms, is_idle in zip(self._partials, watermarks_ms, idle, strict=True):
+            partial.set_watermark(own_ms)
+            partial.set_idle(is_idle)
+        self._combined.update()
+        self._combined.watermark = watermark_ms
 
     @property
     def combined_watermark(self) -> int:

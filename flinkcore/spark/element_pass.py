@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from heapq import heapify, heapreplace
 from itertools import groupby
 from typing import Any
@@ -33,7 +33,9 @@ from flinkcore.replay.time_plane.element_pass import (
 )
 from flinkcore.replay.time_plane.element_pass import run_element_pass as element_pass_here
 from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
-from flinkcore.replay.time_plane.emissions import ROW_INTEGERS, Emissions
+from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.split_states import SplitStates
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import DataFrameInput, LogInput, partitions_gone
@@ -130,6 +132,10 @@ class ElementTask:
         Whether Spark computes the log anew in each pass.
     run_rows
         Most emissions of a row.
+    cut
+        Where the log goes on from a checkpoint; None: from the start.
+    stops
+        Whether the job stops with a checkpoint.
     """
 
     plan: ReplayPlan
@@ -137,26 +143,35 @@ class ElementTask:
     partition_of: npt.NDArray[np.int32]
     recomputable: bool
     run_rows: int
+    cut: TimeCut | None = None
+    stops: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows with the runs of emissions of each partition; the last of them is marked, and has none."""
-        none = Emissions(np.empty((0, ROW_INTEGERS), np.int64))
+        """Rows with the runs of emissions of each partition; the last of them is marked, and has the splits' states."""
         for partition, rows in groupby(_rows(batches), key=lambda row: row[0]):
+            splits = np.flatnonzero(self.partition_of == partition)
+            element_pass = ElementPass(
+                self.plan.strategy,
+                self.plan.auto_watermark_interval_ms,
+                self.time_plane,
+                splits.tolist(),
+                self.run_rows,
+                self.cut,
+                self.stops,
+            )
             number = partition << 32
-            for emissions in self._runs(partition, rows):
-                yield _emitted(number, partition, emissions)
+            for emissions in self._runs(element_pass, splits, partition, rows):
+                yield _emitted(number, partition, emissions.to_ipc())
                 number += 1
-            yield _emitted(number, partition, none, last=True)
+            yield _emitted(number, partition, element_pass.states().to_ipc(), last=True)
 
-    def _runs(self, partition: int, rows: Iterator[tuple[int, int, bytes]]) -> Iterator[Emissions]:
-        splits = np.flatnonzero(self.partition_of == partition)
-        element_pass = ElementPass(
-            self.plan.strategy,
-            self.plan.auto_watermark_interval_ms,
-            self.time_plane,
-            splits.tolist(),
-            self.run_rows,
-        )
+    def _runs(
+        self,
+        element_pass: ElementPass,
+        splits: npt.NDArray[np.intp],
+        partition: int,
+        rows: Iterator[tuple[int, int, bytes]],
+    ) -> Iterator[Emissions]:
         events, chunks = 0, set()
         for _, chunk, payload in rows:
             times = _unpacked(payload)
@@ -175,13 +190,13 @@ class ElementTask:
         yield from element_pass.finish()
 
 
-def _emitted(run: int, partition: int, emissions: Emissions, last: bool = False) -> pa.RecordBatch:
+def _emitted(run: int, partition: int, payload: bytes, last: bool = False) -> pa.RecordBatch:
     return pa.record_batch(
         {
             "run": pa.array([run], pa.int64()),
             "partition": pa.array([partition], pa.int32()),
             "last": pa.array([last]),
-            "payload": pa.array([emissions.to_ipc()], pa.binary()),
+            "payload": pa.array([payload], pa.binary()),
         }
     )
 
@@ -219,7 +234,13 @@ def deal_out(events: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.i
 
 
 def run_element_pass(
-    spark: Any, plan: ReplayPlan, time_plane: TimePlane, log: LogInput, dataframe: Any, partitions: int
+    spark: Any,
+    plan: ReplayPlan,
+    time_plane: TimePlane,
+    log: LogInput,
+    dataframe: Any,
+    partitions: int,
+    cut: TimeCut | None = None,
 ) -> TimePlane:
     """Run the element pass; see `flinkcore.replay.time_plane.element_pass.run_element_pass`.
 
@@ -237,6 +258,8 @@ def run_element_pass(
         A row per task, or the rows themselves; see `LogInput`.
     partitions
         Most tasks that call generators.
+    cut
+        Where the log goes on from a checkpoint; None: from the start.
 
     Returns
     -------
@@ -244,7 +267,8 @@ def run_element_pass(
         With the timeline of the generators.
     """
     if time_plane.events == 0:  # but maybe in other logs of the replay
-        return element_pass_here(plan, time_plane, ())
+        return element_pass_here(plan, time_plane, (), cut)
+    ends_at, time_plane = time_plane.cut, replace(time_plane, cut=None)
     recomputable = isinstance(log, DataFrameInput)
     partitions = min(partitions, len(time_plane.split_values))
     partition_of = deal_out(time_plane.splits.events, partitions)
@@ -252,15 +276,18 @@ def run_element_pass(
     deal = DealTask(plan, time_plane, log, partition_of, slots, PART_ROWS)
     dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _SHUFFLE_SCHEMA), partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
-    task = ElementTask(plan, time_plane, partition_of, recomputable, RUN_ROWS)
+    stops = ends_at is not None
+    task = ElementTask(plan, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
     emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS_SCHEMA)
-    told, wanted = set[int](), set[int]()
+    told, wanted, states = set[int](), set[int](), list[SplitStates]()
     with EmissionRuns() as runs, closing(rows_by_and_by(emitted, "run")) as rows:
         for row in rows:
             told.add(row.run)
             if row.last:
                 wanted.update(range(row.partition << 32, row.run + 1))
-            runs.add(row.run, Emissions.from_ipc(bytes(row.payload)))
+                states.append(SplitStates.from_ipc(bytes(row.payload)))
+            else:
+                runs.add(row.run, Emissions.from_ipc(bytes(row.payload)))
         if recomputable and not told:
             raise partitions_gone(0, len(time_plane.starts.chunks))
         complete = sum(run >> 32 << 32 == run for run in wanted)
@@ -269,4 +296,4 @@ def run_element_pass(
                 f"{len(told)} of {len(wanted)} rows of {complete} of {partitions} partitions of the element pass came "
                 "back from Spark; this is a defect of flinkcore, the result must not be used"
             )
-        return with_emissions(time_plane, runs)
+        return with_emissions(replace(time_plane, cut=ends_at), runs, cut, states)

@@ -13,10 +13,10 @@ from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointS
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_job_plan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
-from flinkcore.replay.stages.job_stages import checkpoints_of
 from flinkcore.spark.element_run import SparkElementRun
 from flinkcore.spark.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
 from flinkcore.spark.replay import SparkReplay
@@ -135,7 +135,7 @@ class SparkExecutor:
             From which checkpoint the job goes on, and with which it stops: paths that driver and executors share.
         """
         plan = make_job_plan(graph, configuration)
-        job = checkpoints_of(plan, checkpoints)
+        job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()

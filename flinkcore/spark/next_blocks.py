@@ -69,6 +69,8 @@ class BlocksForNext:
                 yield writer.take()
         sent += self._distribute(writer, held)
         told = {**replay.counts(), "results": link.rows, "filtered": link.filtered}
+        if replay.part is not None:
+            told["part"] = replay.part.to_content()
         for partition, n_rows in enumerate(sent.tolist()):
             manifest: dict[str, Any] = {"chunk": replay.partition, "rows": n_rows}
             if partition == own_partition:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.job_checkpoint import RestoredOperator, write_partition
+from flinkcore.replay.job_checkpoint import write_partition
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.results.result import Output
@@ -19,6 +19,7 @@ from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, events_taken
 from flinkcore.replay.stages.placed_events import PlacedMerge
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import (
@@ -155,8 +156,9 @@ class PartitionReplay:
             yield from stage.finish()
         else:
             yield from stage.stop()
-            assert isinstance(self._plan, ReplayPlan)
-            self.part = write_partition(self._plan, self._pending, self.partition, stage.snapshot())
+            self.part = write_partition(
+                self._plan, self._pending, self._number, self.partition, stage.snapshot()
+            )
         self._progress.advance(0, at_end=True)
         self._counts = stage.counts()
 

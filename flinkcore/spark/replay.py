@@ -21,9 +21,10 @@ from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.stages.job_stages import stages_of
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.statuses import Statuses
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
-from flinkcore.runtime.checkpoint import PendingCheckpoint
+from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
 from flinkcore.spark.log_input import LogInput, partitions_gone
@@ -72,7 +73,7 @@ class SparkReplay:
         checkpoints: JobCheckpoints | None = None,
     ) -> None:
         self.plan = plan
-        self.checkpoints = JobCheckpoints(plan.log_plans[0]) if checkpoints is None else checkpoints
+        self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
         self._partitions = (
             [stage.partitions(parallelism) for stage in plan.stages]
             if isinstance(plan, JobPlan)
@@ -85,17 +86,20 @@ class SparkReplay:
 
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, LogInput]]:
-        found = run_time_passes(self._spark, self._logs, self.checkpoints.cut, self.checkpoints.stops)
+        cuts = self.checkpoints.cuts
+        found = run_time_passes(self._spark, self._logs, cuts, self.checkpoints.stops)
         return [
             (
                 run_element_pass(
-                    self._spark, log.plan, time_plane, log_input, log.read_dataframe, self._partitions[0]
+                    self._spark, log.plan, time_plane, log_input, log.read_dataframe, self._partitions[0], cut
                 )
                 if TimePass(log.plan).is_by_element
                 else time_plane,
                 log_input,
             )
-            for log, (time_plane, log_input) in zip(self._logs, found, strict=True)
+            for log, (time_plane, log_input), cut in zip(
+                self._logs, found, cuts or [None] * len(found), strict=True
+            )
         ]
 
     @property
@@ -104,9 +108,14 @@ class SparkReplay:
         return [time_plane for time_plane, _ in self._first_pass]
 
     @cached_property
+    def _job_time(self) -> JobTime:
+        assert isinstance(self.plan, JobPlan)
+        return JobTime(self.plan, self.time_planes, self.checkpoints.cuts)
+
+    @cached_property
     def _time(self) -> ReplayTime:
         if isinstance(self.plan, JobPlan):
-            return JobTime(self.plan, self.time_planes).replay_time()
+            return self._job_time.replay_time()
         (time_plane,) = self.time_planes
         return ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0])
 
@@ -121,9 +130,16 @@ class SparkReplay:
         stopping = self.checkpoints.begin()
         with ExitStack() as failing:
             failing.push(stopping)
-            stopping.write_cut(self.time_planes[0].cut)
+            if stopping.pending is not None:
+                stopping.write_cuts(self._cuts())
             failing.pop_all()
         return stopping
+
+    def _cuts(self) -> list[TimeCut]:
+        """Where the log ends, or the logs of the job end, which stops with a checkpoint."""
+        if isinstance(self.plan, JobPlan):
+            return self._job_time.cuts()
+        return [time_plane.cut for time_plane in self.time_planes if time_plane.cut is not None]
 
     def dataframe(
         self,
@@ -133,7 +149,7 @@ class SparkReplay:
         pending: PendingCheckpoint | None = None,
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
-        if not self._chunks and (self.checkpoints.operator is not None or pending is not None):
+        if not self._chunks and (self.checkpoints.goes_on or pending is not None):
             raise SourceError(
                 "the DataFrame has no partitions, so that no task can read or write the checkpoint: give it one, as "
                 "with repartition(1)"
@@ -149,7 +165,7 @@ class SparkReplay:
             slots = tuple(partition_slots(self._partitions[number + 1], chooses_partitions(blocks)))
             assert isinstance(self.plan, JobPlan)
             to_next = BlocksForNext(self.plan, number + 1, self._partitions[number + 1], slots)
-            task = self._reduce_task(number, to_next, None)
+            task = self._reduce_task(number, to_next, None, pending)
             passed_on = blocks.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
             blocks = self._in_partitions(passed_on, number + 1)
         return blocks.mapInArrow(
@@ -175,7 +191,7 @@ class SparkReplay:
             self._recomputable and number == 0,
             output,
             progress,
-            self.checkpoints.operator,
+            self.checkpoints.operator(number),
             pending,
             number,
         )
@@ -213,6 +229,16 @@ class SparkReplay:
     @property
     def _chunks(self) -> int:
         return sum(len(time_plane.starts.chunks) for time_plane in self.time_planes)
+
+    def parts_before(self, counts: Iterable[bytes]) -> list[OperatorPart]:
+        """What all operators but the last have written of a checkpoint, by what the reduce tasks told at their ends."""
+        parts: list[OperatorPart] = []
+        told = [json.loads(count) for count in counts]
+        for number in range(len(self._partitions) - 1, 0, -1):
+            before = self._told(number, [each for partition in told for each in partition["before"]])
+            told = list(before.values())
+            parts += [OperatorPart.of_content(each["part"]) for each in told if "part" in each]
+        return parts
 
     def report(self, counts: Iterable[bytes]) -> ReplayReport:
         """The checked report of a replay that ran to its end.

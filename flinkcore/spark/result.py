@@ -61,8 +61,11 @@ class SparkResult:
         return self._report
 
     def _complete(self, rows: list[Any], stopping: StoppingJob) -> None:
-        self._report = self._replay.report(bytes(row.payload) for row in rows if row.kind == COUNTS)
+        counts = [bytes(row.payload) for row in rows if row.kind == COUNTS]
+        self._report = self._replay.report(counts)
         stopping.add(read_part(row.payload) for row in rows if row.kind == CHECKPOINT)
+        if stopping.pending is not None:
+            stopping.add(self._replay.parts_before(counts))
 
     def _schema(self, tag_id: str | None) -> pa.Schema:
         if tag_id is None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs
+from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import (
@@ -76,7 +76,7 @@ def _summary(chunk: int, payload: bytes, fingerprint: str | None) -> pa.RecordBa
 
 
 def run_time_passes(
-    spark: Any, logs: Sequence[SparkLog], cut: TimeCut | None = None, stops: bool = False
+    spark: Any, logs: Sequence[SparkLog], cuts: Sequence[TimeCut] = (), stops: bool = False
 ) -> list[tuple[TimePlane, LogInput]]:
     """Run the first pass.
 
@@ -86,8 +86,8 @@ def run_time_passes(
         The session.
     logs
         All logs of the job.
-    cut
-        Where a job of one log goes on from a checkpoint; None: from the start.
+    cuts
+        Where each log goes on from a checkpoint; none: from the start.
     stops
         Whether the job stops with a checkpoint.
 
@@ -96,7 +96,7 @@ def run_time_passes(
     list of tuple
         The time plane of each log, and its input for the second pass, with the fingerprint of each chunk that has one.
     """
-    passes = [TimePass(log.plan, cut, stops) for log in logs]
+    passes = time_passes([log.plan for log in logs], cuts, stops)
     fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
     summarised = [
         _summaries(spark, time_pass, log, found)

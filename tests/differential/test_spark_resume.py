@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -18,12 +19,14 @@ from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import collect, count, count_distinct, max_
-from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, sum_
+from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.runtime.checkpoint import Checkpoint
 from flinkcore.spark import SparkExecutionEnvironment
@@ -33,6 +36,9 @@ from flinkcore.spark.task_outputs import CountsOutput
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 LATE = OutputTag("late")
+RATES: MapStateDescriptor[int, int] = MapStateDescriptor("rates")
+RATED = pa.schema({"user": pa.string(), "row": pa.int64(), "rate": pa.int64(), "n": pa.int64()})
+RANKING = pa.schema({"end": pa.int64(), "clock": pa.int64(), "users": pa.list_(pa.string())})
 SEEN = pa.schema(
     {
         "user": pa.string(),
@@ -189,6 +195,97 @@ def test_windows_on_spark_and_embedded_go_on_from_checkpoints_of_each_other(
     windowed(embedded, str(days[0]), window).execute(stop_with_checkpoint=tmp_path / "embedded").to_arrow()
     dataframe = windowed(env, str(days[1]), window).execute(restore_from=tmp_path / "embedded").to_dataframe()
     assert dataframe.count() == second.to_arrow().num_rows
+
+
+def top_of_two_logs(
+    env: StreamExecutionEnvironment, clicks: Any, rates: Any, marker: str | None = None
+) -> DataStream:
+    """Two logs, one of them broadcast, into windows, of which a function makes a ranking."""
+    env.get_config().set_auto_watermark_interval(7)
+
+    class Rated(KeyedBroadcastProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.n = runtime_context.get_state(ValueStateDescriptor("n"))
+
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.n.update((self.n.value() or 0) + 1)
+            yield (
+                value.user,
+                value.row,
+                ctx.get_broadcast_state(RATES).get(value.part % 2) or 0,
+                self.n.value(),
+            )
+
+        def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            ctx.get_broadcast_state(RATES).put(value.part % 2, value.row)
+            return iter(())
+
+    class Ranking(KeyedProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.found = runtime_context.get_list_state(ListStateDescriptor("found"))
+
+        def process_element(self, value: Any, ctx: Any) -> None:
+            if marker is not None and value.n > 3:
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                    os._exit(9)
+                except FileExistsError:
+                    pass
+            self.found.add((value.total, value.user))
+            ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            best = sorted(self.found, reverse=True)[:3]
+            yield timestamp, ctx.timer_service().current_processing_time(), [user for _, user in best]
+
+    logs = [
+        env.from_event_log(log, timestamp="ts", arrival="at", split="part").assign_timestamps_and_watermarks(
+            strategy
+        )
+        for log, strategy in (
+            (clicks, WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_millis(9), 0.9, 20)),
+            (rates, WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(30))),
+        )
+    ]
+    rated = logs[0].key_by("user").connect(logs[1].broadcast(RATES)).process(Rated(), RATED)
+    windows = rated.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(400)))
+    counted = windows.side_output_late_data(LATE).aggregate(n=count(), total=sum_("rate"))
+    return counted.key_by("window_end").process(Ranking(), RANKING)
+
+
+def test_jobs_of_several_logs_and_operators_on_spark_go_on_though_workers_die(
+    spark: Any, log: pa.Table, days: list[Path], tmp_path: Path
+) -> None:
+    all_rates, cut = log.take(pa.array(range(0, len(log), 10))), log["at"][1700]
+    rates = [all_rates.filter(pc.field("at") < cut), all_rates.filter(pc.field("at") >= cut)]
+    embedded = StreamExecutionEnvironment().set_parallelism(1)
+    whole = top_of_two_logs(embedded, log, all_rates).execute()
+    env = SparkExecutionEnvironment(spark).set_parallelism(3)
+    first = top_of_two_logs(env, str(days[0]), rates[0], str(tmp_path / "killed"))
+    first.write_parquet(
+        tmp_path / "first",
+        side_outputs={LATE: tmp_path / "late"},
+        stop_with_checkpoint=tmp_path / "checkpoint",
+    )
+    assert (tmp_path / "killed").exists()
+    manifest = Checkpoint.open(tmp_path / "checkpoint").manifest
+    assert {uid: len(parts) for uid, parts in manifest.parts_by_operator().items()} == {
+        "process-1": 3,
+        "process-3": 3,
+        "watermarks-1": 1,
+        "watermarks-2": 1,
+        "window-2": 3,
+    }
+    written = {name for _, _, names in os.walk(tmp_path / "checkpoint") for name in names}
+    tables = {table.file.partition("/")[2] for part in manifest.parts for table in part.tables}
+    assert len(written) == len(tables) + 1  # nothing of the task that died is left
+    for going_on in (env.set_parallelism(2), embedded):
+        second = top_of_two_logs(going_on, str(days[1]), rates[1]).execute(
+            restore_from=tmp_path / "checkpoint"
+        )
+        assert rows(ds.dataset(tmp_path / "first").to_table(), second.to_arrow()) == rows(whole.to_arrow())
+        late = ds.dataset(tmp_path / "late").to_table(), second.get_side_output(LATE).to_arrow()
+        assert rows(*late) == rows(whole.get_side_output(LATE).to_arrow())
 
 
 def test_tasks_that_run_twice_leave_one_checkpoint(

@@ -13,7 +13,7 @@ from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_stage import BatchProcessStage
 from flinkcore.replay.plans.keyed_operator import KeyedProcess
 from flinkcore.replay.plans.replay_plan import ReplayPlan
@@ -203,12 +203,6 @@ class Other(KeyedBatchProcessFunction):
 
     def process_batch(self, elements: Any, ctx: Any) -> None:
         pass
-
-
-def test_a_state_that_the_function_does_not_ask_for_is_refused(tmp_path: Path) -> None:
-    _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
-    with pytest.raises(ConfigurationError, match="has a state 'count', which the function does not ask for"):
-        Job(Other(number=np.int64)).go_on(checkpoint, 50, 1)
 
 
 def test_values_of_another_type_are_refused(tmp_path: Path) -> None:

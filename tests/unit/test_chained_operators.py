@@ -302,15 +302,13 @@ def test_what_cannot_follow_an_operator_is_refused() -> None:
             stream.execute()
 
 
-def test_such_jobs_have_no_checkpoints_and_no_functions_over_batches(tmp_path: Any) -> None:
+def test_such_jobs_have_no_functions_over_batches() -> None:
     class Batches(KeyedBatchProcessFunction):
         def process_batch(self, batch: Any, ctx: Any) -> Any:
             return None
 
     counted = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     keyed = counted.aggregate(n=count()).key_by("user")
-    with pytest.raises(ConfigurationError, match="can neither stop with a checkpoint nor go on from one"):
-        keyed.process(Sees(), SEEN).execute(stop_with_checkpoint=tmp_path / "checkpoint")
     with pytest.raises(
         ConfigurationError, match="Batches is a function over batches, which a job with several"
     ):

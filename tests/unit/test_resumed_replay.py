@@ -14,6 +14,7 @@ from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
+    KeyedBatchProcessFunction,
     KeyedProcessFunction,
     KeyedStream,
     StreamExecutionEnvironment,
@@ -210,12 +211,70 @@ class Silent(WatermarkGenerator[Any]):
     ("strategy", "told"),
     [
         (BOUNDED.with_watermark_alignment("g", Duration.of_millis(5)), "Leave with_watermark_alignment out"),
-        (WatermarkStrategy.for_generator(Silent), "generator is called event by event .*Silent"),
+        (
+            WatermarkStrategy.for_generator(Silent),
+            "Silent has no snapshot_state of its own: define snapshot_state",
+        ),
     ],
 )
 def test_what_a_checkpoint_does_not_carry_is_refused(strategy: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=told):
         windows(YESTERDAY, strategy=strategy).execute(stop_with_checkpoint=tmp_path / "c")
+
+
+class Adds(KeyedProcessFunction):
+    """Adds up the numbers of a key in a state of this name, or leaves it out."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+
+    def open(self, runtime_context: Any) -> None:
+        if self.name is not None:
+            self.total = runtime_context.get_state(ValueStateDescriptor(self.name))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        if self.name is not None:
+            self.total.update((self.total.value() or 0) + 1)
+            yield value.user, self.total.value()
+
+
+class AddsColumns(KeyedBatchProcessFunction):
+    """The same over batches."""
+
+    one_element_per_key = True
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+
+    def open(self, runtime_context: Any) -> None:
+        if self.name is not None:
+            self.totals = runtime_context.get_column_state(self.name, "int64")
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        if self.name is not None:
+            self.totals[elements.key_ids] += 1
+            yield {"user": elements["user"], "n": self.totals[elements.key_ids]}
+
+
+@pytest.mark.parametrize("function", [Adds, AddsColumns])
+@pytest.mark.parametrize("between", [None, "other"])
+def test_a_state_that_is_not_asked_for_stays_in_the_next_checkpoint(
+    function: Any, between: str | None, tmp_path: Path
+) -> None:
+    def run(table: pa.Table, name: str | None, parallelism: int, **checkpoints: Any) -> list[str]:
+        stream = counted(table, function(name))
+        stream._environment.set_parallelism(parallelism)
+        return rows(stream.execute(**checkpoints).to_arrow())
+
+    first, second, third = tmp_path / "1", tmp_path / "2", tmp_path / "3"
+    run(YESTERDAY, "total", 3, stop_with_checkpoint=first)
+    found = run(TODAY, between, 2, restore_from=first, stop_with_checkpoint=second)
+    assert found == ([] if between is None else run(TODAY, "total", 1))
+    names = {table.name for part in Checkpoint.open(second).manifest.parts for table in part.tables}
+    assert {"total", *([between] if between else [])} < names
+    tomorrow = log((5000, "a", "x"), (5000, "b", "y"))
+    found = run(tomorrow, "total", 1, restore_from=second, stop_with_checkpoint=third)
+    assert found == ["{'user': 'x', 'n': 4}", "{'user': 'y', 'n': 2}"]
 
 
 # ---- the cut -----------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ class BatchProcessSnapshots:
         self._calls = calls
         self._fields = list(key_fields)
         self._range = key_group_range
+        self._not_asked_for: dict[str, KeyedStateSnapshot] = {}
 
     def snapshot(self, watermark_ms: int) -> OperatorSnapshot:
         """Return all that it holds.
@@ -66,10 +67,13 @@ class BatchProcessSnapshots:
             _timer_columns(self._calls.processing_time_timers, groups),
         ).with_used_names()
         states = {state.name: _state(state, keys, groups) for state in self._calls.states.all()}
+        states |= self._not_asked_for
         return OperatorSnapshot(self._range, watermark_ms, {TIMER_SERVICE_NAME: timers}, states)
 
     def restore(self, snapshots: Iterable[OperatorSnapshot], watermark_ms: int, clock_ms: int) -> None:
         """Take what belongs to the key groups of this partition; before the first element, after `open`.
+
+        States that the function does not ask for stay, and are in the next snapshot.
 
         Parameters
         ----------
@@ -80,15 +84,13 @@ class BatchProcessSnapshots:
 
         Raises
         ------
-        ConfigurationError
-            If a state is unknown to the function.
         SchemaError
             If keys or values have other types now.
         """
         self._calls.cuts.start_from(watermark_ms, clock_ms)
         for snapshot in snapshots:
             for name, entries in snapshot.keyed_state.items():
-                self._restore_state(self._calls.states.restored(name), entries.of_key_groups(*self._range))
+                self._restore_state(name, entries.of_key_groups(*self._range))
             for timers in snapshot.timers.values():
                 own = timers.of_key_groups(*self._range)
                 ids = self._ids(own.keys)
@@ -99,7 +101,12 @@ class BatchProcessSnapshots:
                     ids[own.processing_time_timers.keys], own.processing_time_timers.timestamps_ms
                 )
 
-    def _restore_state(self, state: NumpyColumnState, entries: KeyedStateSnapshot) -> None:
+    def _restore_state(self, name: str, entries: KeyedStateSnapshot) -> None:
+        state = self._calls.states.named(name)
+        if state is None:
+            before = self._not_asked_for.get(name)
+            self._not_asked_for[name] = entries if before is None else before.followed_by(entries)
+            return
         if entries.type is not StateDescriptor.Type.VALUE or entries.ttl_time is not None:
             raise SchemaError(
                 f"the state {state.name!r} of the checkpoint is no plain value per key, as a column is: give the "

@@ -201,8 +201,6 @@ class BatchProcessStage:
 
         Raises
         ------
-        ConfigurationError
-            If a state is unknown to the function.
         SchemaError
             If keys or values have other types now.
         """

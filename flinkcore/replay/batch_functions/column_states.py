@@ -117,15 +117,9 @@ class ColumnStates:
         """The columns as they were asked for."""
         return list(self._states.values())
 
-    def restored(self, name: str) -> NumpyColumnState:
-        """The column for the values of a checkpoint; a ConfigurationError if the function has none of this name."""
-        if name not in self._states:
-            known = ", ".join(self._states) or "none"
-            raise ConfigurationError(
-                f"the checkpoint has a state {name!r}, which the function does not ask for; it asks for: {known}. Ask "
-                "for it in open(), or start without the checkpoint"
-            )
-        return self._states[name]
+    def named(self, name: str) -> NumpyColumnState | None:
+        """The column of this name; None: the function asks for none."""
+        return self._states.get(name)
 
 
 def _checked_default(name: str, dtype: np.dtype[Any], default: Any) -> Any:

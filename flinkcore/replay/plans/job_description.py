@@ -7,30 +7,63 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
+import pyarrow as pa
+
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.plans.column_ops import shown_column
+from flinkcore.replay.plans.connected_process import ConnectedProcess
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
+from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 
+_SHAPE: Final = "logs and operators"
 _ADVICE: Final = "run the job with the setting that it had, or start without the checkpoint"
 
 
-def describe_job(plan: ReplayPlan) -> dict[str, str]:
+def describe_job(plan: ReplayPlan | JobPlan) -> dict[str, str]:
     """Return the settings of a job that what it holds depends on, in words.
 
     The code of a function may change from one job to the next, as in Flink: it must be able to go on from the state.
 
     Parameters
     ----------
-    plan : ReplayPlan
+    plan : ReplayPlan or JobPlan
 
     Returns
     -------
     dict of str to str
-        Values by the names of the settings.
+        Values by the names of the settings; of a job of several logs or operators, which of them comes first.
     """
-    log, schema = plan.log, plan.data_schema()
+    if isinstance(plan, ReplayPlan):
+        return {
+            **_describe_log(plan),
+            "keys": _shown_keys(plan.keys, plan.data_schema()),
+            **_describe_operator(plan),
+        }
+    description = {
+        _SHAPE: f"{len(plan.logs)} {'log' if len(plan.logs) == 1 else 'logs'}, operators "
+        f"{', '.join(plan.operator_uids)}"
+    }
+    for number, log in enumerate(plan.logs, start=1):
+        description |= {f"log {number}: {name}": value for name, value in _describe_log(log).items()}
+    for stage in plan.stages:
+        settings = {}
+        for number, each in enumerate(stage.inputs, start=1):
+            name = "keys" if len(stage.inputs) == 1 else f"keys of stream {number}"
+            settings[name] = _shown_keys(each.keys, each.schema)
+            if each.logs and len(plan.logs) > 1:
+                logs = ", ".join(str(log + 1) for log in each.logs)
+                settings["logs" if len(stage.inputs) == 1 else f"logs of stream {number}"] = logs
+        settings |= _describe_operator(stage)
+        description |= {f"{stage.uid}: {name}": value for name, value in settings.items()}
+    return description
+
+
+def _describe_log(plan: ReplayPlan) -> dict[str, str]:
+    log = plan.log
     timestamp, computed = shown_column(log.timestamp, plan.before)
     return {
         "watermark strategy": str(replace(plan.strategy, timestamp_column=None)),
@@ -38,9 +71,11 @@ def describe_job(plan: ReplayPlan) -> dict[str, str]:
         "timestamp": timestamp if computed else repr(timestamp),
         "arrivals": _describe_arrivals(log),
         "split": "none" if log.split is None else repr(log.split),
-        "keys": ", ".join(f"{key}: {schema.field(key).type}" for key in plan.keys),
-        **_describe_operator(plan),
     }
+
+
+def _shown_keys(keys: tuple[str, ...], schema: pa.Schema) -> str:
+    return ", ".join(f"{key}: {schema.field(key).type}" for key in keys) or "none"
 
 
 def _describe_arrivals(log: EventLog) -> str:
@@ -50,12 +85,20 @@ def _describe_arrivals(log: EventLog) -> str:
     return f"recorded as {log.arrival!r}" if isinstance(log.arrival, str) else f"recorded as {log.arrival}"
 
 
-def _describe_operator(plan: ReplayPlan) -> dict[str, str]:
+def _describe_operator(plan: OperatorPlan) -> dict[str, str]:
     operator, schema = plan.operator, plan.data_schema()
-    if isinstance(operator, WindowProcess):
+    if isinstance(operator, WindowProcess | WindowJoinProcess):
         windows = operator.function
         settings = ("assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation")
-        return {"operator": "functions over windows"} | _shown_settings(windows, settings)
+        of_two = isinstance(operator, WindowJoinProcess)
+        kind = "functions over windows of two streams" if of_two else "functions over windows"
+        return {"operator": kind} | _shown_settings(windows, settings)
+    if isinstance(operator, IntervalJoinProcess):
+        bounds = "least_difference_ms", "greatest_difference_ms"
+        return {"operator": "interval join"} | _shown_settings(operator.function, bounds)
+    if isinstance(operator, ConnectedProcess):
+        second = ", of which the second is broadcast" if operator.is_broadcast else ""
+        return {"operator": f"process function of two streams{second}"}
     if not isinstance(operator, WindowAggregation):
         return {"operator": "process function"}
     own = tuple(each.name for each in fields(operator) if each.name not in ("late_tag", "aggregates"))
@@ -101,8 +144,13 @@ def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str
     ConfigurationError
         If a setting differs; names it.
     """
-    if "operator" not in before:
+    if "operator" not in before and _SHAPE not in before:
         raise ConfigurationError(f"the checkpoint {where} was not written by a replay")
+    if before.get(_SHAPE) != now.get(_SHAPE):
+        shapes = (job.get(_SHAPE, "1 log with 1 operator") for job in (before, now))
+        raise ConfigurationError(
+            f"the checkpoint {where} is of another job. {'{} then, {} now'.format(*shapes)}: {_ADVICE}"
+        )
     changed = [
         f"{name}: {before.get(name, 'none')} then, {now.get(name, 'none')} now"
         for name in dict.fromkeys([*now, *before])

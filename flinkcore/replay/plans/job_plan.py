@@ -52,6 +52,8 @@ from flinkcore.replay.plans.replay_plan import (
     make_plan,
     plan_of_log,
     require_key_type,
+    step_with_uid,
+    uid_of,
 )
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.keyed_stage import keyed_stages
@@ -97,12 +99,15 @@ class StagePlan:
     event_time : pyarrow.DataType
         Of the first log.
     max_parallelism : int
+    uid : str
+        By which a checkpoint names the operator.
     """
 
     inputs: tuple[StageInput, ...]
     operator: KeyedOperator
     event_time: pa.DataType
     max_parallelism: int
+    uid: str
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -161,6 +166,16 @@ class JobPlan:
     def log_plans(self) -> tuple[ReplayPlan, ...]:
         """The plans of the logs."""
         return self.logs
+
+    @property
+    def operator_uids(self) -> tuple[str, ...]:
+        """By which a checkpoint names the operators."""
+        return tuple(stage.uid for stage in self.stages)
+
+    @property
+    def max_parallelism(self) -> int:
+        """Number of key groups of each operator."""
+        return self.stages[0].max_parallelism
 
     @property
     def operator(self) -> KeyedOperator:
@@ -229,6 +244,7 @@ def make_job_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayP
     for number, (last, between) in enumerate(later, start=2):
         stages.append(_next_stage(number, stages[-1], last, between))
     _check_tags(logs, stages)
+    _check_uids(logs, stages)
     _check_alignment(logs)
     return JobPlan(tuple(logs), tuple(stages))
 
@@ -270,6 +286,7 @@ def _chain(last: Transformation) -> list[tuple[Transformation, tuple[Transformat
 def _first_stage(last: Transformation, configuration: ExecutionConfig) -> tuple[list[ReplayPlan], StagePlan]:
     operator = _operator(last)
     logs: list[ReplayPlan] = []
+    named_by: list[Transformation | None] = []
     inputs = []
     for step in last.inputs():
         keys: tuple[str, ...] = ()
@@ -288,11 +305,28 @@ def _first_stage(last: Transformation, configuration: ExecutionConfig) -> tuple[
         numbers = tuple(range(len(logs), len(logs) + len(plans)))
         inputs.append(StageInput(keys, plans[0].data_schema(), numbers, is_broadcast=is_broadcast))
         logs += plans
+        named_by += [step_with_uid(source, steps) for source, steps in branches]
     if len(inputs) == 2 and inputs[1].keys:
         require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
-    return logs, StagePlan(
-        tuple(inputs), logs[0].operator, logs[0].time_type(), configuration.get_max_parallelism()
+    return _with_watermark_uids(logs, named_by), StagePlan(
+        tuple(inputs),
+        logs[0].operator,
+        logs[0].time_type(),
+        configuration.get_max_parallelism(),
+        logs[0].operator_uid,
     )
+
+
+def _with_watermark_uids(logs: list[ReplayPlan], named_by: list[Transformation | None]) -> list[ReplayPlan]:
+    """The plans of all logs, each with a uid of its own for its time plane."""
+    uids = []
+    for number, step in enumerate(named_by, start=1):
+        if step is None:
+            uids.append(f"watermarks-{number}")
+        else:  # one that follows a union is that of several logs
+            is_shared = sum(other is step for other in named_by) > 1
+            uids.append(f"{step.uid}-{number}" if is_shared else str(step.uid))
+    return [replace(log, watermarks_uid=uid) for log, uid in zip(logs, uids, strict=True)]
 
 
 def _next_stage(
@@ -332,6 +366,7 @@ def _next_stage(
         operator,
         before.event_time,
         before.max_parallelism,
+        uid_of(last, operator, number),
     )
 
 
@@ -454,6 +489,13 @@ def _check_tags(logs: list[ReplayPlan], stages: list[StagePlan]) -> None:
             raise ConfigurationError(
                 f"side output {tag.tag_id!r} is named for two operators of the job: take two names"
             )
+
+
+def _check_uids(logs: list[ReplayPlan], stages: list[StagePlan]) -> None:
+    uids = Counter([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
+    for uid, count in uids.items():
+        if count > 1:
+            raise ConfigurationError(f"two steps have the uid {uid!r}: give each one of its own")
 
 
 def _check_alignment(logs: list[ReplayPlan]) -> None:

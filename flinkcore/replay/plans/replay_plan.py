@@ -107,6 +107,11 @@ class ReplayPlan:
         """This plan, of one log."""
         return (self,)
 
+    @property
+    def operator_uids(self) -> tuple[str, ...]:
+        """That of the operator."""
+        return (self.operator_uid,)
+
     def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
         """Return the reader of the log: both passes reject the same rows.
 
@@ -257,8 +262,8 @@ def plan_of_log(
         operator=operator,
         max_parallelism=configuration.get_max_parallelism(),
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
-        operator_uid=last.uid or _operator_uid(operator),
-        watermarks_uid=_watermarks_uid(source, before_key),
+        operator_uid=uid_of(last, operator, 1),
+        watermarks_uid=getattr(step_with_uid(source, before_key), "uid", None) or "watermarks-1",
     )
     if plan.operator_uid == plan.watermarks_uid:
         raise ConfigurationError(f"two steps have the uid {plan.operator_uid!r}: give each one of its own")
@@ -293,13 +298,16 @@ def _shape(
     return source, tuple(before_key), partition.key_columns, last
 
 
-def _operator_uid(operator: KeyedOperator) -> str:
-    return "window-1" if isinstance(operator, WindowAggregation | WindowProcess) else "process-1"
+def uid_of(step: Transformation, operator: KeyedOperator, number: int) -> str:
+    """Return by what a checkpoint names an operator, whose number in the job counts from 1 on."""
+    kind = "window" if isinstance(operator, WindowAggregation | WindowProcess) else "process"
+    return step.uid or f"{kind}-{number}"
 
 
-def _watermarks_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> str:
+def step_with_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> Transformation | None:
+    """Return the step that names the time plane of a log; None: none does."""
     assigned = [step for step in before_key if isinstance(step, TimestampsAndWatermarksTransformation)]
-    return next((step.uid for step in (*assigned, source) if step.uid is not None), "watermarks-1")
+    return next((step for step in (*assigned, source) if step.uid is not None), None)
 
 
 def keyed_operator(step: Transformation) -> KeyedOperator:

@@ -182,7 +182,8 @@ class ReplayReport:
         for number, (plan, time_plane) in enumerate(zip(plans, time_planes, strict=True)):
             self._add_log(number, plan, time_plane)
         self.timeline_steps = len(timeline.clock_ms)
-        self.watermark_ms = int(timeline.watermark_after(np.array([self.timeline_steps - 1]))[0])
+        before_end = self.timeline_steps - int(time_planes[0].cut is None)
+        self.watermark_ms = int(timeline.watermark_after(np.array([before_end]))[0])
 
     def _add_log(self, number: int, plan: ReplayPlan, time_plane: TimePlane) -> None:
         log = ReplayReport()

@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.job_checkpoint import StoppingJob
 from flinkcore.replay.plans.output_plan import OutputPlan
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.stages.placed_events import PlacedEvents
+
+if TYPE_CHECKING:  # it describes plans, which know what outputs are
+    from flinkcore.replay.job_checkpoint import StoppingJob
 
 
 @dataclass(frozen=True)

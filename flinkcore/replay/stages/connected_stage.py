@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.row import Row
+from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
@@ -27,9 +28,11 @@ from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.stages.process_stage import ProcessStage
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.row_results import Subject
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events
+from flinkcore.runtime.checkpoint import OperatorBackends
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import (
@@ -58,7 +61,7 @@ class ConnectedStage(ProcessStage):
         Its operator.
     inputs
         How to tell the rows of the streams apart.
-    timeline, last_arrival_ms, partition, partitions
+    timeline, last_arrival_ms, partition, partitions, restored
         As of :class:`ProcessStage`.
 
     Raises
@@ -80,6 +83,7 @@ class ConnectedStage(ProcessStage):
         last_arrival_ms: int | None,
         partition: int,
         partitions: int,
+        restored: RestoredOperator | None = None,
     ) -> None:
         self._inputs = inputs
         self._input_keys = [list(stage_input.keys) for stage_input in plan.inputs]
@@ -87,9 +91,13 @@ class ConnectedStage(ProcessStage):
         self._is_repeating = process.is_broadcast and partition > 0
         self._is_keyed = process.is_keyed
         self._broadcast_states = process.broadcast_states or ()
+        self._operator_state = OperatorStateBackend()
         self._key: Any = None
         self._repeated = 0
-        super().__init__(plan, process, timeline, last_arrival_ms, partition, partitions)
+        super().__init__(plan, process, timeline, last_arrival_ms, partition, partitions, restored)
+        if not self._is_keyed and self._steps_done:
+            # With keys the timers know it.
+            self._operator.process_watermark(Watermark(self.current_watermark))
 
     def _make_output(
         self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
@@ -105,10 +113,10 @@ class ConnectedStage(ProcessStage):
             operator = KeyedCoProcessOperator(function, selector, selector, output, backend, clock)
         elif isinstance(function, KeyedBroadcastProcessFunction):
             operator = KeyedBroadcastProcessOperator(
-                function, selector, states, output, backend, OperatorStateBackend(), clock
+                function, selector, states, output, backend, self._operator_state, clock
             )
         elif isinstance(function, BroadcastProcessFunction):
-            operator = BroadcastProcessOperator(function, states, output, OperatorStateBackend(), clock)
+            operator = BroadcastProcessOperator(function, states, output, self._operator_state, clock)
         else:
             operator = CoProcessOperator(function, output, clock)
         self._process_elements: tuple[ElementCall, ElementCall] = (
@@ -121,6 +129,11 @@ class ConnectedStage(ProcessStage):
         if self._is_keyed:
             return super()._timers_of(operator, backend)
         return InternalTimeServiceManager(backend.key_context, self._clock)
+
+    def _backends_of(self, backend: KeyedStateBackend) -> OperatorBackends:
+        if self._is_keyed:
+            return OperatorBackends(backend, self._timers, self._operator_state)
+        return OperatorBackends(operator_state=self._operator_state)
 
     def _keyed_state_store(self, backend: KeyedStateBackend) -> KeyedStateStore | None:
         return super()._keyed_state_store(backend) if self._is_keyed else None
@@ -248,7 +261,7 @@ class ConnectedStages(FunctionStages[ConnectedProcess]):
         How to tell the rows of the streams apart.
     timeline
         The watermarks of both streams combined.
-    last_arrival_ms, partitions
+    last_arrival_ms, partitions, restored
         As of :class:`FunctionStages`.
     """
 
@@ -262,8 +275,9 @@ class ConnectedStages(FunctionStages[ConnectedProcess]):
         timeline: Timeline,
         last_arrival_ms: int | None,
         partitions: int,
+        restored: RestoredOperator | None = None,
     ) -> None:
-        super().__init__(plan, process, timeline, last_arrival_ms, partitions)
+        super().__init__(plan, process, timeline, last_arrival_ms, partitions, restored)
         self._stage_plan = plan
         self._inputs = inputs
 
@@ -277,4 +291,5 @@ class ConnectedStages(FunctionStages[ConnectedProcess]):
             self._last_arrival_ms,
             partition,
             self._partitions,
+            self._restored,
         )

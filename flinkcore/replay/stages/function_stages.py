@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events
 

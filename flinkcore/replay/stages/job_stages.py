@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.job_checkpoint import JobCheckpoints, RestoredOperator
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan, StagePlan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
@@ -17,6 +14,7 @@ from flinkcore.replay.stages.join_stage import connected_stages_class
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.stages.placed_windows import JoinedWindowStages
 from flinkcore.replay.stages.process_stage import ProcessStage
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.job_time import ReplayTime
 
 
@@ -56,7 +54,7 @@ def stages_of(
     number
         Of the operator, from 0 on.
     restored
-        What the operator of a job of one log goes on from.
+        What the operator goes on from.
     """
     if not isinstance(plan, JobPlan):
         return keyed_stages(plan, time.timeline, time.last_arrival_ms, partitions, restored), None
@@ -65,14 +63,21 @@ def stages_of(
     if inputs is not None:
         assert isinstance(stage.operator, ConnectedProcess)
         return connected_stages_class(stage.operator)(
-            stage, stage.operator, inputs, time.timeline, time.last_arrival_ms, partitions
+            stage, stage.operator, inputs, time.timeline, time.last_arrival_ms, partitions, restored
         ), inputs
     if len(plan.stages) > 1 and isinstance(stage.operator, WindowAggregation):
         places_results = number + 1 < len(plan.stages)
         return JoinedWindowStages(
-            stage, stage.operator, time.timeline, time.last_arrival_ms, partitions, number, places_results
+            stage,
+            stage.operator,
+            time.timeline,
+            time.last_arrival_ms,
+            partitions,
+            number,
+            places_results,
+            restored,
         ), None
-    return keyed_stages(stage, time.timeline, time.last_arrival_ms, partitions), None
+    return keyed_stages(stage, time.timeline, time.last_arrival_ms, partitions, restored), None
 
 
 @contextmanager
@@ -96,21 +101,3 @@ def opened_stage_of(
         if isinstance(plan, JobPlan) and isinstance(stage, ProcessStage) and len(plan.stages) > 1:
             stage.join(number, number + 1 < len(plan.stages))
         yield stage
-
-
-def checkpoints_of(plan: ReplayPlan | JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
-    """Open what a job goes on from; errors as of `JobCheckpoints.of`.
-
-    Raises
-    ------
-    ConfigurationError
-        If the job has several logs or operators.
-    """
-    if not isinstance(plan, JobPlan):
-        return JobCheckpoints.of(plan, settings)
-    if settings != NO_CHECKPOINTS:
-        raise ConfigurationError(
-            "a job with several logs or operators can neither stop with a checkpoint nor go on from one: leave "
-            "restore_from and stop_with_checkpoint out"
-        )
-    return JobCheckpoints(plan.logs[0])

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_functions.batch_process_stage import BatchProcessStages
-from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.plans.keyed_operator import KeyedProcess, WindowAggregation, WindowProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.process_stage import ProcessStages
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.window_process_stage import WindowProcessStages
 from flinkcore.replay.stages.window_stage import WindowStages
 from flinkcore.replay.time_plane.timeline import Timeline

@@ -23,6 +23,7 @@ from flinkcore.replay.stages.placed_events import (
     PlacedEvents,
     order_of,
 )
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.window_stage import EncodedEvents, WindowStage, WindowStages
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
@@ -48,6 +49,10 @@ class JoinedWindowStage(WindowStage):
         Of the operator, from 0 on.
     places_results
         Whether another one follows.
+    key_group_range
+        First and last key group of the partition, inclusive.
+    restored
+        What the operator goes on from.
     """
 
     def __init__(
@@ -58,10 +63,11 @@ class JoinedWindowStage(WindowStage):
         last_arrival_ms: int | None,
         number: int,
         places_results: bool,
+        key_group_range: tuple[int, int],
+        restored: RestoredOperator | None,
     ) -> None:
-        all_key_groups = (0, plan.max_parallelism - 1)  # there are no checkpoints of such jobs
         super().__init__(
-            plan, aggregation, plan.data_schema(), plan.time_type(), timeline, all_key_groups, None
+            plan, aggregation, plan.data_schema(), plan.time_type(), timeline, key_group_range, restored
         )
         trigger = columnar_trigger(aggregation.window, aggregation.trigger)
         self._counts_rows = trigger is not None and trigger.name == "count"
@@ -234,8 +240,10 @@ class JoinedWindowStages(WindowStages):
 
     Parameters
     ----------
-    plan, aggregation, timeline, last_arrival_ms, number, places_results
+    plan, aggregation, timeline, last_arrival_ms, number, places_results, restored
         As of :class:`JoinedWindowStage`.
+    partitions
+        Into how many ranges the key groups are divided.
     """
 
     def __init__(
@@ -247,8 +255,9 @@ class JoinedWindowStages(WindowStages):
         partitions: int,
         number: int,
         places_results: bool,
+        restored: RestoredOperator | None,
     ) -> None:
-        super().__init__(plan, aggregation, timeline, partitions, None)
+        super().__init__(plan, aggregation, timeline, partitions, restored)
         self._last_arrival_ms = last_arrival_ms
         self._number = number
         self._places_results = places_results
@@ -262,4 +271,6 @@ class JoinedWindowStages(WindowStages):
             self._last_arrival_ms,
             self._number,
             self._places_results,
+            self._key_group_range(partition),
+            self._restored,
         )

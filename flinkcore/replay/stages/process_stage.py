@@ -29,7 +29,6 @@ from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
 from flinkcore.datastream.functions import KeyedStateStore, RuntimeContext
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
@@ -38,6 +37,7 @@ from flinkcore.replay.stages.element_rows import element_keys, element_rows, eve
 from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
@@ -139,7 +139,7 @@ class ProcessStage:
         self._name = process.function_name
         self._operator = self._make_operator(copied_function(process.function), backend)
         self._timers = self._timers_of(self._operator, backend)
-        self._backends = OperatorBackends(backend, self._timers)
+        self._backends = self._backends_of(backend)
         if restored is not None and restored.last_arrival_ms is not None:
             # A timer whose time has passed is due at once, and that is after all events with this arrival.
             self._clock.now_ms = restored.last_arrival_ms
@@ -168,6 +168,10 @@ class ProcessStage:
     ) -> InternalTimeServiceManager:
         """Return the timers of the operator."""
         return operator.time_service_manager
+
+    def _backends_of(self, backend: KeyedStateBackend) -> OperatorBackends:
+        """Return what of the operator a checkpoint holds."""
+        return OperatorBackends(backend, self._timers)
 
     def _keyed_state_store(self, backend: KeyedStateBackend) -> KeyedStateStore | None:
         """Return what the function asks for its state; None where there are no keys."""
@@ -274,7 +278,7 @@ class ProcessStage:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
         if self._last_arrival_ms is not None:
             self._advance(self._last_arrival_ms, len(self._timeline.clock_ms))
-        yield from self._output.take()
+        yield from self._take()
 
     def snapshot(self) -> OperatorSnapshot:
         """Timers and state of the function."""

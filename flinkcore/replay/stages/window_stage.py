@@ -13,11 +13,11 @@ from flinkcore._native.key_groups import compute_key_group_range_for_operator_in
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import SchemaError, SourceError
-from flinkcore.replay.job_checkpoint import RestoredOperator
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.placed_events import PlacedEvents
+from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
@@ -262,10 +262,14 @@ class WindowStages:
             self._events_schema,
             self._plan.time_type(),
             self._timeline,
-            compute_key_group_range_for_operator_index(
-                self._plan.max_parallelism, self._partitions, partition
-            ),
+            self._key_group_range(partition),
             restored,
+        )
+
+    def _key_group_range(self, partition: int) -> tuple[int, int]:
+        """First and last key group of a partition, inclusive."""
+        return compute_key_group_range_for_operator_index(
+            self._plan.max_parallelism, self._partitions, partition
         )
 
     def stage(self, partition: int) -> WindowStage:

@@ -102,8 +102,11 @@ def combine(
     """
     before = TimeCut.before_all() if cut is None else cut
     with RecordStore(limits.record_bytes) as store:
-        numbers: dict[Any, int] = {value: number for number, value in enumerate(before.split_values)}
+        known = before.split_values if before.has_splits else []
+        numbers: dict[Any, int] = {value: number for number, value in enumerate(known)}
         ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
+        if not numbers and before.split_values:
+            numbers[None] = 0
         values = _in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
@@ -131,7 +134,7 @@ def combine(
     none = np.empty(0, np.int64)
     steps = merge.steps() if merge is not None else (none, none)
     return TimePlane(
-        timeline=Timeline.going_on(*steps, cut, stops=stops),
+        timeline=Timeline.going_on(*steps, first_step=before.step, stops=stops),
         splits=_split_times(values, log, merge),
         starts=ChunkStarts(
             chunks=np.array([chunk.index for chunk in ordered], np.int64),
@@ -145,8 +148,8 @@ def combine(
         paused=_paused_spans(replay_range, merge),
         rate=rate,
         restored_arrival_ms=before.last_arrival_ms,
-        cut=log.cut(merge) if stops else None,
-        statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
+        cut=log.cut(merge, replay_range) if stops else None,
+        statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
         replay_range=replay_range,
     )
 
@@ -251,7 +254,7 @@ class _LogTimes:
         before = [] if stopped is None else [stopped]
         return min(firsts + before), max(lasts + before)
 
-    def cut(self, merge: SplitMerge | None) -> TimeCut:
+    def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
         """Where another log can go on from; without a merge there was never an event."""
         before, values = self._before, self._values
         columns = {
@@ -259,11 +262,14 @@ class _LogTimes:
             "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
             "recorded_arrival_ms": self.recorded_arrival_ms,
         }
-        if merge is None:
+        if merge is None or replay_range is None:
             return TimeCut(None, None, MIN_TIMESTAMP, values, before.columns_of(values) | columns)
+        if not values:
+            values, columns = [None], TimeCut.of_no_split()
+            columns = {name: columns[name] for name in ("rows", "last_arrival_ms", "recorded_arrival_ms")}
         state = split_merge_state(merge)
         opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
-        return TimeCut(self.ends()[1], opened_ms, watermark_ms, values, state | columns)
+        return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns)
 
 
 # ---- merging splits ----------------------------------------------------------------------------------------
@@ -309,6 +315,11 @@ def _merge(
         update_interval_ms=alignment.update_interval_ms if alignment else None,
         window_emissions=limits.window_emissions,
     )
+
+
+def _statuses(merge: SplitMerge, steps_before: int) -> Statuses:
+    clock_ms, steps, idle = merge.statuses()
+    return Statuses.at_ticks(clock_ms, steps + steps_before, idle)
 
 
 def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:

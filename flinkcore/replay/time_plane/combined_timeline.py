@@ -1,21 +1,50 @@
-"""The timelines of several logs, taken together: by the valve of a union, or by an operator with two inputs."""
+"""The timelines of several logs, taken together: by the valve of a union, or by an operator with two inputs.
+
+A stream that goes on from a checkpoint has told a watermark and a status before: valve and operator stand where these
+have brought them, and put out nothing for them again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 
 Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StreamStart:
+    """What a stream that goes on from a checkpoint has told before.
+
+    Parameters
+    ----------
+    last_arrival_ms : int
+        Of the replay before.
+    watermark_ms : int
+        -2**63 if there was none.
+    is_idle : bool
+    """
+
+    last_arrival_ms: int
+    watermark_ms: int
+    is_idle: bool
+
+    @property
+    def step(self) -> tuple[int, int] | None:
+        """As of `TimeCut.step`."""
+        if self.watermark_ms == MIN_TIMESTAMP:
+            return None
+        return self.last_arrival_ms - 1, self.watermark_ms
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +55,21 @@ class StreamTime:
     ----------
     timeline : Timeline
     statuses : Statuses
+    start : StreamStart or None
+        None: it begins with its logs.
+    stops : bool
+        Whether it stops with a checkpoint: the end of time does not follow.
     """
 
     timeline: Timeline
     statuses: Statuses
+    start: StreamStart | None = None
+    stops: bool = False
+
+    @property
+    def final_watermark_ms(self) -> int:
+        """The last watermark; -2**63 if there was none."""
+        return int(self.timeline.watermark_ms[-1]) if len(self.timeline.watermark_ms) else MIN_TIMESTAMP
 
     def with_splits_from(self, first_split: int) -> StreamTime:
         """The same, where the splits of the log have other numbers: this is that of the first."""
@@ -38,9 +78,12 @@ class StreamTime:
         if not timeline.is_punctuated:
             split = np.full_like(timeline.clock_ms, AFTER_ALL_SPLITS)
             position = np.zeros_like(timeline.clock_ms)
-        return StreamTime(
-            Timeline(timeline.clock_ms, timeline.watermark_ms, _counted_from(first_split, split), position),
-            Statuses(
+        return replace(
+            self,
+            timeline=Timeline(
+                timeline.clock_ms, timeline.watermark_ms, _counted_from(first_split, split), position
+            ),
+            statuses=Statuses(
                 statuses.clock_ms,
                 statuses.steps,
                 statuses.idle,
@@ -62,9 +105,10 @@ class _Emitted:
 
     @classmethod
     def by(cls, time: StreamTime) -> _Emitted:
-        """What a stream emits, but for the end of time."""
+        """What a stream emits, but for what it has told before, and the end of time."""
         timeline, statuses = time.timeline, time.statuses
-        steps = len(timeline.clock_ms) - int(timeline.clock_ms[-1] == MAX_TIMESTAMP)
+        ends = not time.stops and timeline.clock_ms[-1] == MAX_TIMESTAMP
+        steps = len(timeline.clock_ms) - int(ends)
         kinds = np.where(statuses.idle == 1, IDLE_KIND, ACTIVE_KIND)
         columns = (
             (timeline.clock_ms[:steps], statuses.clock_ms),
@@ -78,17 +122,21 @@ class _Emitted:
             np.concatenate((2 * np.arange(steps) + 1, 2 * statuses.steps)),
             kind="stable",
         )
+        if time.start is not None and time.start.step is not None:
+            order = order[order != 0]
         clock, split, position, kind, watermark = (np.concatenate(parts)[order] for parts in columns)
         return cls(clock, split, position, kind.astype(np.int8), watermark)
 
 
-def merged_by_valve(channels: Sequence[StreamTime]) -> StreamTime:
+def merged_by_valve(channels: Sequence[StreamTime], watermark_ms: int = MIN_TIMESTAMP) -> StreamTime:
     """What a union of streams has: each is a channel of one valve.
 
     Parameters
     ----------
     channels
         At least one; their splits are numbered over all of them.
+    watermark_ms
+        Where they go on from a checkpoint: what the valve has put out last.
 
     Notes
     -----
@@ -98,19 +146,28 @@ def merged_by_valve(channels: Sequence[StreamTime]) -> StreamTime:
     if len(channels) == 1:
         return channels[0]
     emitted, channel = _in_order(channels)
-    causes, kinds, watermarks = StatusWatermarkValve(len(channels)).input_batch(
-        channel, emitted.kind, emitted.watermark_ms
-    )
-    return _stream_time(emitted, causes, kinds, watermarks)
+    valve = StatusWatermarkValve(len(channels))
+    start = _start(channels, watermark_ms)
+    if start is not None:
+        starts = [stream.start for stream in channels if stream.start is not None]
+        valve.restore(
+            np.array([each.watermark_ms for each in starts], np.int64),
+            np.array([each.is_idle for each in starts], np.uint8),
+            watermark_ms,
+        )
+    outputs = valve.input_batch(channel, emitted.kind, emitted.watermark_ms)
+    return _stream_time(emitted, *outputs, start, channels[0].stops)
 
 
-def combined_by_operator(inputs: Sequence[StreamTime]) -> StreamTime:
+def combined_by_operator(inputs: Sequence[StreamTime], watermark_ms: int = MIN_TIMESTAMP) -> StreamTime:
     """What an operator with several inputs has, and passes on: the least watermark of those that are not idle.
 
     Parameters
     ----------
     inputs
         At least one; their splits are numbered over all of them.
+    watermark_ms
+        Where they go on from a checkpoint: what the operator has passed on last.
 
     Notes
     -----
@@ -120,6 +177,12 @@ def combined_by_operator(inputs: Sequence[StreamTime]) -> StreamTime:
         return inputs[0]
     emitted, number = _in_order(inputs)
     combined = IndexedCombinedWatermarkStatus(len(inputs))
+    start = _start(inputs, watermark_ms)
+    if start is not None:
+        starts = [stream.start for stream in inputs if stream.start is not None]
+        combined.restore(
+            [each.watermark_ms for each in starts], [each.is_idle for each in starts], watermark_ms
+        )
     causes, kinds, watermarks = [], [], []
     entries = zip(number.tolist(), emitted.kind.tolist(), emitted.watermark_ms.tolist(), strict=True)
     for at, (index, kind, watermark) in enumerate(entries):
@@ -136,9 +199,16 @@ def combined_by_operator(inputs: Sequence[StreamTime]) -> StreamTime:
             causes.append(at)
             kinds.append(kind)
             watermarks.append(0)
-    return _stream_time(
-        emitted, np.array(causes, np.int64), np.array(kinds, np.int8), np.array(watermarks, np.int64)
-    )
+    outputs = np.array(causes, np.int64), np.array(kinds, np.int8), np.array(watermarks, np.int64)
+    return _stream_time(emitted, *outputs, start, inputs[0].stops)
+
+
+def _start(streams: Sequence[StreamTime], watermark_ms: int) -> StreamStart | None:
+    """What the streams together have told before, with this watermark last."""
+    starts = [stream.start for stream in streams if stream.start is not None]
+    if not starts:
+        return None
+    return StreamStart(starts[0].last_arrival_ms, watermark_ms, all(each.is_idle for each in starts))
 
 
 def _counted_from(first_split: int, split: Int64s) -> Int64s:
@@ -162,20 +232,30 @@ def _in_order(streams: Sequence[StreamTime]) -> tuple[_Emitted, npt.NDArray[np.i
 
 
 def _stream_time(
-    emitted: _Emitted, causes: Int64s, kinds: npt.NDArray[np.int8], watermarks: Int64s
+    emitted: _Emitted,
+    causes: Int64s,
+    kinds: npt.NDArray[np.int8],
+    watermarks: Int64s,
+    start: StreamStart | None,
+    stops: bool,
 ) -> StreamTime:
     is_step = kinds == WATERMARK_KIND
     steps, statuses = causes[is_step], causes[~is_step]
     places: tuple[Int64s, ...] = ()
     if (emitted.split[steps] != AFTER_ALL_SPLITS).any():
         places = emitted.split[steps], emitted.position[steps]
+    first_step = None if start is None else start.step
     return StreamTime(
-        Timeline.to_end_of_time(emitted.clock_ms[steps], watermarks[is_step], *places),
+        Timeline.going_on(
+            emitted.clock_ms[steps], watermarks[is_step], *places, first_step=first_step, stops=stops
+        ),
         Statuses(
             emitted.clock_ms[statuses],
-            np.cumsum(is_step, dtype=np.int64)[~is_step],
+            np.cumsum(is_step, dtype=np.int64)[~is_step] + int(first_step is not None),
             (kinds[~is_step] == IDLE_KIND).astype(np.int64),
             emitted.split[statuses],
             emitted.position[statuses],
         ),
+        start,
+        stops,
     )

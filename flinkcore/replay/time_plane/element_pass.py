@@ -6,9 +6,10 @@ over its events, in the order of the log, and the valve makes the timeline of wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
 from flinkcore.replay.time_plane.emissions import Emissions
 from flinkcore.replay.time_plane.split_operator import SplitOperator
+from flinkcore.replay.time_plane.split_states import SplitState, SplitStates
 from flinkcore.replay.time_plane.tick_clock import TickClock
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.valve_timeline import ValveTimeline
 
@@ -84,6 +87,10 @@ class ElementPass:
         Numbers of the splits.
     run_rows : int
         Most emissions of a run.
+    cut : TimeCut or None
+        Where the log goes on from a checkpoint; None: from the start.
+    stops : bool
+        Whether the job stops with a checkpoint.
 
     Raises
     ------
@@ -98,13 +105,24 @@ class ElementPass:
         time_plane: TimePlane,
         splits: Iterable[int],
         run_rows: int = RUN_ROWS,
+        cut: TimeCut | None = None,
+        stops: bool = False,
     ) -> None:
         assert time_plane.replay_range is not None
         self._clock = TickClock(interval_ms, *time_plane.replay_range)
-        held = HeldGenerators()
         values = time_plane.split_values or [None]
+        restored: list[SplitState | None] = [None] * len(values)
+        if cut is not None and cut.last_arrival_ms is not None:
+            self._clock = replace(
+                self._clock, restored_opened_ms=cut.opened_ms, stopped_ms=cut.last_arrival_ms
+            )
+            restored = _restored_states(cut, values)
+        self._stops = stops
+        self._states: dict[int, SplitState] = {}
+        held = HeldGenerators()
         self._operators = {
-            split: SplitOperator(strategy, values[split], self._clock, held) for split in splits
+            split: SplitOperator(strategy, values[split], self._clock, held, restored[split])
+            for split in splits
         }
         self._run_rows = run_rows
         self._held: dict[int, int] = {}
@@ -132,7 +150,7 @@ class ElementPass:
         return runs
 
     def finish(self) -> Iterator[Emissions]:
-        """Let the log end; the rest of the runs.
+        """Let the log end, or stop; the rest of the runs.
 
         Raises
         ------
@@ -140,9 +158,16 @@ class ElementPass:
             If a generator raises, or emits what is no watermark.
         """
         for split, operator in self._operators.items():
-            operator.finish()
+            if self._stops:
+                self._states[split] = operator.stop()
+            else:
+                operator.finish()
             yield from self._runs_after(split)
         yield from self._take()
+
+    def states(self) -> SplitStates:
+        """Where the operators of these splits stand, if the job stops with a checkpoint; after `finish`."""
+        return SplitStates(list(self._states), list(self._states.values()))
 
     def _runs_after(self, split: int) -> list[Emissions]:
         """What is held, if it is enough for a run now that this split may have emitted."""
@@ -175,19 +200,40 @@ def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> 
     time_plane.check_chunk(chunk.index, chunk.label, rows_read)
 
 
-def with_emissions(time_plane: TimePlane, runs: EmissionRuns) -> TimePlane:
-    """The time plane of the columnar pass, with the timeline that the emissions of all splits make."""
+def with_emissions(
+    time_plane: TimePlane,
+    runs: EmissionRuns,
+    cut: TimeCut | None = None,
+    states: Sequence[SplitStates] = (),
+) -> TimePlane:
+    """The time plane of the columnar pass, with the timeline that the emissions of all splits make.
+
+    Parameters
+    ----------
+    time_plane : TimePlane
+    runs : EmissionRuns
+    cut : TimeCut or None
+        Where the log goes on from a checkpoint; None: from the start.
+    states : sequence of SplitStates
+        Of all splits, if the job stops with a checkpoint.
+    """
     splits = len(time_plane.split_values)
     merged = ValveTimeline(max(1, splits))
+    if cut is not None and cut.last_arrival_ms is not None:
+        merged.restore(cut, cut.columns_of(time_plane.split_values or [None]))
     for emissions in runs.in_order():
         merged.add(emissions)
     assert time_plane.replay_range is not None
     idle_split, idle_from_ms, idle_to_ms = (
         column[:splits] if splits == 0 else column for column in merged.idle_spans(time_plane.replay_range[1])
     )
+    ends_at = time_plane.cut
+    if ends_at is not None:
+        ends_at = _with_states(ends_at, merged, SplitStates.concatenate(states))
     return replace(
         time_plane,
-        timeline=merged.timeline(),
+        timeline=merged.timeline(stops=ends_at is not None),
+        cut=ends_at,
         statuses=merged.statuses(),
         splits=replace(
             time_plane.splits,
@@ -199,7 +245,32 @@ def with_emissions(time_plane: TimePlane, runs: EmissionRuns) -> TimePlane:
     )
 
 
-def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[Chunk]) -> TimePlane:
+def _restored_states(cut: TimeCut, split_values: Sequence[Any]) -> list[SplitState | None]:
+    """Where the operators of these splits stood; None of a new one."""
+    names = "unseen", "watermark_ms", "operator_idle"
+    columns = [cut.column(name, split_values).tolist() for name in names]
+    generators = dict(zip(cut.split_values, cut.generators or (), strict=False))
+    return [
+        SplitState(generators[value], bool(unseen), watermark_ms, bool(is_idle))
+        if value in generators
+        else None
+        for value, unseen, watermark_ms, is_idle in zip(split_values, *columns, strict=True)
+    ]
+
+
+def _with_states(cut: TimeCut, merged: ValveTimeline, states: SplitStates) -> TimeCut:
+    watermark_ms, columns = merged.state()
+    return replace(
+        cut,
+        watermark_ms=watermark_ms,
+        columns=cut.columns | columns | states.columns,
+        generators=states.generators,
+    )
+
+
+def run_element_pass(
+    plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[Chunk], cut: TimeCut | None = None
+) -> TimePlane:
     """Run the pass in this process.
 
     Parameters
@@ -210,6 +281,8 @@ def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[C
         Of the columnar pass.
     chunks : iterable of Chunk
         All chunks, in log order.
+    cut : TimeCut or None
+        Where the log goes on from a checkpoint; None: from the start.
 
     Returns
     -------
@@ -227,11 +300,18 @@ def run_element_pass(plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[C
         return time_plane
     # A log without splits holds its replay back as one split without events does.
     splits = range(max(1, len(time_plane.split_values)))
-    element_pass = ElementPass(plan.strategy, plan.auto_watermark_interval_ms, time_plane, splits)
+    element_pass = ElementPass(
+        plan.strategy,
+        plan.auto_watermark_interval_ms,
+        time_plane,
+        splits,
+        cut=cut,
+        stops=time_plane.cut is not None,
+    )
     read = chain.from_iterable(read_placed_times(plan, time_plane, chunk) for chunk in chunks)
     with EmissionRuns() as runs:
         for number, emissions in enumerate(
             chain(chain.from_iterable(map(element_pass.add, read)), element_pass.finish())
         ):
             runs.add(number, emissions)
-        return with_emissions(time_plane, runs)
+        return with_emissions(time_plane, runs, cut, [element_pass.states()])

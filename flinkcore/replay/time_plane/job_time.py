@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.time_plane.combined_timeline import StreamTime, combined_by_operator, merged_by_valve
+from flinkcore.replay.time_plane.combined_timeline import (
+    StreamStart,
+    StreamTime,
+    combined_by_operator,
+    merged_by_valve,
+)
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.replay.total_order import Events
 
@@ -45,6 +53,8 @@ class JobTime:
         The job.
     time_planes
         Of each log, as `combine_logs` makes them.
+    cuts
+        Where each log goes on from a checkpoint; none: from the start.
 
     Attributes
     ----------
@@ -54,33 +64,79 @@ class JobTime:
         Of all logs; None: there is no event.
     """
 
-    def __init__(self, plan: JobPlan, time_planes: Sequence[TimePlane]) -> None:
+    def __init__(self, plan: JobPlan, time_planes: Sequence[TimePlane], cuts: Sequence[TimeCut] = ()) -> None:
         self.time_planes = list(time_planes)
         self.first_splits = [0, *np.cumsum([len(each.split_values) for each in time_planes]).tolist()]
         self.last_arrival_ms = time_planes[0].last_arrival_ms
         self._plan = plan
+        self._cuts = cuts
 
     @property
     def second_from(self) -> int:
         """Splits from this number on belong to the second input of the operator, if it has one."""
         return int(self.first_splits[len(self._plan.stages[0].inputs[0].logs)])
 
-    def stream_time(self) -> StreamTime:
-        """Watermarks and statuses that the operator meets, and passes on."""
+    def cuts(self) -> list[TimeCut]:
+        """Where the logs end, if the job stops with a checkpoint; none if it does not."""
+        operator_ms = self._stream_time.final_watermark_ms
+        by_log = {
+            number: stream.final_watermark_ms
+            for stream, each in zip(self._inputs, self._plan.stages[0].inputs, strict=False)
+            for number in each.logs
+        }
+        return [
+            replace(
+                time_plane.cut,
+                input_watermark_ms=by_log.get(number, operator_ms),
+                operator_watermark_ms=operator_ms,
+            )
+            for number, time_plane in enumerate(self.time_planes)
+            if time_plane.cut is not None
+        ]
+
+    @cached_property
+    def _inputs(self) -> list[StreamTime]:
+        """What each input of the operator has; all together, where it unites them."""
         logs = [
-            StreamTime(time_plane.timeline, time_plane.statuses).with_splits_from(first_split)
-            for time_plane, first_split in zip(self.time_planes, self.first_splits, strict=False)
+            StreamTime(
+                time_plane.timeline, time_plane.statuses, self._start(number), time_plane.cut is not None
+            ).with_splits_from(first_split)
+            for number, (time_plane, first_split) in enumerate(
+                zip(self.time_planes, self.first_splits, strict=False)
+            )
         ]
         operator = self._plan.stages[0].operator
         if isinstance(operator, ConnectedProcess) and operator.unites_inputs:
-            return merged_by_valve(logs)
+            return [
+                merged_by_valve(logs, self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP)
+            ]
+        return [
+            merged_by_valve(
+                [logs[number] for number in each.logs],
+                self._cuts[each.logs[0]].input_watermark_ms if self._cuts else MIN_TIMESTAMP,
+            )
+            for each in self._plan.stages[0].inputs
+        ]
+
+    @cached_property
+    def _stream_time(self) -> StreamTime:
+        """Watermarks and statuses that the operator meets, and passes on."""
         return combined_by_operator(
-            [merged_by_valve([logs[number] for number in each.logs]) for each in self._plan.stages[0].inputs]
+            self._inputs, self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
+        )
+
+    def _start(self, number: int) -> StreamStart | None:
+        if not self._cuts or self._cuts[number].last_arrival_ms is None:
+            return None
+        cut = self._cuts[number]
+        assert cut.last_arrival_ms is not None
+        return StreamStart(
+            cut.last_arrival_ms, cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values)
         )
 
     def replay_time(self) -> ReplayTime:
         """The time as the operator sees it."""
-        time = self.stream_time()
+        time = self._stream_time
         if len(self._plan.stages) > 1:  # the operators go by the places of steps
             time = time.with_splits_from(0)
         return ReplayTime(time.timeline, self.last_arrival_ms, self.first_splits, self.second_from)

@@ -13,6 +13,7 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.time_plane.emissions import Cause, SplitEmissions
+from flinkcore.replay.time_plane.split_states import SplitState
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.runtime.copied_strategy import copied_strategy
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
@@ -35,6 +36,8 @@ class SplitOperator:
     clock : TickClock
     held : HeldGenerators
         Those of the other splits.
+    restored : SplitState or None
+        Where the split's operator stood; None: it is opened now.
 
     Raises
     ------
@@ -50,20 +53,33 @@ class SplitOperator:
     """
 
     def __init__(
-        self, strategy: WatermarkStrategy, split: Any, clock: TickClock, held: HeldGenerators
+        self,
+        strategy: WatermarkStrategy,
+        split: Any,
+        clock: TickClock,
+        held: HeldGenerators,
+        restored: SplitState | None = None,
     ) -> None:
         self.emissions = SplitEmissions()
         self._clock = clock
         self._output = WatermarkEmitter(self.emissions)
+        if restored is not None:
+            self._output = WatermarkEmitter(self.emissions, restored.watermark_ms, restored.is_idle)
         name = None if split is None else str(split)
         generator = own_generator(strategy, self._since_opening, name, held)
         self._calls_every_tick = not generator.changes_at_events_only
-        self._idleness_ms = strategy.idleness_ms
+        self._idleness_ms = strategy.idleness_ms or 0
+        self._idleness: WatermarksWithIdleness | None = None
         if strategy.idleness_ms is not None:
-            generator = WatermarksWithIdleness(generator, Time(strategy.idleness_ms), self._since_opening)
+            generator = self._idleness = WatermarksWithIdleness(
+                generator, Time(strategy.idleness_ms), self._since_opening
+            )
         self._generator = generator
-        self._next_tick = clock.opened_ms + clock.interval_ms
-        self._had_events = False
+        self._next_tick = clock.first_tick_ms
+        self._unseen = False
+        if restored is not None:
+            generator.restore_state(restored.generator)
+            self._unseen = restored.unseen
 
     def _since_opening(self) -> int:
         return self.emissions.clock_ms - self._clock.opened_ms
@@ -96,7 +112,7 @@ class SplitOperator:
             if tick > self._next_tick:
                 self._call_before(tick)
                 place.cause = Cause.EVENT
-            self._had_events = True
+            self._unseen = True
             place.clock_ms, place.position = arrival, position
             try:
                 on_event(None, timestamp, output)
@@ -116,6 +132,20 @@ class SplitOperator:
         self._call_before(self._clock.end_of_ticks_ms)
         self._call(self._clock.last_arrival_ms, Cause.END_OF_LOG)
 
+    def stop(self) -> SplitState:
+        """Make the calls at the ticks that come before the cut; where the operator stands.
+
+        Raises
+        ------
+        UserCodeError
+            If the generator raises, or emits what is no watermark.
+        UnsupportedOperationError
+            If it has no snapshots.
+        """
+        self._call_before(self._clock.stop_of_ticks_ms)
+        held = self._generator.snapshot_state()
+        return SplitState(held, self._unseen, self._output.watermark_ms, self._output.is_idle)
+
     def _call_before(self, end_ms: int) -> None:
         """Make the calls at all ticks before this one, at none of which there are new events but the first."""
         first, interval = self._next_tick, self._clock.interval_ms
@@ -126,19 +156,23 @@ class SplitOperator:
             for tick in range(first, end_ms, interval):
                 self._call(tick, Cause.TICK)
             return
+        had_events = self._unseen
         self._call(first, Cause.TICK)
-        if self._idleness_ms is None:
+        if self._idleness is None:
             return
-        counts_from = first + interval if self._had_events else first
-        if first < counts_from < end_ms:
-            self._call(counts_from, Cause.TICK)
+        if had_events and first + interval < end_ms:
+            self._call(first + interval, Cause.TICK)
+        if self._idleness.start_of_inactivity_ms == 0:
+            return
+        counts_from = self._clock.opened_ms + self._idleness.start_of_inactivity_ms
         found_at = counts_from + (self._idleness_ms // interval + 1) * interval
-        if found_at < end_ms:
+        if first < found_at < end_ms:
             self._call(found_at, Cause.TICK)
 
     def _call(self, clock_ms: int, cause: Cause) -> None:
         place = self.emissions
         place.cause, place.clock_ms, place.position = cause, clock_ms, 0
+        self._unseen = False
         try:
             self._generator.on_periodic_emit(self._output)
         except UserCodeError as error:

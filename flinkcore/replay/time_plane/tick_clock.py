@@ -20,15 +20,22 @@ class TickClock:
         The auto-watermark interval; 0: no ticks.
     first_arrival_ms, last_arrival_ms : int
         Of all splits.
+    restored_opened_ms, stopped_ms : int or None
+        Where the log goes on from a checkpoint: its opening, and the last arrival before. Ticks up to there are done,
+        but not one at that arrival.
     """
 
     interval_ms: int
     first_arrival_ms: int
     last_arrival_ms: int
+    restored_opened_ms: int | None = None
+    stopped_ms: int | None = None
 
     @property
     def opened_ms(self) -> int:
         """When all operators are opened: one interval before the first tick that sees an event of the log."""
+        if self.restored_opened_ms is not None:
+            return self.restored_opened_ms
         if self.interval_ms == 0:
             return self.first_arrival_ms
         return -(-self.first_arrival_ms // self.interval_ms) * self.interval_ms - self.interval_ms
@@ -38,6 +45,18 @@ class TickClock:
         if self.interval_ms == 0:
             return np.full(len(arrivals_ms), self.opened_ms)
         return -(-arrivals_ms // self.interval_ms) * self.interval_ms
+
+    @property
+    def first_tick_ms(self) -> int:
+        """The first tick to come; without ticks the opening."""
+        if self.stopped_ms is None:
+            return self.opened_ms + self.interval_ms
+        return int(self.ticks_of(np.array([self.stopped_ms]))[0])
+
+    @property
+    def stop_of_ticks_ms(self) -> int:
+        """The first tick that is left to another log, where the log stops with a checkpoint; else the opening."""
+        return int(self.ticks_of(np.array([self.last_arrival_ms]))[0])
 
     @property
     def end_of_ticks_ms(self) -> int:

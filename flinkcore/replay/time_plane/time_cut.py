@@ -12,12 +12,15 @@ Flink restarts watermark generators empty after a restore, and tells no watermar
 go on, so that two logs give the rows of both at once. A split that only the later log has is one that is discovered
 at the cut, as Flink's sources discover them: it holds the watermark back where it is, from then on, until it has
 caught up or is idle. With both logs at once it would have held it back from the start.
+
+A replay of several logs is cut after the last event of them all, so that all of their cuts have one last arrival. A log
+without splits so far has a split None, as long as it has no other: it holds its replay back as one split does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -63,6 +66,13 @@ class TimeCut:
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
         `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
         `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.split_merge_state`.
+    generators : list or None
+        What the splits' generators hold, by `WatermarkGenerator.snapshot_state`; None: they are those of the columns.
+    input_watermark_ms, operator_watermark_ms : int
+        Where the log is one of several: what the valve of all logs of the same input has put out last, and what the
+        operator behind has.
+    beside_last : int
+        Whether the last event is in this log (0), or in one that comes later (-1) or earlier (1) in the job.
     """
 
     last_arrival_ms: int | None
@@ -70,11 +80,36 @@ class TimeCut:
     watermark_ms: int
     split_values: list[Any]
     columns: dict[str, Int64s]
+    generators: list[Any] | None = None
+    input_watermark_ms: int = MIN_TIMESTAMP
+    operator_watermark_ms: int = MIN_TIMESTAMP
+    beside_last: int = 0
 
     @classmethod
     def before_all(cls) -> TimeCut:
         """Before the first log."""
         return cls(None, None, MIN_TIMESTAMP, [], {name: np.empty(0, np.int64) for name in _NEW_SPLIT})
+
+    @classmethod
+    def of_no_split(cls) -> dict[str, Int64s]:
+        """The columns of a log without splits, but for what its operator holds."""
+        return cls.before_all().columns_of([None])
+
+    @property
+    def has_splits(self) -> bool:
+        """Whether there was a row of a split, be it one that was filtered out."""
+        return self.split_values != [None] or bool(self.columns["rows"].any())
+
+    @property
+    def step(self) -> tuple[int, int] | None:
+        """The step of a timeline that stands for all before the cut: its clock and watermark; None: no watermark."""
+        if self.last_arrival_ms is None or self.watermark_ms == MIN_TIMESTAMP:
+            return None
+        return self.last_arrival_ms - 1, self.watermark_ms
+
+    def is_idle(self, split_values: Sequence[Any]) -> bool:
+        """Whether all of these splits are idle; new ones are active."""
+        return bool(self.column("channel_idle", split_values or [None]).all())
 
     def column(self, name: str, split_values: Sequence[Any]) -> Int64s:
         """A column for these splits, of which some may be new."""
@@ -111,15 +146,16 @@ class TimeCut:
         """
         if self.last_arrival_ms is None:
             return
-        ends = self.column("last_arrival_ms", split_values)
-        last_split = int(np.flatnonzero(ends == self.last_arrival_ms)[-1])
+        last_split = self._last_split(split_values)
         for split in np.flatnonzero(events > 0).tolist():
             arrival = int(least_arrival_ms[split])
             if (arrival, split) >= (self.last_arrival_ms, last_split):
                 continue
             value = split_values[split]
             of_split = "the log" if value is None else f"split {value!r}"
-            of_last = "" if value is None else f" of split {split_values[last_split]!r}"
+            of_last = " of another log of the job"
+            if not self.beside_last:
+                of_last = "" if value is None else f" of split {split_values[last_split]!r}"
             raise DataError(
                 f"{of_split} has an event with the arrival {arrival} ms, but the checkpoint was taken after the "
                 f"arrival {self.last_arrival_ms} ms{of_last}: what comes before that is done, and is not done "
@@ -127,16 +163,25 @@ class TimeCut:
                 "events that arrive together are in order of their splits"
             )
 
+    def _last_split(self, split_values: Sequence[Any]) -> int:
+        """The first split that may have an event at the last arrival."""
+        if self.beside_last:
+            return 0 if self.beside_last > 0 else len(split_values)
+        ends = self.column("last_arrival_ms", split_values)
+        return int(np.flatnonzero(ends == self.last_arrival_ms)[-1])
+
     def to_table(self) -> CheckpointTable:
         """The cut as a table of a checkpoint.
 
         Raises
         ------
         SchemaError
-            If the values of the split column are of a type that has no column.
+            If the values of the split column, or what a generator holds, are of a type that has no column.
         """
         table = TableColumns("the splits")
         table.add_values("split", self.split_values)
+        if self.generators is not None:
+            table.add_values("generator", self.generators)
         for name in _NEW_SPLIT:
             table.add_numbers(name, self.columns[name], pa.int64())
         return table.table(
@@ -144,6 +189,8 @@ class TimeCut:
                 "last_arrival_ms": self.last_arrival_ms,
                 "opened_ms": self.opened_ms,
                 "watermark_ms": self.watermark_ms,
+                "input_watermark_ms": self.input_watermark_ms,
+                "operator_watermark_ms": self.operator_watermark_ms,
             }
         )
 
@@ -163,6 +210,21 @@ class TimeCut:
                 table.attributes["watermark_ms"],
                 table.values("split"),
                 {name: table.numbers(name, pa.int64()) for name in _NEW_SPLIT},
+                table.values("generator") if "generator" in table.shapes else None,
+                table.attributes.get("input_watermark_ms", MIN_TIMESTAMP),
+                table.attributes.get("operator_watermark_ms", MIN_TIMESTAMP),
             )
         except KeyError as failure:
             raise SchemaError(f"the time plane of a checkpoint lacks {failure}") from failure
+
+
+def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:
+    """The cuts of all logs of a replay, in their order, each of which knows where the last event is."""
+    last = max((number for number, cut in enumerate(cuts) if _has_last_event(cut)), default=0)
+    return tuple(
+        replace(cut, beside_last=(number > last) - (number < last)) for number, cut in enumerate(cuts)
+    )
+
+
+def _has_last_event(cut: TimeCut) -> bool:
+    return cut.last_arrival_ms in cut.columns["last_arrival_ms"].tolist()

@@ -163,11 +163,16 @@ def time_plane_of(
     """
     time_pass = TimePass(plan, cut, stops)
     time_plane = time_pass.combine(_summaries(time_pass, chunks, threads))
-    return run_element_pass(plan, time_plane, chunks) if time_pass.is_by_element else time_plane
+    return run_element_pass(plan, time_plane, chunks, cut) if time_pass.is_by_element else time_plane
 
 
 def time_planes_of(
-    plans: Sequence[ReplayPlan], chunks: Sequence[Sequence[Chunk]], threads: int
+    plans: Sequence[ReplayPlan],
+    chunks: Sequence[Sequence[Chunk]],
+    threads: int,
+    *,
+    cuts: Sequence[TimeCut] = (),
+    stops: bool = False,
 ) -> list[TimePlane]:
     """Run the first pass of a replay of several logs in this process.
 
@@ -179,16 +184,27 @@ def time_planes_of(
         All chunks of each log.
     threads
         How many chunks are read at once.
+    cuts
+        Where each log goes on from a checkpoint; none: from the start.
+    stops
+        Whether the job stops with a checkpoint.
     """
-    passes = [TimePass(plan) for plan in plans]
+    passes = time_passes(plans, cuts, stops)
     times = [
         list(_summaries(time_pass, of_log, threads)) for time_pass, of_log in zip(passes, chunks, strict=True)
     ]
     time_planes = combine_logs(passes, times)
     return [
-        run_element_pass(time_pass.plan, time_plane, of_log) if time_pass.is_by_element else time_plane
+        run_element_pass(time_pass.plan, time_plane, of_log, time_pass.cut)
+        if time_pass.is_by_element
+        else time_plane
         for time_pass, time_plane, of_log in zip(passes, time_planes, chunks, strict=True)
     ]
+
+
+def time_passes(plans: Sequence[ReplayPlan], cuts: Sequence[TimeCut], stops: bool) -> list[TimePass]:
+    """What reads the time columns of each log; parameters as of `time_planes_of`."""
+    return [TimePass(plan, cuts[number] if cuts else None, stops) for number, plan in enumerate(plans)]
 
 
 def combine_logs(passes: Sequence[TimePass], times: Sequence[Sequence[ChunkTimes]]) -> list[TimePlane]:

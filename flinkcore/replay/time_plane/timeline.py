@@ -78,22 +78,30 @@ class Timeline:
 
     @classmethod
     def going_on(
-        cls, clock_ms: Int64s, watermark_ms: Int64s, cut: "TimeCut | None", *, stops: bool
+        cls,
+        clock_ms: Int64s,
+        watermark_ms: Int64s,
+        *places: Int64s,
+        first_step: tuple[int, int] | None,
+        stops: bool,
     ) -> "Timeline":
-        """The timeline of what generators have emitted at ticks, after a cut and up to another one.
+        """The timeline of what generators have emitted after a cut and up to another one.
 
         Parameters
         ----------
         clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        cut : TimeCut or None
-            Where the log goes on from; None: from the start.
+        places : numpy.ndarray of int64, shape (n_steps,)
+            Splits and positions; none: no step was made by an event.
+        first_step : (int, int) or None
+            The step that stands for all before the cut: `TimeCut.step`.
         stops : bool
             False: the end of time follows.
         """
-        if cut is not None and cut.last_arrival_ms is not None and cut.watermark_ms > MIN_TIMESTAMP:
-            clock_ms = np.insert(clock_ms, 0, cut.last_arrival_ms - 1)
-            watermark_ms = np.insert(watermark_ms, 0, cut.watermark_ms)
-        return cls(clock_ms, watermark_ms) if stops else cls.to_end_of_time(clock_ms, watermark_ms)
+        columns = [clock_ms, watermark_ms, *places]
+        if first_step is not None:
+            first = [*first_step, AFTER_ALL_SPLITS, 0]
+            columns = [np.insert(column, 0, value) for column, value in zip(columns, first, strict=False)]
+        return cls(*columns) if stops else cls.to_end_of_time(*columns)
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
         """How many steps were done before the log, which goes on from a checkpoint after this arrival."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +12,7 @@ from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.time_plane.emissions import Emissions
 from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import Timeline
 
 Int64s = npt.NDArray[np.int64]
@@ -38,6 +41,38 @@ class ValveTimeline:
         self._merged_statuses: list[tuple[Int64s, Int64s, Int64s, Int64s, Int64s]] = []
         self._is_punctuated = False
 
+    def restore(self, cut: TimeCut, columns: Mapping[str, Int64s]) -> None:
+        """Go on from a cut, before the first emission.
+
+        Parameters
+        ----------
+        cut : TimeCut
+        columns : mapping of str to numpy.ndarray of int64, shape (n_splits,)
+            Its columns for these splits.
+        """
+        if cut.step is not None:
+            first = *cut.step, AFTER_ALL_SPLITS, 0
+            clock_ms, watermark_ms, split, position = (np.array([value]) for value in first)
+            self._steps.append((clock_ms, watermark_ms, split, position))
+            self._n_steps = 1
+        self.final_watermark_ms = columns["watermark_ms"].copy()
+        self._valve.restore(columns["channel_ms"], columns["channel_idle"].astype(np.uint8), cut.watermark_ms)
+        idle = np.flatnonzero(columns["operator_idle"])
+        self._statuses.append((idle, columns["idle_since_ms"][idle], np.ones(len(idle), np.bool_)))
+
+    def state(self) -> tuple[int, dict[str, Int64s]]:
+        """The watermark that it has put out last, and what is known of each split, as columns of a `TimeCut`."""
+        channels, idle, watermark_ms = self._valve.state()
+        idle_since_ms = np.zeros(len(channels), np.int64)
+        for split, clock_ms, is_idle in self._statuses:
+            idle_since_ms[split[is_idle]] = clock_ms[is_idle]
+        columns = {
+            "channel_ms": channels,
+            "channel_idle": idle.astype(np.int64),
+            "idle_since_ms": idle_since_ms,
+        }
+        return watermark_ms, columns
+
     def add(self, emissions: Emissions) -> None:
         """Take in the next emissions in order."""
         split, kind, timestamp_ms = emissions.split, emissions.kind, emissions.timestamp_ms
@@ -63,10 +98,11 @@ class ValveTimeline:
         self._is_punctuated |= bool(steps.by_event.any())
         self._steps.append((steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position))
 
-    def timeline(self) -> Timeline:
-        """All steps, and the end of time; once."""
+    def timeline(self, *, stops: bool = False) -> Timeline:
+        """All steps, and the end of time unless the job stops with a checkpoint; once."""
         none = np.empty(0, np.int64)
-        end = Timeline.to_end_of_time(*(self._steps.pop() if self._steps else (none, none, none, none)))
+        last = self._steps.pop() if self._steps else (none, none, none, none)
+        end = Timeline(*last) if stops else Timeline.to_end_of_time(*last)
         parts = [*self._steps, (end.clock_ms, end.watermark_ms, end.split, end.position)]
         self._steps.clear()
         columns = [list(column) for column in zip(*parts, strict=True)]

@@ -154,16 +154,30 @@ class WatermarkEmitter:
     Parameters
     ----------
     output : Output
+    watermark_ms : int
+        The last one that it has passed on; -2**63 if there was none.
+    is_idle : bool
+        Whether it has told that the output is idle.
 
     Notes
     -----
     Flink's ``TimestampsAndWatermarksOperator.WatermarkEmitter``.
     """
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, watermark_ms: int = MIN_TIMESTAMP, is_idle: bool = False) -> None:
         self._output = output
-        self._current_watermark = MIN_TIMESTAMP
-        self._idle = False
+        self._current_watermark = watermark_ms
+        self._idle = is_idle
+
+    @property
+    def watermark_ms(self) -> int:
+        """The last watermark that it has passed on; -2**63 if there was none."""
+        return self._current_watermark
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has told that the output is idle."""
+        return self._idle
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Emit a watermark if it advances, after marking the output active."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+from flinkcore.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,26 @@ class KeyedStateSnapshot:
             list(compress(self.namespaces, chosen)),
             list(compress(self.values, chosen)),
             self.is_serialized,
+        )
+
+    def followed_by(self, other: "KeyedStateSnapshot") -> "KeyedStateSnapshot":
+        """Return the entries of this one and then those of another one, of other key groups of the same state.
+
+        Raises
+        ------
+        DataError
+            If they are of another kind.
+        """
+        if (self.type, self.ttl_time) != (other.type, other.ttl_time):
+            raise DataError("two snapshots of a state disagree on its kind or its time to live")
+        return KeyedStateSnapshot(
+            self.type,
+            self.ttl_time,
+            [*self.keys, *other.keys],
+            np.concatenate((self.key_groups, other.key_groups)),
+            [*self.namespaces, *other.namespaces],
+            [*self.values, *other.values],
+            self.is_serialized or other.is_serialized,
         )
 
     def entries(self) -> Iterator[tuple[Hashable, Hashable, Any]]:
