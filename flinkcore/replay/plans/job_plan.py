@@ -52,9 +52,8 @@ from flinkcore.replay.plans.replay_plan import (
     make_plan,
     plan_of_log,
     require_key_type,
-    step_with_uid,
-    uid_of,
 )
+from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.keyed_stage import keyed_stages
 from flinkcore.replay.time_plane.timeline import Timeline
@@ -244,7 +243,7 @@ def make_job_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayP
     for number, (last, between) in enumerate(later, start=2):
         stages.append(_next_stage(number, stages[-1], last, between))
     _check_tags(logs, stages)
-    _check_uids(logs, stages)
+    refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
     return JobPlan(tuple(logs), tuple(stages))
 
@@ -308,25 +307,15 @@ def _first_stage(last: Transformation, configuration: ExecutionConfig) -> tuple[
         named_by += [step_with_uid(source, steps) for source, steps in branches]
     if len(inputs) == 2 and inputs[1].keys:
         require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
-    return _with_watermark_uids(logs, named_by), StagePlan(
+    uids = watermarks_uids(named_by)
+    logs = [replace(log, watermarks_uid=uid) for log, uid in zip(logs, uids, strict=True)]
+    return logs, StagePlan(
         tuple(inputs),
         logs[0].operator,
         logs[0].time_type(),
         configuration.get_max_parallelism(),
         logs[0].operator_uid,
     )
-
-
-def _with_watermark_uids(logs: list[ReplayPlan], named_by: list[Transformation | None]) -> list[ReplayPlan]:
-    """The plans of all logs, each with a uid of its own for its time plane."""
-    uids = []
-    for number, step in enumerate(named_by, start=1):
-        if step is None:
-            uids.append(f"watermarks-{number}")
-        else:  # one that follows a union is that of several logs
-            is_shared = sum(other is step for other in named_by) > 1
-            uids.append(f"{step.uid}-{number}" if is_shared else str(step.uid))
-    return [replace(log, watermarks_uid=uid) for log, uid in zip(logs, uids, strict=True)]
 
 
 def _next_stage(
@@ -366,7 +355,7 @@ def _next_stage(
         operator,
         before.event_time,
         before.max_parallelism,
-        uid_of(last, operator, number),
+        operator_uid(last, operator, number),
     )
 
 
@@ -489,13 +478,6 @@ def _check_tags(logs: list[ReplayPlan], stages: list[StagePlan]) -> None:
             raise ConfigurationError(
                 f"side output {tag.tag_id!r} is named for two operators of the job: take two names"
             )
-
-
-def _check_uids(logs: list[ReplayPlan], stages: list[StagePlan]) -> None:
-    uids = Counter([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
-    for uid, count in uids.items():
-        if count > 1:
-            raise ConfigurationError(f"two steps have the uid {uid!r}: give each one of its own")
 
 
 def _check_alignment(logs: list[ReplayPlan]) -> None:

@@ -53,6 +53,7 @@ from flinkcore.replay.plans.keyed_operator import (
     WindowProcess,
     require_column,
 )
+from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
@@ -262,11 +263,10 @@ def plan_of_log(
         operator=operator,
         max_parallelism=configuration.get_max_parallelism(),
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
-        operator_uid=uid_of(last, operator, 1),
-        watermarks_uid=getattr(step_with_uid(source, before_key), "uid", None) or "watermarks-1",
+        operator_uid=operator_uid(last, operator),
+        watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
     )
-    if plan.operator_uid == plan.watermarks_uid:
-        raise ConfigurationError(f"two steps have the uid {plan.operator_uid!r}: give each one of its own")
+    refuse_equal_uids([plan.operator_uid, plan.watermarks_uid])
     if isinstance(operator, WindowProcess):
         plan = replace(plan, operator=operator.of_rows(plan.data_schema()))
     _check_columns(plan)
@@ -296,18 +296,6 @@ def _shape(
         )
     assert isinstance(partition, PartitionTransformation)
     return source, tuple(before_key), partition.key_columns, last
-
-
-def uid_of(step: Transformation, operator: KeyedOperator, number: int) -> str:
-    """Return by what a checkpoint names an operator, whose number in the job counts from 1 on."""
-    kind = "window" if isinstance(operator, WindowAggregation | WindowProcess) else "process"
-    return step.uid or f"{kind}-{number}"
-
-
-def step_with_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> Transformation | None:
-    """Return the step that names the time plane of a log; None: none does."""
-    assigned = [step for step in before_key if isinstance(step, TimestampsAndWatermarksTransformation)]
-    return next((step for step in (*assigned, source) if step.uid is not None), None)
 
 
 def keyed_operator(step: Transformation) -> KeyedOperator:
