@@ -13,7 +13,7 @@ without asking assigner and trigger, which would say and do again what they did 
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.functions import AggregateFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -95,6 +95,9 @@ def open_pane_calls(
     panes: list[tuple[TimeWindow, int, dict[int, Any]]] = []
     low = high = 0
     first_end = MAX_TIMESTAMP
+    passed_ms = MIN_TIMESTAMP
+    restored = {window for window, _ in state.table.places_in_windows()}
+    fired: set[Hashable] = set()
 
     def process(key: Hashable, record: StreamRecord[Any]) -> None:
         nonlocal low, high, panes
@@ -135,10 +138,11 @@ def open_pane_calls(
         """Make the slot of a timestamp that has just been processed the one at hand, if its windows are open."""
         nonlocal low, high, panes, first_end
         found = []
-        watermark = timers.current_watermark()
+        # A watermark may go back: a pane that has fired waits for its end no more.
+        watermark = max(timers.current_watermark(), passed_ms)
         for window in assign_windows(None, timestamp, NO_CONTEXT):
             end, values = window.max_timestamp(), state.table.values_in(window)
-            if end <= watermark or not values:
+            if end <= watermark or not values or has_fired(window, end, values):
                 return
             found.append((window, end, values))
             first_end = min(first_end, end)
@@ -147,6 +151,15 @@ def open_pane_calls(
             panes = found
             slots[low] = low, high, panes
 
+    def has_fired(window: TimeWindow, end: int, values: dict[int, Any]) -> bool:
+        """Return whether some pane of a window may have fired before it was restored."""
+        if window in restored:
+            restored.remove(window)
+            timers_of_pane = 2 if lateness_ms and end + lateness_ms < MAX_TIMESTAMP else 1
+            if timers.num_event_time_timers(window) != timers_of_pane * len(values):
+                fired.add(window)
+        return window in fired
+
     def forget() -> None:
         nonlocal low, high, first_end
         slots.clear()
@@ -154,6 +167,8 @@ def open_pane_calls(
         first_end = MAX_TIMESTAMP
 
     def pass_watermark(watermark_ms: int) -> None:
+        nonlocal passed_ms
+        passed_ms = max(passed_ms, watermark_ms)
         if watermark_ms >= first_end:
             forget()
 
