@@ -26,7 +26,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.order_key import emission_key
 from flinkcore.runtime.operators.function_results import shown
 
@@ -260,7 +260,13 @@ def merged(rows: Iterator[RunRow]) -> Iterator[Message]:
     ----------
     rows : iterator of RunRow
         In the order of their first keys. Those are held whose messages are among each other.
+
+    Raises
+    ------
+    FlinkcoreError
+        If the rows are not in order.
     """
+    rows = _in_order(rows)
     heap: list[tuple[bytes, Message, Iterator[Message]]] = []
     following = next(rows, None)
     while True:
@@ -288,3 +294,15 @@ def merged(rows: Iterator[RunRow]) -> Iterator[Message]:
             heappop(heap)
         else:
             heapreplace(heap, (after[0], after, messages))
+
+
+def _in_order(rows: Iterator[RunRow]) -> Iterator[RunRow]:
+    before = b""
+    for row in rows:
+        if row.first_key < before:
+            raise FlinkcoreError(
+                f"runs of messages to task {row.target} are not in order; this is a defect of flinkcore, the result "
+                "must not be used"
+            )
+        before = row.first_key
+        yield row

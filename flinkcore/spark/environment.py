@@ -28,8 +28,9 @@ from flinkcore.spark.spark_log import SparkLog
 class SparkExecutionEnvironment(StreamExecutionEnvironment):
     """A `StreamExecutionEnvironment` whose jobs run on Spark.
 
-    Parallelism is the number of reduce tasks, each with a range of key groups; unless set, one per core of
-    the cluster, and never more than the maximum parallelism. Results do not depend on it.
+    Of jobs over columns, parallelism is the number of reduce tasks, each with a range of key groups; unless set, one
+    per core of the cluster, and never more than the maximum parallelism. Results do not depend on it. Of jobs that
+    run element by element it is that of operators, as embedded: one unless set, as their results may depend on it.
 
     Parameters
     ----------

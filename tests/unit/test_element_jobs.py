@@ -363,6 +363,12 @@ def test_processing_time_is_that_of_arrival_and_ends_with_the_input(env: StreamE
     ]
 
 
+def test_timers_of_a_task_end_with_its_input_while_others_go_on(env: StreamExecutionEnvironment) -> None:
+    short = env.from_collection(["a"]).key_by(lambda value: value).process(Timers())
+    long = env.from_collection(range(9))
+    assert collected(short.union(long)) == [("element", "a", 1), *range(9)]
+
+
 def test_the_end_of_the_input_fires_event_time_timers(env: StreamExecutionEnvironment) -> None:
     class Later(KeyedProcessFunction):
         def process_element(self, value: Any, ctx: Any) -> Any:

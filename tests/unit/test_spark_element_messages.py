@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from flinkcore.common import Row
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.spark import element_messages
 from flinkcore.spark.element_messages import MessageWriter, RunRow, merged, read_runs, run_batch
 
@@ -138,3 +138,14 @@ def test_runs_are_opened_only_when_their_turn_comes() -> None:
     messages = merged(noted())
     next(messages)
     assert taken == [0, 1]
+
+
+def test_runs_that_are_not_in_order_are_an_error() -> None:
+    writer = MessageWriter()
+    rows = []
+    for number in (0, 2, 1):
+        writer.move_to(bytes([number]))
+        writer.send(0, 0, number)
+        rows += writer.take()
+    with pytest.raises(FlinkcoreError, match="not in order; this is a defect of flinkcore"):
+        list(merged(iter(rows)))
