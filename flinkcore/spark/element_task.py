@@ -70,7 +70,7 @@ class ElementTask:
         self._number = number
         self._vertex = job.vertex_of_task(number)
         self._writer = writer = MessageWriter()
-        self._clock = PlacedClock(job.start_ms, writer.move_to)
+        self._clock = PlacedClock(job.start_ms, number, writer.move_to)
         self._context = JobContext(
             job.configuration,
             self._clock.of_task,

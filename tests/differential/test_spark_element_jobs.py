@@ -544,3 +544,17 @@ def test_a_source_that_is_not_there_is_told_as_it_is(spark: Any) -> None:
     stream = on_spark(spark).from_source(source, WatermarkStrategy.no_watermarks(), "files")
     with pytest.raises(SourceError, match="there is no file and no directory /nonexistent"):
         list(stream.execute_and_collect())
+
+
+def test_rejected_rows_of_two_logs_come_in_the_order_of_the_logs(spark: Any) -> None:
+    def log_of(name: str) -> pa.Table:
+        return pa.table(
+            {"ts": pa.array([None, 5, None, 7]), "user": [f"{name}{number}" for number in range(4)]}
+        )
+
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        logs = [env.from_event_log(log_of(name), timestamp="ts", on_bad_row=BAD) for name in "yxz"]
+        first, *others = [log.map(lambda row: row.user) for log in logs]
+        return first.union(*others, *(log.get_side_output(BAD).map(lambda row: row.user) for log in logs))
+
+    assert len(assert_both_give_the_same(spark, job, 2)) == 12

@@ -111,7 +111,7 @@ def test_a_placed_clock_fires_its_timers_between_messages_as_the_clock_of_the_wh
     fired: Fired,
 ) -> None:
     moves: list[bytes] = []
-    clock = PlacedClock(0, moves.append)
+    clock = PlacedClock(0, 4, moves.append)
     clock.of_task(4).register_timer(10, noting(fired, clock, "timer"))
     same_time = [root_key(10, Cause.ARRIVAL, 0), root_key(10, Cause.TIMER, 3)]
     for key in same_time:

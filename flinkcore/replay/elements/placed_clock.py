@@ -14,14 +14,16 @@ class PlacedClock(JobClock):
     Parameters
     ----------
     start_ms : int
+    task : int
+        Number of the task; what it emits before anything arrives comes in the order of tasks.
     moved : callable
         Told the key of each cause and each message before it is dealt with.
     """
 
-    def __init__(self, start_ms: int, moved: Callable[[bytes], None]) -> None:
+    def __init__(self, start_ms: int, task: int, moved: Callable[[bytes], None]) -> None:
         super().__init__(start_ms)
         self._moved = moved
-        moved(root_key(start_ms, Cause.END, 0))
+        moved(root_key(start_ms, Cause.END, task))
 
     def arrive(self, arrival_ms: int, origin: int) -> None:
         """Show the time of an arrival of the origin of a number, before which all timers have fired."""
