@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -112,7 +113,8 @@ class ElementTask:
                     if self._writer.is_full:
                         yield self._writer.take()
             finally:
-                arrivals.close()
+                with suppress(Exception):
+                    arrivals.close()
             yield self._done()
         finally:
             self._task.cancel()
