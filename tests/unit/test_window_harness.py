@@ -73,3 +73,29 @@ def test_open_windows_survive_a_change_of_parallelism(
         whole.process_watermark(20)
         assert sorted(whole.extract_output_values()) == [("even", 10), ("odd", 13)]
         whole.refuse_leaks()
+
+
+def test_a_pane_that_has_fired_fires_again_for_more_where_the_watermark_of_another_part_counts() -> None:
+    class Counts(ProcessWindowFunction[int, tuple[int, int], int, TimeWindow]):
+        def process(self, key: int, context: Any, elements: Iterable[int]) -> Iterator[tuple[int, int]]:
+            yield key, len(list(elements))
+
+    operation = WindowOperation(TUMBLING, EventTimeTrigger(), allowed_lateness_ms=5, window_function=Counts())
+    states, keys = [], []
+    for index in range(2):
+        task = TaskInfo("counts", parallelism=2, index=index)
+        with for_window_operation(operation, int, task=task) as part:
+            keys.append(next(key for key in range(100) if part.owns_key(key)))
+            part.process_element(keys[index], 1)
+            if index == 0:
+                part.process_watermark(9)
+                assert part.extract_output_values() == [(keys[0], 1)]
+            states.append(part.snapshot())
+    joined = AbstractStreamOperatorTestHarness.repackage_state(*states)
+    with for_window_operation(operation, int, restore_from=joined) as whole:
+        for key in reversed(keys):
+            whole.process_element(key, 2)
+        whole.process_watermark(9)
+        assert sorted(whole.extract_output_values()) == sorted((key, 2) for key in keys)
+        whole.process_watermark(Watermark.MAX_WATERMARK)
+        whole.refuse_leaks()
