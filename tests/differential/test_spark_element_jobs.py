@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from models import timed_elements
 from models.spark_sessions import spark_session
+from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
 
 pytest.importorskip("pyspark")
 
@@ -26,12 +28,9 @@ from flinkcore.common import (
     WatermarkStrategy,
 )
 from flinkcore.datastream import (
-    BroadcastProcessFunction,
     DataStream,
-    KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
-    ProcessWindowFunction,
     SinkFunction,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
@@ -41,7 +40,6 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
-from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -49,15 +47,17 @@ from flinkcore.spark import SparkExecutionEnvironment
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 Job = Any
-LATE = OutputTag("late", Types.PICKLED_BYTE_ARRAY())
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this module
+    modules = sys.modules[__name__], timed_elements
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)  # workers do not have it
     with spark_session("local[2]") as session:
         yield session
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def embedded(parallelism: int = 1) -> StreamExecutionEnvironment:
@@ -72,59 +72,6 @@ def assert_both_give_the_same(spark: Any, job: Job, parallelism: int) -> list[An
     expected = list(job(embedded(parallelism)).execute_and_collect())
     assert list(job(on_spark(spark, parallelism)).execute_and_collect()) == expected
     return expected
-
-
-class First(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value[0])
-
-
-STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(40)).with_timestamp_assigner(
-    First()
-)
-
-
-def events(seed: int, number: int = 120) -> list[tuple[int, str, int]]:
-    chosen = random.Random(seed)
-    return [
-        (max(0, 10 * at - chosen.randrange(80)), chosen.choice("abcdef"), chosen.randrange(9))
-        for at in range(number)
-    ]
-
-
-class Timers(KeyedProcessFunction):
-    """Says all that it sees, and sets timers of both times."""
-
-    def open(self, runtime_context: Any) -> None:
-        self.index = runtime_context.get_index_of_this_subtask()
-        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.INT()))
-
-    def process_element(self, value: Any, ctx: Any) -> Any:
-        seen = (self.seen.value() or 0) + 1
-        self.seen.update(seen)
-        timers = ctx.timer_service()
-        timers.register_event_time_timer(value[0] + 35)
-        timers.register_processing_time_timer(timers.current_processing_time() + value[2])
-        timers.register_processing_time_timer(timers.current_processing_time() - 1)
-        yield "element", value, seen, self.index, timers.current_watermark(), timers.current_processing_time()
-        if value[2] == 8:
-            yield LATE, value
-
-    def on_timer(self, timestamp: int, ctx: Any) -> Any:
-        timers = ctx.timer_service()
-        now, watermark = timers.current_processing_time(), timers.current_watermark()
-        yield "timer", ctx.get_current_key(), timestamp, ctx.time_domain().name, watermark, now
-
-
-class Windows(ProcessWindowFunction[Any, Any, Any, Any]):
-    def process(self, key: Any, context: Any, elements: Any) -> Any:
-        window = context.window()
-        yield window.max_timestamp(), key, sum(element[2] for element in elements)
-
-
-def timed(env: StreamExecutionEnvironment, seed: int) -> DataStream:
-    env.get_config().set_auto_watermark_interval(7)
-    return env.from_collection(events(seed)).assign_timestamps_and_watermarks(STRATEGY)
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
@@ -174,28 +121,6 @@ def test_side_outputs_unions_and_late_rows_come_in_the_embedded_order(spark: Any
 
     results = assert_both_give_the_same(spark, job, 2)
     assert any(isinstance(result[1], str) and result[2] == 8 for result in results)
-
-
-class Joined(KeyedCoProcessFunction):
-    def open(self, runtime_context: Any) -> None:
-        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY()))
-
-    def process_element1(self, value: Any, ctx: Any) -> Any:
-        yield value, self.last.value()
-
-    def process_element2(self, value: Any, ctx: Any) -> Any:
-        self.last.update(value)
-
-
-RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
-
-
-class Ruled(BroadcastProcessFunction):
-    def process_element(self, value: Any, ctx: Any) -> Any:
-        yield value[1], value[2] * (ctx.get_broadcast_state(RULES).get(value[1]) or 0)
-
-    def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
-        ctx.get_broadcast_state(RULES).put(*value)
 
 
 def test_connected_and_broadcast_streams_meet_as_embedded(spark: Any) -> None:
