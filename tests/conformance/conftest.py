@@ -1,6 +1,8 @@
 """Parametrises tests with the golden scenarios: an argument `valve_scenario` takes those of the kind `valve`."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +11,33 @@ import pytest
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def scenarios(path: Path) -> list[dict[str, Any]]:
+def scenarios(directory: Path, kind: str) -> list[dict[str, Any]]:
+    """All of a kind; none of a kind that a folder of somebody's own lacks."""
+    path = directory / f"{kind}.jsonl"
+    if directory != GOLDEN and not path.exists():
+        return []
+    if not path.exists():
+        raise pytest.UsageError(f"{path}: no such file, and tests need it")
     with path.open() as lines:
         return [json.loads(line) for line in lines if line.strip()]
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    directory = Path(metafunc.config.getoption("--golden") or GOLDEN)
+def golden_directory(config: pytest.Config) -> Path:
+    directory = Path(config.getoption("--golden") or GOLDEN)
     if not directory.is_dir():
         raise pytest.UsageError(f"--golden {directory}: no such directory")
+    return directory
+
+
+@pytest.fixture(scope="session")
+def golden(request: pytest.FixtureRequest) -> Callable[[str], list[dict[str, Any]]]:
+    """Gives all scenarios of a kind."""
+    return partial(scenarios, golden_directory(request.config))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    directory = golden_directory(metafunc.config)
     for argument in metafunc.fixturenames:
         if argument.endswith("_scenario"):
-            path = directory / f"{argument.removesuffix('_scenario')}.jsonl"
-            if directory == GOLDEN and not path.exists():
-                raise pytest.UsageError(f"{path}: no such file, and {metafunc.definition.nodeid} needs it")
-            found = scenarios(path) if path.exists() else []
+            found = scenarios(directory, argument.removesuffix("_scenario"))
             metafunc.parametrize(argument, found, ids=[scenario["name"] for scenario in found])

@@ -6,103 +6,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from models.canonical import canonical_entries
+from models.columnar_scenarios import (
+    OVERFLOWING,
+    aggregates_of,
+    assigner_of,
+    inner_trigger,
+    shown,
+    trigger_of,
+    value_of,
+    why_not_columnar,
+)
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.shared_accumulators import are_shareable
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore.common import Time
-from flinkcore.datastream.window import (
-    ContinuousEventTimeTrigger,
-    CountTrigger,
-    EventTimeSessionWindows,
-    EventTimeTrigger,
-    GlobalWindows,
-    PurgingTrigger,
-    SlidingEventTimeWindows,
-    Trigger,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.stages.native_windows import window_kernel
 
 ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
-# Flink wraps around, or takes the record for late; flinkcore refuses the timestamp.
-OVERFLOWING = ("window-edge-overflow_window_end", "window-edge-near_min", "window-edge-after_the_end")
-RESULT = {
-    "aggregate": [
-        ("sum", "value", None),
-        ("count", None, None),
-        ("min", "value", None),
-        ("max", "value", None),
-    ],
-    "sum": [("sum", "value", None)],
-    "min": [("min", "value", None)],
-    "max": [("max", "value", None)],
-    "last": [("last", "value", None)],
-    "list": [("collect", "value", None)],
-}
-
-
-TRIGGERS = ("default", "event_time", "count", "continuous_event_time")
-
-
-def inner_trigger(item: dict[str, Any]) -> dict[str, Any]:
-    """The trigger, or what a purging one is made of."""
-    trigger: dict[str, Any] = item["trigger"]
-    return trigger["of"] if trigger["type"] == "purging" else trigger
-
-
-def why_not_columnar(item: dict[str, Any]) -> str | None:
-    """What of a scenario's program does not run over columns."""
-    assigner, trigger = item["assigner"]["type"], inner_trigger(item)["type"]
-    if assigner not in ("tumbling", "sliding", "session", "global", "global_end_of_stream"):
-        return f"assigner {assigner} does not run over columns"
-    if trigger not in TRIGGERS or (assigner == "global" and trigger == "default"):
-        return f"trigger {trigger} of {assigner} does not run over columns"
-    if item["evictor"]:
-        return "evictors do not run over columns"
-    if assigner == "session" and item["function"].get("window_state"):
-        return "per-window state needs a ProcessWindowFunction"
-    if any(event[0] == "r" and event[1] is None for event in item["events"]):
-        return "records without a timestamp are rejected before they reach a columnar window"
-    watermarks = [event[1] for event in item["events"] if event[0] == "w"]
-    if watermarks != sorted(watermarks):
-        return "the watermark of a timeline never goes back"
-    return None
-
-
-def aggregates_of(function: dict[str, Any]) -> list[tuple[str, str | None, str | None]]:
-    kind = function["type"].removesuffix("_process")
-    return RESULT[function["op"] if kind == "reduce" else kind]
-
-
-def assigner_of(item: dict[str, Any]) -> WindowAssigner[Any, Any]:
-    assigner = item["assigner"]
-    times = {name: Time.milliseconds(value) for name, value in assigner.items() if name != "type"}
-    if assigner["type"] == "global":
-        return GlobalWindows.create()
-    if assigner["type"] == "global_end_of_stream":
-        return GlobalWindows.create_with_end_of_stream_trigger()
-    if assigner["type"] == "session":
-        return EventTimeSessionWindows.with_gap(times["gap"])
-    if assigner["type"] == "sliding":
-        return SlidingEventTimeWindows.of(times["size"], times["slide"], times["offset"])
-    return TumblingEventTimeWindows.of(times["size"], times["offset"])
-
-
-def trigger_of(item: dict[str, Any]) -> Trigger[Any, Any] | None:
-    trigger = inner_trigger(item)
-    if trigger["type"] == "default":
-        return None
-    made: Trigger[Any, Any] = EventTimeTrigger.create()
-    if trigger["type"] == "count":
-        made = CountTrigger.of(trigger["n"])
-    elif trigger["type"] == "continuous_event_time":
-        made = ContinuousEventTimeTrigger.of(Time.milliseconds(trigger["interval"]))
-    return PurgingTrigger.of(made) if item["trigger"]["type"] == "purging" else made
 
 
 def make_operator(
@@ -120,23 +43,6 @@ def make_operator(
         row_limit=1 << 18,
         byte_limit=1 << 28,
     )
-
-
-def value_of(item: dict[str, Any], row: dict[str, Any]) -> Any:
-    function = item["function"]
-    results = [row[f"a{i}"] for i in range(len(aggregates_of(function)))]
-    kind = function["type"]
-    inner: Any = [row["key"], results[0]] if kind.startswith("reduce") else results
-    if kind in ("reduce", "aggregate"):
-        return inner
-    elements = results[0] if kind == "list" else [results[0] if kind == "reduce_process" else results]
-    return {
-        "key": row["key"],
-        "start": row["window_start"],
-        "end": row["window_end"],
-        "elements": elements,
-        "watermark": row["watermark"],
-    }
 
 
 def run(item: dict[str, Any], shareable: bool = False) -> dict[str, Any]:
@@ -184,19 +90,6 @@ def run(item: dict[str, Any], shareable: bool = False) -> dict[str, Any]:
         if event[0] == "w":
             entries.append({"at": at, "type": "watermark", "ts": event[1]})
     return {"entries": entries, "late_dropped": 0 if item["late_output"] else late}
-
-
-def shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Golden entries without what only a ProcessWindowFunction shows: clear calls, its clock and its state."""
-    hidden = ("now", "window_firings", "global_firings")
-    kept = []
-    for entry in entries:
-        if entry["type"] in ("clear", "status"):
-            continue
-        if isinstance(entry.get("value"), dict):
-            entry = {**entry, "value": {k: v for k, v in entry["value"].items() if k not in hidden}}
-        kept.append(entry)
-    return kept
 
 
 def with_times_of_timers(entries: list[dict[str, Any]], want: list[dict[str, Any]]) -> list[dict[str, Any]]:

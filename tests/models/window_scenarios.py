@@ -6,7 +6,7 @@ from typing import Any
 
 from models.recorders import OutputRecorder, TimedRecorder
 
-from flinkcore.common import MIN_TIMESTAMP, OutputTag, Time, Watermark
+from flinkcore.common import MIN_TIMESTAMP, OutputTag, Row, Time, Watermark
 from flinkcore.datastream.functions import (
     AggregateFunction,
     ProcessWindowFunction,
@@ -167,7 +167,7 @@ class Process(ProcessWindowFunction[Any, Any, str, Any]):
         seen = {
             "key": key,
             **bounds(context.window()),
-            "elements": [element[1] if isinstance(element, tuple) else element for element in elements],
+            "elements": [element[1] if isinstance(element, tuple | Row) else element for element in elements],
             "watermark": context.current_watermark(),
             "now": context.current_processing_time(),
         }

@@ -1,0 +1,168 @@
+"""Many small replays in one run of Spark: every map task and reduce task of all of them, and one exchange.
+
+A Spark task costs more than such a replay does, so that each runs many of flinkcore's tasks. Each of these gets what it
+would get as a Spark task of its own: a chunk of its log, or its partition's rows of the shuffle in order.
+"""
+
+import json
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.job_time import ReplayTime
+from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
+from flinkcore.runtime.checkpoint import PendingCheckpoint
+from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.log_input import FileInput
+from flinkcore.spark.map_task import MapTask
+from flinkcore.spark.packed_timeline import PackedTime
+from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.reduce_task import ReduceTask
+from flinkcore.spark.shipping import portable
+from flinkcore.spark.task_outputs import BATCH, COUNTS, TASK_ROW_SCHEMA, BlocksOutput, read_batch
+
+SPARK_TASKS = 8
+ERROR = "error"
+
+
+@dataclass(frozen=True)
+class SmallReplay:
+    """A replay of one chunk that stops with a checkpoint, so that its end fires nothing.
+
+    Parameters
+    ----------
+    plan : ReplayPlan
+    log : FileInput
+    time_plane : TimePlane
+    partitions : int
+    directory : Path
+        Of the checkpoint.
+    """
+
+    plan: ReplayPlan
+    log: FileInput
+    time_plane: TimePlane
+    partitions: int
+    directory: Path
+
+    @classmethod
+    def of(cls, plan: ReplayPlan, partitions: int, directory: Path) -> "SmallReplay":
+        log = FileInput(tuple(plan.log.chunks(1)))
+        return cls(plan, log, time_plane_of(plan, log.all_chunks, 1), partitions, directory)
+
+    def tasks(self, slots: tuple[int, ...]) -> tuple[MapTask, ReduceTask]:
+        plan, time_plane = self.plan, self.time_plane
+        timeline = without_end(time_plane.timeline)
+        time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
+        pending = PendingCheckpoint.begin(self.directory, plan.max_parallelism)
+        return (
+            MapTask(plan, time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
+            ReduceTask(plan, time, self.partitions, 1, False, BlocksOutput(), pending=pending),
+        )
+
+
+def without_end(timeline: Timeline) -> Timeline:
+    """The timeline of a log that goes on."""
+    if timeline.clock_ms[-1] < 2**63 - 1:
+        return timeline
+    return Timeline(
+        *(getattr(timeline, name)[:-1] for name in ("clock_ms", "watermark_ms", "split", "position"))
+    )
+
+
+@dataclass
+class PartitionOutput:
+    """What a reduce task gave: rows of each output in their order, and its counts; or the error that it ended with."""
+
+    rows: dict[str | None, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    counts: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ManyMapTasks:
+    """Runs the map tasks whose numbers it gets; partitions are numbered over all replays."""
+
+    tasks: list[bytes]
+    first_partitions: list[int]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        the_chunk = pa.record_batch({"id": [0]})
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for rows in pickle.loads(self.tasks[number])(iter([the_chunk])):
+                    yield in_partitions_from(self.first_partitions[number], rows)
+
+
+@dataclass(frozen=True)
+class ManyReduceTasks:
+    """Runs the reduce tasks whose partitions it gets."""
+
+    tasks: list[bytes]
+    first_partitions: list[int]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for partition, rows in groupby(
+            single_rows(batches), key=lambda row: row.column("partition")[0].as_py()
+        ):
+            number = int(np.searchsorted(self.first_partitions, partition, side="right")) - 1
+            own = (in_partitions_from(-self.first_partitions[number], row) for row in rows)
+            try:
+                outputs = list(pickle.loads(self.tasks[number])(own))
+            except FlinkcoreError as error:
+                outputs = [pa.record_batch({"kind": [ERROR], "output": [str(error)], "payload": [b""]})]
+            for output in outputs:
+                yield output.add_column(0, "of", pa.array([partition] * output.num_rows, pa.int64()))
+
+
+def single_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in range(batch.num_rows):
+            yield batch.slice(row, 1)
+
+
+def in_partitions_from(first: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    at = rows.schema.get_field_index("partition")
+    moved = pa.array(rows.column(at).to_numpy() + first, pa.int32())
+    return rows.set_column(at, "partition", moved)
+
+
+def run_all(spark: Any, replays: list[SmallReplay]) -> list[list[PartitionOutput]]:
+    """What the partitions of each replay gave."""
+    numbers = spark.range(0, len(replays), 1, SPARK_TASKS)
+    slots = partition_slots(SPARK_TASKS, chooses_partitions(numbers))
+    bounds = np.cumsum([0, *(replay.partitions for replay in replays)]).tolist()
+    pairs = []
+    for replay, first in zip(replays, bounds, strict=False):
+        own = range(first, first + replay.partitions)
+        pairs.append(replay.tasks(tuple(slots[partition % SPARK_TASKS] for partition in own)))
+    maps, reduces = ([cloudpickle.dumps(task) for task in tasks] for tasks in zip(*pairs, strict=True))
+    mapped = numbers.mapInArrow(portable(spark, ManyMapTasks(maps, bounds[:-1])), SHUFFLE_SCHEMA)
+    exchanged = to_partitions(mapped, SPARK_TASKS, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
+    rows = exchanged.mapInArrow(
+        portable(spark, ManyReduceTasks(reduces, bounds[:-1])), f"of long, {TASK_ROW_SCHEMA}"
+    ).collect()
+    outputs = [PartitionOutput() for _ in range(bounds[-1])]
+    for row in rows:
+        output = outputs[row.of]
+        if row.kind == BATCH:
+            for batch in read_batch(row.payload):
+                output.rows[row.output] += batch.to_pylist()
+        elif row.kind == COUNTS:
+            output.counts = json.loads(bytes(row.payload))
+        elif row.kind == ERROR:
+            output.error = row.output
+    return [
+        outputs[first : first + replay.partitions] for replay, first in zip(replays, bounds, strict=False)
+    ]
