@@ -10,7 +10,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.errors import DataError, SchemaError
 
 from flinkcore._native.arrow cimport (
     ArrowSchema,
@@ -132,14 +132,12 @@ cdef class KeyEncoder:
         Schema with the key columns, or an example batch: any object of the Arrow PyCapsule protocol, or a native
         RecordBatch.
     names : list of str
-        Key columns, in order; a struct column is a composite key of its own.
+        Key columns, in order; a struct column is a composite key of its own. None: all rows have the same key.
 
     Raises
     ------
     SchemaError
         If a column is missing, or its type cannot be a key.
-    ConfigurationError
-        If there are no names.
     """
 
     def __cinit__(self, object schema, list names):
@@ -154,8 +152,6 @@ cdef class KeyEncoder:
         else:
             raise TypeError(f"{type(schema).__name__} has no __arrow_c_schema__; pass an Arrow schema or record batch")
         found = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
-        if not names:
-            raise ConfigurationError("a key needs at least one column")
         columns = [field_name(found.children[i]) for i in range(found.n_children)]
         self._names = list(names)
         self._field_names = []
@@ -203,14 +199,14 @@ cdef class KeyEncoder:
 
     cdef int _lay_out(self) except -1:
         cdef int64_t f, last = -1
-        cdef ColumnType first = self.fields[0].type
-        self.composite = self.n_columns > 1 or first == ColumnType.STRUCT
+        cdef ColumnType first = self.fields[0].type if self.n_columns else ColumnType.STRUCT
+        self.composite = self.n_columns != 1 or first == ColumnType.STRUCT
         self.batch.kind = KEY_BYTES
         if not self.composite:
             if not self.fields[0].varying and first not in (ColumnType.DECIMAL128, ColumnType.FIXED_BINARY):
                 self.batch.kind = KEY_INT64
             return 0
-        self.fixed_size = (self.n_fields + 7) >> 3
+        self.fixed_size = max(1, (self.n_fields + 7) >> 3)
         for f in range(self.n_fields):
             if self.fields[f].varying:
                 self.fields[f].width = 4
@@ -246,7 +242,7 @@ cdef class KeyEncoder:
             field = self._bind(&batch.columns[batch.index_of(name)], field, name)
         self._source = batch
         buffer_resize(&self._hashes, n * 8)
-        column = self.fields[0].column
+        column = self.fields[0].column if self.n_columns else NULL
         if self.n_columns == 1 and column.validity != NULL:
             buffer_resize(&self._nulls, n)
             for row in range(n):
@@ -309,6 +305,8 @@ cdef class KeyEncoder:
                 "only the last string column of a composite key may have"
             )
         buffer_resize(&self._data, offsets[n])
+        if self.n_fields == 0 and n:
+            memset(self._data.data, 0, offsets[n])
         with nogil:
             write_composite(
                 self.fields,

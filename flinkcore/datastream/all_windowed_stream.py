@@ -18,7 +18,6 @@ from flinkcore.datastream.functions.reduce_function import as_reduce_function
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner
 from flinkcore.datastream.windowed_stream import WindowedStream
-from flinkcore.errors import ConfigurationError
 
 SomeAllWindowFunction = AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any]
 
@@ -28,9 +27,7 @@ class _WindowsOfOneKey(WindowedStream):
 
 
 class AllWindowedStream:
-    """A stream cut into windows that all rows share; they run row by row, in one partition.
-
-    For aggregates of columns over all rows, key by a constant: ``with_columns(all=pyarrow.compute.scalar(0))``.
+    """A stream cut into windows that all rows share; they run in one partition, those of functions row by row.
 
     Parameters and errors of the calls are those of :class:`WindowedStream`, but for the window functions: they are a
     :class:`ProcessAllWindowFunction` or an :class:`AllWindowFunction`.
@@ -90,20 +87,22 @@ class AllWindowedStream:
         timestamp_column: str | None = None,
         **aggregates: Aggregate,
     ) -> DataStream:
-        """Return a stream with what an aggregate function makes of the rows of a window, at each firing.
+        """Return a stream with aggregates of the rows of a window, at each firing.
 
-        Aggregates of columns, such as ``n=count()``, are refused: they need a key, which may be a constant.
+        Aggregates of columns, such as ``n=count()``, run columnar; the results are as of
+        :meth:`WindowedStream.aggregate`, without key columns.
         """
-        if aggregates or aggregate_function is None:
-            given = [f"{name}={aggregate}" for name, aggregate in aggregates.items()] or ["nothing"]
-            raise ConfigurationError(
-                f"aggregate behind window_all takes an AggregateFunction, not {', '.join(given)}; for aggregates of "
-                "columns over all rows, key by a constant: with_columns(all=pyarrow.compute.scalar(0)).key_by('all')"
-                ".window(...).aggregate(n=count())"
-            )
-        return self._windows._of_functions(
-            aggregate_function, window_function, output_type, side_outputs, timestamp_column
+        windows: Any = self._windows
+        result: DataStream = windows.aggregate(
+            aggregate_function,
+            window_function,
+            accumulator_type,
+            output_type,
+            side_outputs=side_outputs,
+            timestamp_column=timestamp_column,
+            **aggregates,
         )
+        return result
 
     def apply(
         self,

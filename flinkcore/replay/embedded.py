@@ -65,7 +65,7 @@ class EmbeddedReplay:
     ) -> None:
         self._plan = plan
         self._checkpoints = checkpoints
-        self._parallelism = min(parallelism, plan.max_parallelism)
+        self._parallelism = plan.partitions(parallelism)
         self._progress = progress
         self._chunks = plan.log.chunks(self._parallelism)
         self.report = ReplayReport()

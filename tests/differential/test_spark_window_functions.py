@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -154,12 +155,18 @@ def of_all(env: StreamExecutionEnvironment, log: Path) -> DataStream:
     return windows.side_output_late_data(LATE).apply(of_elements(), RESULT)
 
 
+def columns_of_all(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    return stream(env, log).window_all(TumblingEventTimeWindows(50)).aggregate(n=count())
+
+
 def sorted_rows(found: pa.Table) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-@pytest.mark.parametrize("job", [tumbling, sessions, last_three, on_the_clock, staggered, counts, of_all])
+@pytest.mark.parametrize(
+    "job", [tumbling, sessions, last_three, on_the_clock, staggered, counts, of_all, columns_of_all]
+)
 def test_rows_late_rows_and_report_are_those_of_an_embedded_replay(
     spark: Any, log: Path, job: Any, parallelism: int
 ) -> None:

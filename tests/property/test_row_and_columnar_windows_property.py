@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
-from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, max_, min_, sum_
 from flinkcore.datastream.functions import (
     AggregateFunction,
+    ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowContext,
 )
@@ -143,6 +144,15 @@ def table_of(drawn: list[tuple[int, int, int, str, int]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
 
 
+def log_of(table: pa.Table, bound: int, interval: int, parallelism: int) -> DataStream:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(interval)
+    env.set_parallelism(parallelism)
+    log = env.from_event_log(table, timestamp="ts", arrival="arr", split="split")
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    return log.assign_timestamps_and_watermarks(strategy)
+
+
 def windowed(
     table: pa.Table,
     assigner: WindowAssigner[Any, Any],
@@ -153,12 +163,7 @@ def windowed(
     interval: int,
     parallelism: int,
 ) -> WindowedStream:
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.get_config().set_auto_watermark_interval(interval)
-    env.set_parallelism(parallelism)
-    log = env.from_event_log(table, timestamp="ts", arrival="arr", split="split")
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
-    stream = log.assign_timestamps_and_watermarks(strategy).key_by("user").window(assigner)
+    stream = log_of(table, bound, interval, parallelism).key_by("user").window(assigner)
     stream = stream.allowed_lateness(lateness)
     stream = stream if trigger is None else stream.trigger(trigger)
     return stream.side_output_late_data(LATE) if has_late_output else stream
@@ -169,7 +174,7 @@ def by_window(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str
     found = defaultdict(list)
     for row in rows:
         row.pop("late_firing", None)
-        found[row["user"], row.get("window_start"), row.get("window_end")].append(row)
+        found[row.get("user"), row.get("window_start"), row.get("window_end")].append(row)
     return found
 
 
@@ -206,5 +211,51 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
         by_columns = columnar.get_side_output(LATE).to_arrow()
         assert by_functions.schema == by_columns.schema
         assert by_window(by_functions.to_pylist()) == by_window(by_columns.to_pylist())
+    for name in ("windowed", "late", "in_no_window", "events_read"):
+        assert getattr(rows.report, name) == getattr(columnar.report, name)
+
+
+class OfAllElements(ProcessAllWindowFunction[Any, Any, Any]):
+    """What `OfElements` gives, without a key."""
+
+    def process(self, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
+        values = [element.v for element in elements]
+        yield (*bounds(context), len(values), sum(values), min(values), max(values))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    events,
+    windows,
+    st.integers(0, 6),
+    st.booleans(),
+    st.integers(0, 4),
+    st.integers(1, 4),
+    st.integers(1, 2),
+)
+def test_functions_over_windows_of_all_rows_give_what_aggregates_of_columns_give(
+    drawn: list[tuple[int, int, int, str, int]],
+    window: tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None],
+    lateness: int,
+    has_late_output: bool,
+    bound: int,
+    interval: int,
+    parallelism: int,
+) -> None:
+    assigner, trigger = window
+    stream = (
+        log_of(table_of(drawn), bound, interval, parallelism).window_all(assigner).allowed_lateness(lateness)
+    )
+    stream = stream if trigger is None else stream.trigger(trigger)
+    stream = stream.side_output_late_data(LATE) if has_late_output else stream
+    columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
+    rows = stream.process(OfAllElements(), pa.schema(list(RESULT)[1:-1])).execute()
+    found = columnar.to_arrow().drop_columns(["late_firing", "watermark"])
+    assert by_window(rows.to_arrow().to_pylist()) == by_window(found.to_pylist())
+    counted_only = stream.aggregate(n=count()).to_arrow()
+    assert counted_only["n"].to_pylist() == found["n"].to_pylist()
+    if has_late_output:
+        late = [each.get_side_output(LATE).to_arrow() for each in (rows, columnar)]
+        assert late[0].equals(late[1])
     for name in ("windowed", "late", "in_no_window", "events_read"):
         assert getattr(rows.report, name) == getattr(columnar.report, name)

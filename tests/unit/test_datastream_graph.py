@@ -200,12 +200,8 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
         ),
         (lambda s: s.sum("a"), "sum needs a keyed stream"),
         (
-            lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(n=count()),
-            r"takes an AggregateFunction, not n=count\(\); for aggregates of columns over all rows, key by",
-        ),
-        (
             lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(),
-            "an AggregateFunction, not nothing; for",
+            r"aggregate needs at least one: aggregate\(n=count\(\)\)",
         ),
         (
             lambda s: windowed(s).aggregate(n=count()).execute(restore_from=5),

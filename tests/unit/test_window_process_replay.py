@@ -362,9 +362,7 @@ def test_windows_that_merge_need_a_trigger_that_does() -> None:
 def test_windows_of_all_rows_take_functions_of_their_own() -> None:
     with pytest.raises(ConfigurationError, match="is a ProcessAllWindowFunction or a AllWindowFunction"):
         log().window_all(TEN).process(Values(), WINDOW_OF_VALUES)  # type: ignore[arg-type]
-    with pytest.raises(
-        ConfigurationError, match="reduce by a ReduceFunction, or aggregate by an AggregateFunction"
-    ):
+    with pytest.raises(ConfigurationError, match="takes an AggregateFunction, or aggregates of columns"):
         log().window_all(TEN).aggregate(5, output_type=WINDOW_OF_VALUES)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="window_all takes an assigner"):
         log().window_all(10)  # type: ignore[arg-type]

@@ -179,7 +179,20 @@ class ReplayPlan:
     def _kept_columns(self) -> Columns:
         """Columns of the events at the key that something reads; None: all, as a side output shows them."""
         read = self.operator.columns
-        return None if read is None or self.side_outputs() else read.union(self.keys)
+        if read is None or self.side_outputs():
+            return None
+        # A batch without columns does not tell how many rows it has.
+        return read.union(self.keys) or frozenset(self._columns_at_key()[:1])
+
+    def _columns_at_key(self) -> list[str]:
+        columns: list[str] = _visible(
+            output_schema(self.after, output_schema(self.before, self.log.schema))
+        ).names
+        return columns
+
+    def partitions(self, parallelism: int) -> int:
+        """Return into how many partitions the operator is divided: not at all, where there is no key."""
+        return min(parallelism, self.max_parallelism) if self.keys else 1
 
 
 def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan:

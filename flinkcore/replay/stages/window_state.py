@@ -20,10 +20,10 @@ from flinkcore._native.accumulator_state import (
     touched_entries,
 )
 from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.key_groups import key_groups
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import SchemaError
+from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 
 _WINDOW: Final = {
@@ -54,7 +54,7 @@ def windows_to_table(
     rows = pa.record_batch(windows)
     key_columns = rows.select(range(len(keys)))
     columns: dict[str, pa.Array] = {
-        "key_group": pa.array(key_groups(key_columns, max_parallelism), pa.int32()),
+        "key_group": pa.array(event_key_groups(key_columns, keys, max_parallelism), pa.int32()),
         **{f"key.{name}": column for name, column in zip(keys, key_columns.columns, strict=True)},
         **{name: rows.column(len(keys) + place) for place, name in enumerate(_WINDOW)},
         "touched": pa.array(touched_entries(accumulators, entries)),
@@ -94,7 +94,7 @@ def restore_windows(
     if kind != operator.kind:
         raise SchemaError(f"the windows are those of {kind}, and those of this job are {operator.kind}")
     try:
-        key_columns = pa.RecordBatch.from_arrays([batch.column(f"key.{name}") for name in keys], keys)
+        key_columns = batch.select([f"key.{name}" for name in keys]).rename_columns(keys)
     except KeyError as failure:
         raise SchemaError(f"the windows of a checkpoint lack a key: {failure}") from failure
     encoder = KeyEncoder(key_columns.schema, keys)
