@@ -53,6 +53,11 @@ class JobCheckpoints:
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
+        if isinstance(plan, JobPlan) and not plan.is_chain:
+            raise ConfigurationError(
+                "a job in which an operator behind the first one takes a log, or the results of several operators, "
+                "neither stops with a checkpoint nor goes on from one: leave restore_from and stop_with_checkpoint out"
+            )
         for log in plan.log_plans:
             _refuse_what_is_not_carried(log)
         if settings.restore_from is None:

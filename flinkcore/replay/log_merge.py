@@ -25,18 +25,22 @@ class MergedStep:
     Attributes
     ----------
     ready
-        Events, and their rows in total order (None: as they lie); in total order one after the other.
+        For each operator that takes logs, by its number: events, and their rows in total order (None: as they lie); in
+        total order one after the other.
     until_ms
         All events that arrive before have been given; None: all there are.
     mapped
         The batch; None: there is none any more.
+    stage
+        Number of the operator to which it comes.
     rejected_tag
         Where its rejected rows go.
     """
 
-    ready: list[tuple[Events, RowNumbers | None]]
+    ready: dict[int, list[tuple[Events, RowNumbers | None]]]
     until_ms: int | None
     mapped: MappedEvents | None = None
+    stage: int = 0
     rejected_tag: OutputTag | None = None
 
     @property
@@ -76,11 +80,15 @@ class LogMerge:
     chunks
         Of each log.
     inputs
-        The columns of connected streams; None: the operator has one input.
+        The columns of connected streams, for each operator; None: it has one input.
     """
 
     def __init__(
-        self, plan: JobPlan, time: JobTime, chunks: Sequence[Sequence[Chunk]], inputs: ConnectedInputs | None
+        self,
+        plan: JobPlan,
+        time: JobTime,
+        chunks: Sequence[Sequence[Chunk]],
+        inputs: Sequence[ConnectedInputs | None],
     ) -> None:
         self._plan = plan
         self._time = time
@@ -92,9 +100,9 @@ class LogMerge:
 
     def steps(self) -> Iterator[MergedStep]:
         """The events in total order; what is still to come bounds what is held back."""
-        merge = TotalOrderMerge()
+        stages = self._plan.stages
+        merges = {number: TotalOrderMerge() for number, stage in enumerate(stages) if stage.logs}
         reading = dict(enumerate(self._logs))
-        second = self._plan.stages[0].inputs[-1].logs if self._inputs is not None else ()
         while reading:
             number = min(reading, key=lambda number: _or_end(reading[number].floor_ms))
             log = reading[number]
@@ -102,13 +110,21 @@ class LogMerge:
             if mapped is None:
                 del reading[number]
                 continue
+            taken_by = self._plan.stage_of_log(number)
+            inputs = self._inputs[taken_by]
             events = self._time.placed(number, mapped.events)
-            if self._inputs is not None:
-                events = self._inputs.widened(int(number in second), events)
-            merge.add(events)
+            if inputs is not None:
+                events = inputs.widened(int(number in stages[taken_by].inputs[1].logs), events)
+            merges[taken_by].add(events)
             until = min(_or_end(log.floor_ms) for log in reading.values())
-            yield MergedStep(list(merge.release(until)), until, mapped, log.rejected_tag)
-        yield MergedStep(list(merge.release(None)), None)
+            yield MergedStep(_released(merges, until), until, mapped, taken_by, log.rejected_tag)
+        yield MergedStep(_released(merges, None), None)
+
+
+def _released(
+    merges: dict[int, TotalOrderMerge], until_ms: int | None
+) -> dict[int, list[tuple[Events, RowNumbers | None]]]:
+    return {number: list(merge.release(until_ms)) for number, merge in merges.items()}
 
 
 def _or_end(floor_ms: int | None) -> int:

@@ -9,8 +9,9 @@ Row of the shuffle, and what it is sorted by within its partition::
     puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
                | 3         | 3 side rows        0              0            partition       | Arrow
 
-Between two operators of a job the events are results of the first, with their places (`PlacedEvents`), a manifest is
-that of a partition of it, and side rows are what it gave to side outputs.
+Between two operators of a job the events are results of the first, with their places (`PlacedEvents`), in place of a
+split -1 or -2 tells to which input of the second they go, a manifest is that of a partition of the first, and side rows
+are what it gave to side outputs.
 A manifest says what a map task has sent to the partition, so that the reduce task can tell that nothing is
 missing.
 """
@@ -76,7 +77,8 @@ class Block:
     first_arrival
         Arrival of the first of its events, ms since the epoch; 0 where there are none.
     first_split
-        Split of the first of its events; where there are none, number of the log that it comes from.
+        Split of the first of its events, below 0 if they are results; where there are none, number of the log that it
+        comes from.
     payload
         A manifest as JSON; rows or events as an Arrow stream.
     """
@@ -86,6 +88,11 @@ class Block:
     first_arrival: int
     first_split: int
     payload: pa.Buffer
+
+    @property
+    def input_of_results(self) -> int | None:
+        """To which input of the operator results come, 0 or 1; None: they are events of a log."""
+        return -1 - self.first_split if self.first_split < 0 else None
 
 
 class BlockWriter:
@@ -126,14 +133,14 @@ class BlockWriter:
         self._sink.write(json.dumps(manifest).encode())
         self._add_header(partition, BlockKind.MANIFEST, (0, 0, chunk))
 
-    def add_placed(self, partition: int, events: PlacedEvents) -> None:
-        """Pack results, at least one, that lie in total order."""
+    def add_placed(self, partition: int, events: PlacedEvents, input_number: int) -> None:
+        """Pack results, at least one, that lie in total order, for an input of the next operator, 0 or 1."""
         columns = [*events.batch.columns, pa.array(events.timestamps), *map(pa.array, events.order)]
         names = [str(number) for number in range(len(columns))]
         batch = pa.RecordBatch.from_arrays(columns, names)
         with ipc.new_stream(self._sink, batch.schema) as stream:
             stream.write_batch(batch)
-        self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), 0, 0))
+        self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), -1 - input_number, 0))
 
     def add_side_rows(self, partition: int, source: int, tag_id: str, rows: pa.RecordBatch) -> None:
         """Pack rows that a partition of the operator before has given to a side output."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.stage_plan import StageResults
 from flinkcore.replay.results.result import PlacedOutput
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.placed_events import PlacedEvents
@@ -36,20 +37,33 @@ class BlocksForNext:
         The job.
     number
         Of the next operator, from 0 on.
+    input_number
+        To which of its inputs the results go, 0 or 1.
+    between
+        From which operator, and what is done with them.
     partitions
         Into how many ranges its key groups are divided.
     slots
         What stands for each of its partitions in the shuffle.
+    first_sender
+        Partitions are counted from this number on, so that they differ from all others that send to the next operator.
+    tells
+        Whether side outputs and counts go along: where several operators take the results, to one of them.
     """
 
     plan: JobPlan
     number: int
+    input_number: int
+    between: StageResults
     partitions: int
     slots: tuple[int, ...]
+    first_sender: int
+    tells: bool
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle, manifests last."""
-        link = StageLink(self.plan.stages[self.number], self.number)
+        link = StageLink(self.plan.stages[self.number], self.number, self.input_number, self.between)
+        sender = self.first_sender + replay.partition
         writer = BlockWriter(self.slots)
         own_partition = replay.partition % self.partitions
         sent = np.zeros(self.partitions, np.int64)
@@ -61,21 +75,28 @@ class BlocksForNext:
                 if n_rows >= SENT_ROWS or sum(part.nbytes for part in held) >= SENT_BYTES:
                     sent += self._distribute(writer, held)
                     held = []
-            else:
+            elif self.tells:
                 assert output.tag_id is not None
                 for batch in output.batches:
-                    writer.add_side_rows(own_partition, replay.partition, output.tag_id, batch)
+                    writer.add_side_rows(own_partition, sender, output.tag_id, batch)
             if writer.nbytes >= SENT_BYTES:
                 yield writer.take()
         sent += self._distribute(writer, held)
-        told = {**replay.counts(), "results": link.rows, "filtered": link.filtered}
+        told: dict[str, Any] = {
+            "to": self.number,
+            "sender": sender,
+            "results": link.rows,
+            "filtered": link.filtered,
+        }
+        if self.tells:
+            told["replay"] = replay.counts()
         if replay.part is not None:
             told["part"] = replay.part.to_content()
         for partition, n_rows in enumerate(sent.tolist()):
-            manifest: dict[str, Any] = {"chunk": replay.partition, "rows": n_rows}
+            manifest: dict[str, Any] = {"chunk": sender, "rows": n_rows}
             if partition == own_partition:
                 manifest["told"] = told
-            writer.add_manifest(partition, replay.partition, manifest)
+            writer.add_manifest(partition, sender, manifest)
         yield writer.take()
 
     def _distribute(self, writer: BlockWriter, held: list[PlacedEvents]) -> npt.NDArray[np.int64]:
@@ -85,10 +106,11 @@ class BlocksForNext:
             return np.zeros(self.partitions, np.int64)
         stage = self.plan.stages[self.number]
         results = PlacedEvents.concatenate(held).sorted()
-        groups = event_key_groups(results.batch, stage.keys, stage.max_parallelism)
+        keys = stage.inputs[self.input_number].keys
+        groups = event_key_groups(results.batch, keys, stage.max_parallelism)
         order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
         for partition in range(self.partitions):
             rows = order[bounds[partition] : bounds[partition + 1]]
             if len(rows):
-                writer.add_placed(partition, results.take(rows))
+                writer.add_placed(partition, results.take(rows), self.input_number)
         return np.diff(bounds)

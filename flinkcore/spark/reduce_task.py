@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -14,12 +14,14 @@ from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.job_checkpoint import write_partition
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, events_taken
-from flinkcore.replay.stages.placed_events import PlacedMerge
+from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.restored_operator import RestoredOperator
+from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import (
@@ -58,8 +60,10 @@ class PartitionReplay:
         Makes what runs its operator.
     inputs
         The columns of connected streams; None: the operator has one input.
+    time
+        As the operator sees it.
     chunks
-        Number of chunks of all logs; of an operator behind another one, the partitions of that.
+        Number of chunks of its logs, and of partitions of operators before whose results come to it.
     recomputable
         Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike.
     partition
@@ -84,6 +88,7 @@ class PartitionReplay:
         plan: ReplayPlan | JobPlan,
         stages: KeyedStages,
         inputs: ConnectedInputs | None,
+        time: ReplayTime,
         chunks: int,
         recomputable: bool,
         partition: int,
@@ -98,7 +103,10 @@ class PartitionReplay:
         self._plan = plan
         self._number = number
         self._inputs = inputs
-        self._schema = (plan.stages[number] if isinstance(plan, JobPlan) else plan).data_schema()
+        self._time = time
+        stage = plan.stages[number] if isinstance(plan, JobPlan) else plan
+        self._takes_results = isinstance(stage, StagePlan) and bool(stage.results)
+        self._schema = stage.data_schema()
         self._chunks = chunks
         self._recomputable = recomputable
         self._blocks = blocks
@@ -125,7 +133,7 @@ class PartitionReplay:
         self._check()
 
     def _run(self, stage: KeyedStage) -> Iterator[Output]:
-        merge = TotalOrderMerge() if self._number == 0 else PlacedMerge()
+        merge = PlacedMerge() if self._takes_results else TotalOrderMerge()
         rows_added = 0
         for block in self._blocks:
             if block.kind is BlockKind.MANIFEST:
@@ -143,14 +151,9 @@ class PartitionReplay:
                 if rows_added >= RELEASE_ROWS:
                     yield from self._process_all(stage, merge.release(block.first_arrival))
                     rows_added = 0
-                if isinstance(merge, PlacedMerge):
-                    results = read_placed(block, self._schema)
-                    merge.add(results)
-                    rows_added += results.batch.num_rows
-                else:
-                    added = self._events(block)
-                    merge.add(added)
-                    rows_added += added.batch.num_rows
+                added = self._placed(block) if self._takes_results else self._events(block)
+                merge.add(added)  # type: ignore[arg-type]
+                rows_added += added.batch.num_rows
         yield from self._process_all(stage, merge.release(None))
         if self._pending is None:
             yield from stage.finish()
@@ -171,9 +174,23 @@ class PartitionReplay:
     def _events(self, block: Block) -> Events:
         if self._inputs is None:
             return read_events(block, self._schema)
-        number = int(block.first_split >= self._inputs.second_from)
-        schema = self._inputs.second if number else self._inputs.first
-        return self._inputs.widened(number, read_events(block, schema))
+        number = int(block.first_split >= self._time.second_from)
+        return self._inputs.widened(number, read_events(block, self._schema_of(number)))
+
+    def _placed(self, block: Block) -> PlacedEvents:
+        number = block.input_of_results
+        if number is not None:
+            results = read_placed(block, self._schema_of(number))
+            return results.coming_to(self._number, number, self._inputs)
+        by_splits = (
+            None if self._inputs is None else replace(self._inputs, second_from=self._time.second_from)
+        )
+        return placed(self._events(block), None, self._time.timeline, self._number, by_splits)
+
+    def _schema_of(self, number: int) -> pa.Schema:
+        if self._inputs is None:
+            return self._schema
+        return self._inputs.second if number else self._inputs.first
 
     def _process(self, stage: KeyedStage, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         prepared = self._stages.prepare(events)
@@ -196,9 +213,10 @@ class PartitionReplay:
     def counts(self) -> dict[str, Any]:
         """What became of the partition's events, and what is told in the manifests that came here.
 
-        "read" is of map tasks, "before" of partitions of the operator before.
+        "read" is of map tasks, "before" of partitions of operators before.
         """
         return {
+            "operator": self._number,
             "partition": self.partition,
             "counts": self._counts,
             "read": [manifest for manifest in self._manifests if "events_read" in manifest],
@@ -215,7 +233,7 @@ class ReduceTask:
     plan
         The job.
     time
-        Of all logs.
+        As the operator sees it.
     partitions
         Number of ranges of key groups.
     chunks
@@ -247,14 +265,14 @@ class ReduceTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
-        stages, inputs = stages_of(
-            self.plan, self.time.unpacked(), self.partitions, self.number, self.restored
-        )
+        time = self.time.unpacked()
+        stages, inputs = stages_of(self.plan, time, self.partitions, self.number, self.restored)
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
             replay = PartitionReplay(
                 self.plan,
                 stages,
                 inputs,
+                time,
                 self.chunks,
                 self.recomputable,
                 partition,

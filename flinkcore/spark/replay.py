@@ -77,7 +77,7 @@ class SparkReplay:
         self._partitions = (
             [stage.partitions(parallelism) for stage in plan.stages]
             if isinstance(plan, JobPlan)
-            else [min(parallelism, plan.max_parallelism)]
+            else [plan.partitions(parallelism)]
         )
         self._spark = spark
         self._logs = logs
@@ -113,16 +113,17 @@ class SparkReplay:
         return JobTime(self.plan, self.time_planes, self.checkpoints.cuts)
 
     @cached_property
-    def _time(self) -> ReplayTime:
+    def _times(self) -> list[ReplayTime]:
+        """As each operator sees it."""
         if isinstance(self.plan, JobPlan):
-            return self._job_time.replay_time()
+            return self._job_time.replay_times()
         (time_plane,) = self.time_planes
-        return ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0])
+        return [ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0])]
 
     @property
     def result_schema(self) -> pa.Schema:
         """Columns of the results."""
-        stages, _ = stages_of(self.plan, self._time, self._partitions[-1], len(self._partitions) - 1)
+        stages, _ = stages_of(self.plan, self._times[-1], self._partitions[-1], len(self._partitions) - 1)
         return stages.schema
 
     def begin(self) -> StoppingJob:
@@ -158,19 +159,41 @@ class SparkReplay:
             log.read_dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
             for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
         ]
-        blocks = reduce(lambda some, more: some.union(more), mapped)
-        blocks = self._in_partitions(blocks, 0)
         last = len(self._partitions) - 1
-        for number in range(last):
-            slots = tuple(partition_slots(self._partitions[number + 1], chooses_partitions(blocks)))
-            assert isinstance(self.plan, JobPlan)
-            to_next = BlocksForNext(self.plan, number + 1, self._partitions[number + 1], slots)
-            task = self._reduce_task(number, to_next, None, pending)
-            passed_on = blocks.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
-            blocks = self._in_partitions(passed_on, number + 1)
-        return blocks.mapInArrow(
-            portable(self._spark, self._reduce_task(last, output, progress, pending)), schema
-        )
+        task = self._reduce_task(last, output, progress, pending)
+        blocks = self._blocks_for(last, mapped, set(), pending)
+        return blocks.mapInArrow(portable(self._spark, task), schema)
+
+    def _blocks_for(
+        self, number: int, mapped: list[Any], told: set[int], pending: PendingCheckpoint | None
+    ) -> Any:
+        """What comes to an operator: from map tasks, and from operators before, each of which tells one what it did.
+
+        Where several operators take the results of one, that runs for each of them.
+        """
+        if not isinstance(self.plan, JobPlan):
+            return self._in_partitions(mapped[0], number)
+        stage = self.plan.stages[number]
+        blocks = [mapped[log] for log in stage.logs]
+        first_sender = self._chunks
+        for input_number, between in stage.results:
+            taken = self._blocks_for(between.stage, mapped, told, pending)
+            slots = tuple(partition_slots(self._partitions[number], chooses_partitions(taken)))
+            to_next = BlocksForNext(
+                self.plan,
+                number,
+                input_number,
+                between,
+                self._partitions[number],
+                slots,
+                first_sender,
+                tells=between.stage not in told,
+            )
+            told.add(between.stage)
+            first_sender += self._partitions[between.stage]
+            task = self._reduce_task(between.stage, to_next, None, pending)
+            blocks.append(taken.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA))
+        return self._in_partitions(reduce(lambda some, more: some.union(more), blocks), number)
 
     def _in_partitions(self, blocks: Any, number: int) -> Any:
         """Blocks in the partitions of an operator, in order."""
@@ -185,10 +208,10 @@ class SparkReplay:
     ) -> ReduceTask:
         return ReduceTask(
             self.plan,
-            PackedTime.of(self._time),
+            PackedTime.of(self._times[number]),
             self._partitions[number],
-            self._chunks if number == 0 else self._partitions[number - 1],
-            self._recomputable and number == 0,
+            self._senders(number),
+            self._is_recomputable(number),
             output,
             progress,
             self.checkpoints.operator(number),
@@ -196,21 +219,36 @@ class SparkReplay:
             number,
         )
 
+    def _logs_of(self, number: int) -> Iterable[int]:
+        return self.plan.stages[number].logs if isinstance(self.plan, JobPlan) else (0,)
+
+    def _senders(self, number: int) -> int:
+        """How many chunks, and partitions of other operators, send to each partition of an operator."""
+        senders = sum(len(self.time_planes[log].starts.chunks) for log in self._logs_of(number))
+        if isinstance(self.plan, JobPlan):
+            senders += sum(self._partitions[each.stage] for _, each in self.plan.stages[number].results)
+        return senders
+
+    def _is_recomputable(self, number: int) -> bool:
+        return any(self._logs[log].is_recomputable for log in self._logs_of(number))
+
     def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
         broadcast = self.plan.broadcast_logs if isinstance(self.plan, JobPlan) else frozenset()
         first_chunk = 0
         for number, (time_plane, log_input) in enumerate(self._first_pass):
             log = self._logs[number]
+            stage = self.plan.stage_of_log(number) if isinstance(self.plan, JobPlan) else 0
+            partitions = self._partitions[stage]
             yield MapTask(
                 plan=log.plan,
                 time_plane=_without_timeline(time_plane),
                 log=log_input,
-                partitions=self._partitions[0],
-                slots=tuple(partition_slots(self._partitions[0], chooses_partitions(log.read_dataframe))),
+                partitions=partitions,
+                slots=tuple(partition_slots(partitions, chooses_partitions(log.read_dataframe))),
                 arrival_span_ms=_arrival_span_ms(time_plane),
                 block_rows=self._block_rows,
                 progress=progress,
-                place=LogPlace(number, first_chunk, self._time.first_splits[number], number in broadcast),
+                place=LogPlace(number, first_chunk, self._times[0].first_splits[number], number in broadcast),
             )
             first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
 
@@ -232,13 +270,8 @@ class SparkReplay:
 
     def parts_before(self, counts: Iterable[bytes]) -> list[OperatorPart]:
         """What all operators but the last have written of a checkpoint, by what the reduce tasks told at their ends."""
-        parts: list[OperatorPart] = []
-        told = [json.loads(count) for count in counts]
-        for number in range(len(self._partitions) - 1, 0, -1):
-            before = self._told(number, [each for partition in told for each in partition["before"]])
-            told = list(before.values())
-            parts += [OperatorPart.of_content(each["part"]) for each in told if "part" in each]
-        return parts
+        _, passed = _flat([json.loads(count) for count in counts])
+        return [OperatorPart.of_content(each["part"]) for each in passed if "part" in each]
 
     def report(self, counts: Iterable[bytes]) -> ReplayReport:
         """The checked report of a replay that ran to its end.
@@ -256,53 +289,65 @@ class SparkReplay:
             If not every event is accounted for.
         """
         report = ReplayReport()
+        reports = [report]
         if isinstance(self.plan, JobPlan):
-            report.add_logs(self.plan.logs, self.time_planes, self._time.timeline)
+            report.add_logs(self.plan.logs, self.time_planes, self._times[-1].timeline)
+            report.add_later_operators(self.plan.stages[1:], self.plan.is_chain)
+            reports += report.later_operators
         else:
             report.add_time_plane(self.plan, self.time_planes[0])
-        told = [json.loads(count) for count in counts]
-        for number in range(len(self._partitions) - 1, 0, -1):
-            before = self._told(number, [each for partition in told for each in partition["before"]])
-            assert isinstance(self.plan, JobPlan)
-            later = ReplayReport.of_operator(
-                self.plan.stages[number],
-                sum(each["results"] for each in before.values()),
-                sum(each["filtered"] for each in before.values()),
+        told, passed = _flat([json.loads(count) for count in counts])
+        for between in passed:
+            reports[between["to"]].add_read(
+                events_read=between["results"], filtered=between["filtered"], rejected={}
             )
-            for partition in self._told(number + 1, told).values():
-                later.add_counts(partition["counts"])
-            later.check()
-            report.later_operators.insert(0, later)
-            told = list(before.values())
         chunks = set()
-        for partition in self._told(1, told).values():
-            report.add_counts(partition["counts"])
-            for read in partition["read"]:
-                chunks.add(read["chunk"])
-                report.add_read(
-                    events_read=read["events_read"], filtered=read["filtered"], rejected=read["rejected"]
-                )
+        for number, own in enumerate(reports):
+            for partition in self._told(number, told).values():
+                own.add_counts(partition["counts"])
+                for read in partition["read"]:
+                    chunks.add(read["chunk"])
+                    events_read, filtered, rejected = (
+                        read[name] for name in ("events_read", "filtered", "rejected")
+                    )
+                    report.add_read(events_read=events_read, filtered=filtered, rejected=rejected)
+                    report.add_passed_on(number, events_read - filtered - sum(rejected.values()))
         if len(chunks) != self._chunks:
             raise FlinkcoreError(
                 f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "
                 "result must not be used"
             )
-        report.check()
+        for each in reports:
+            each.check()
         return report
 
-    def _told(self, operator: int, told: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-        """What each partition of an operator, counted from 1 on, told; each once."""
-        by_partition = {partition["partition"]: partition for partition in told}
+    def _told(self, number: int, told: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+        """What each partition of an operator told; each once."""
+        by_partition = {each["partition"]: each for each in told if each["operator"] == number}
         # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
-        partitions = self._partitions[operator - 1] if self._chunks else 0
+        partitions = self._partitions[number] if self._chunks else 0
         if self._recomputable and not by_partition and partitions:
             raise partitions_gone(0, self._chunks)
         if len(by_partition) != partitions:
             raise FlinkcoreError(
-                f"{len(by_partition)} of {partitions} partitions of operator {operator} came back from Spark; this is "
-                "a defect of flinkcore, the result must not be used"
+                f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark; this "
+                "is a defect of flinkcore, the result must not be used"
             )
         return by_partition
+
+
+def _flat(told: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What all partitions of all operators told, and what went from one operator to another, each sender once."""
+    replays, passed = [], {}
+    waiting = list(told)
+    while waiting:
+        replay = waiting.pop()
+        replays.append(replay)
+        for before in replay["before"]:
+            passed[replay["operator"], before["sender"]] = before
+            if "replay" in before:
+                waiting.append(before["replay"])
+    return replays, list(passed.values())
 
 
 def _without_timeline(time_plane: TimePlane) -> TimePlane:

@@ -243,6 +243,93 @@ def co_group(first: DataStream, second: DataStream) -> DataStream:
     )
 
 
+def counted(stream: DataStream) -> DataStream:
+    windows = stream.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+    return windows.allowed_lateness(9).aggregate(row=count()).filter(pc.field("row") > 1)
+
+
+def windows_and_log(first: DataStream, second: DataStream) -> DataStream:
+    """What windows give, joined in windows with a log."""
+
+    class Sizes(CoGroupFunction[Any, Any]):
+        def co_group(self, first: Any, second: Any) -> Iterator[Any]:
+            user = (first or second)[0].user
+            yield user, "sizes", len(first), len(second), sum(row.row for row in second), None
+
+    grouped = counted(first).co_group(second).where("user").equal_to("user")
+    return grouped.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).apply(Sizes(), SEEN)
+
+
+def in_order() -> KeyedCoProcessFunction:
+    class InOrder(KeyedCoProcessFunction):
+        """Tells what comes on either side, and how much had come before."""
+
+        def open(self, runtime_context: Any) -> None:
+            self.seen = runtime_context.get_state(ValueStateDescriptor("seen"))
+
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield self._told("first", value, ctx)
+
+        def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield self._told("second", value, ctx)
+
+        def _told(self, what: str, value: Any, ctx: Any) -> Any:
+            self.seen.update((self.seen.value() or 0) + 1)
+            timers = ctx.timer_service()
+            times = timers.current_watermark(), timers.current_processing_time()
+            return str(ctx.get_current_key()), what, value.n, *times, self.seen.value()
+
+    return InOrder()
+
+
+def results_of_both(first: DataStream, second: DataStream) -> DataStream:
+    """What windows give for one log, and a function, also when timers of both kinds are due, for the other."""
+
+    class Delays(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            timers = ctx.timer_service()
+            timers.register_event_time_timer(value.ts + 20)
+            timers.register_processing_time_timer(timers.current_processing_time() + 15)
+            yield value.user, "element", value.row, timers.current_watermark(), None, None
+            yield SIDE, {"user": value.user, "row": value.row}
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            yield ctx.get_current_key(), ctx.time_domain().name, timestamp, None, None, None
+
+    delayed = second.key_by("user").process(Delays(), SEEN, side_outputs=[SIDE])
+    sizes = counted(first).select("user", n=pc.field("row"))
+    numbers = delayed.select("user", n=pc.field("number"))
+    return sizes.connect(numbers).key_by("user", "user").process(in_order(), SEEN)
+
+
+def shared_results(first: DataStream, second: DataStream) -> DataStream:
+    """Results of one operator by two ways, and those of one way also directly."""
+    windows = first.union(second).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(15)))
+    sizes = windows.allowed_lateness(9).side_output_late_data(LATE).aggregate(n=count())
+    ranked = sizes.key_by("window_end").process(top(), SEEN, side_outputs=[SIDE])
+    by_user = ranked.select("user", n=pc.field("held")).key_by("user")
+    both = sizes.key_by("user").connect(by_user).process(in_order(), SEEN)
+    other = ranked.select(end=pc.field("number") + 0, n=pc.field("held")).filter(pc.field("n") > 1)
+    again = both.select(end=pc.field("watermark"), n=pc.field("number"))
+    return other.connect(again).key_by("end", "end").process(in_order(), SEEN)
+
+
+def union_with_results(first: DataStream, second: DataStream) -> DataStream:
+    rows = counted(first).select("user", "row").union(second.select("row", "user"))
+    windows = rows.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+    return windows.aggregate(n=count(), rows=sum_("row"))
+
+
+def interval_join_of_results(first: DataStream, second: DataStream) -> DataStream:
+    class Near(ProcessJoinFunction[Any, Any]):
+        def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
+            times = ctx.get_left_timestamp(), ctx.get_right_timestamp()
+            yield left.user, right.user, left.row, *times, right.row
+
+    near = counted(first).key_by("user").interval_join(counted(second).key_by("user")).between(-60, 60)
+    return near.process(Near(), SEEN)
+
+
 JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "connected": connected(),
     "broadcast": broadcast,
@@ -252,10 +339,22 @@ JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "three operators": three_operators,
     "interval join": interval_join,
     "co-group": co_group,
+    "windows and log": windows_and_log,
+    "results of both": results_of_both,
+    "shared results": shared_results,
+    "union with results": union_with_results,
+    "interval join of results": interval_join_of_results,
 }
 
 
-SIDES = {"top users": [LATE], "connected": [SIDE], "three operators": [SIDE], "interval join": [LATE]}
+SIDES = {
+    "top users": [LATE],
+    "connected": [SIDE],
+    "three operators": [SIDE],
+    "interval join": [LATE],
+    "results of both": [SIDE],
+    "shared results": [LATE],
+}
 
 
 def ordered(table: pa.Table) -> list[Any]:

@@ -1,11 +1,11 @@
 """Two keyed operators, one behind the other, element by element and millisecond by millisecond."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from models.process_replay import Emitted, emitted_of, happenings
 from models.recorders import OutputRecorder
-from models.watermarks import MIN_TIMESTAMP, ReplayModel
+from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark
 from flinkcore.datastream import KeyedProcessFunction
@@ -158,3 +158,75 @@ def leader_is_at_end(
 
     link.following = Held()
     leader.process_watermark(Watermark(watermark))
+
+
+class Leader:
+    """An operator over a log, whose results come to another one.
+
+    Parameters
+    ----------
+    function : KeyedProcessFunction or WindowOperation
+    key_of : callable
+        Of a row of the log.
+    row_of : callable
+        From a result to the row that comes to the other operator; None: to none.
+    """
+
+    def __init__(
+        self,
+        function: KeyedProcessFunction | WindowOperation,
+        key_of: Callable[[Row], Any],
+        row_of: Callable[[Any], Row | None],
+    ) -> None:
+        self._given: list[StreamRecord[Any]] = []
+        self._link = Link(self, row_of, isinstance(function, WindowOperation))
+        self._operator, self.clock = keyed_operator(function, key_of, self._link)
+
+    def process_element(self, record: StreamRecord[Any]) -> None:
+        """Take a row for the other operator."""
+        self._given.append(record)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        """Leave it out: the other operator gets it from who calls this."""
+
+    def results(self, what: str, value: Any) -> list[tuple[Row, int | None]]:
+        """What it gives for something that happens to it."""
+        if what == "element":
+            self._operator.process_element(StreamRecord(*value))
+            self._link.pass_on(by_timers=False)
+        elif what == "due":
+            self.clock.advance_to(self.clock.now_ms)
+            self._link.pass_on(by_timers=True)
+        else:
+            self._operator.process_watermark(Watermark(value))
+        given = [(record.value, record.timestamp) for record in self._given]
+        self._given.clear()
+        return given
+
+
+def happenings_behind(
+    leaders: list[Leader | None], happened: Iterable[tuple[str, int, int, Any]]
+) -> Iterator[tuple[str, int, int, Any]]:
+    """What happens to an operator with two inputs; None: that is the log itself.
+
+    What leaders give at a time comes before the processing-time timers of that time.
+    """
+    now = None
+    for what, time, log, value in happened:
+        if now is not None and time > now:
+            yield "due", now, 0, None
+        now = time
+        for number, leader in enumerate(leaders):
+            if leader is None:
+                if what == "element" and log == number:
+                    yield what, time, log, value
+                continue
+            leader.clock.now_ms = time
+            if what in ("due", "end") or (log == number and what in ("element", "watermark")):
+                caused = leader.results(what, MAX_TIMESTAMP if what == "end" else value)
+                for result in caused:
+                    yield "element", time, number, result
+        if what == "end":
+            yield "due", time, 0, None
+        if what not in ("element", "due"):
+            yield what, time, log, value

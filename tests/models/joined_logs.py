@@ -1,13 +1,12 @@
-"""Joins of two logs, by lists of all that came so far."""
+"""Joins of two streams, by lists of all that came so far."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from models.process_replay import Emitted
-from models.two_inputs import happenings
 from models.valve import ValveModel
-from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
+from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 from flinkcore.common import Row
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
@@ -42,10 +41,10 @@ class _CombinedByValve:
 
 
 def seen(
-    models: list[ReplayModel], rows: list[list[Row]], combined: Any
+    happened: Iterable[tuple[str, int, int, Any]], combined: Any
 ) -> Iterator[tuple[int, Row, int] | int]:
-    """Yield (log, row, timestamp) for an element, and each watermark of both logs."""
-    for what, _, log, value in happenings(models, rows):
+    """Yield (stream, row, timestamp) for an element, and each watermark of both streams."""
+    for what, _, log, value in happened:
         if what == "element":
             yield log, *value
         elif what == "end":
@@ -58,21 +57,19 @@ def key_of(log: int, row: Row) -> Any:
     return row.who if log else row.user
 
 
-def interval_join(
-    models: list[ReplayModel], rows: list[list[Row]], least: int, greatest: int
-) -> list[Emitted]:
+def interval_join(happened: Iterable[tuple[str, int, int, Any]], least: int, greatest: int) -> list[Emitted]:
     """Pairs and late rows; where several rows wait for one, they are met by timestamp."""
     emitted: list[Emitted] = []
     waiting: tuple[list[Any], list[Any]] = ([], [])
     kept = max(greatest, 0), max(-least, 0)
     watermark = MIN_TIMESTAMP
-    for happened in seen(models, rows, _CombinedByOperator()):
-        if isinstance(happened, int):
-            watermark = happened
+    for each in seen(happened, _CombinedByOperator()):
+        if isinstance(each, int):
+            watermark = each
             for log in (0, 1):
                 waiting[log][:] = [other for other in waiting[log] if other[1] + kept[log] > watermark]
             continue
-        log, row, timestamp = happened
+        log, row, timestamp = each
         if timestamp < watermark:
             emitted.append((("left", "right")[log], (key_of(log, row), row.number), timestamp))
             continue
@@ -87,7 +84,7 @@ def interval_join(
 
 
 def co_group(
-    models: list[ReplayModel], rows: list[list[Row]], size: int, slide: int, lateness: int
+    happened: Iterable[tuple[str, int, int, Any]], size: int, slide: int, lateness: int
 ) -> tuple[list[Emitted], int]:
     """Groups of sliding windows, and how many rows were late; windows that fire together come by their ends."""
     emitted: list[Emitted] = []
@@ -98,17 +95,17 @@ def co_group(
         first, second = windows[key, start]
         emitted.append((None, (key, list(first), list(second)), start + size - 1))
 
-    for happened in seen(models, rows, _CombinedByValve()):
-        if isinstance(happened, int):
+    for each in seen(happened, _CombinedByValve()):
+        if isinstance(each, int):
             for key, start in sorted(windows, key=lambda window: window[1]):
                 last = start + size - 1
-                if watermark < last <= happened:
+                if watermark < last <= each:
                     fire(key, start)
-                if last + lateness <= happened:
+                if last + lateness <= each:
                     del windows[key, start]
-            watermark = happened
+            watermark = each
             continue
-        log, row, timestamp = happened
+        log, row, timestamp = each
         key = key_of(log, row)
         starts = range(timestamp // slide * slide, timestamp - size, -slide)
         live = [start for start in starts if start + size - 1 + lateness > watermark]

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from models.process_replay import Emitted, Scripted, emitted_of
@@ -174,7 +174,7 @@ def union_run(
     return emitted_of(output)
 
 
-def operator_run(function: Any, models: list[ReplayModel], rows: list[list[Row]]) -> list[Emitted]:
+def operator_run(function: Any, happened: Iterable[tuple[str, int, int, Any]]) -> list[Emitted]:
     """What the runtime's operator of a function emits."""
     clock, output = DrivenProcessingTimeService(), OutputRecorder()
     backend, states = KeyedStateBackend(KeyContext(128), clock), OperatorStateBackend()
@@ -197,7 +197,7 @@ def operator_run(function: Any, models: list[ReplayModel], rows: list[list[Row]]
         operator, store = CoProcessOperator(function, output, clock), None
     operator.open(StreamingRuntimeContext(TaskInfo("task"), store))
     statuses = {"idle": WatermarkStatus.IDLE, "active": WatermarkStatus.ACTIVE}
-    for what, clock.now_ms, log, value in happenings(models, rows):
+    for what, clock.now_ms, log, value in happened:
         if what == "element":
             (operator.process_element1, operator.process_element2)[log](StreamRecord(*value))
         elif what == "due":

@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted
-from models.scripted_logs import ROWS, by_key, elements_of, events_of, strategy_of, table_of
+from models.scripted_logs import ROWS, by_key
 from models.small_batches import reading_batches_of
-from models.two_inputs import replay_models
-from models.watermarks import Punctuated, ReplayModel
+from models.two_inputs import happenings
+from models.two_logs import Rows, TwoLogs
 
 from flinkcore.common import OutputTag, Row, Time
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from flinkcore.datastream.window import SlidingEventTimeWindows
 from flinkcore.replay.stages import process_stage
@@ -22,8 +21,6 @@ from flinkcore.replay.stages import process_stage
 PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()})
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})
 LEFT, RIGHT = OutputTag("left"), OutputTag("right")
-Rows = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
-
 logs = st.tuples(st.lists(ROWS, max_size=25), st.lists(ROWS, max_size=25))
 bounds = st.tuples(*[st.sampled_from([0, 2, 15, None])] * 2)
 idlenesses = st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 2)
@@ -45,38 +42,6 @@ class Groups(CoGroupFunction[Row, Row]):
     def co_group(self, first: list[Row], second: list[Row]) -> Any:
         user = first[0].user if first else second[0].who
         return [(user, [row.number for row in first], [row.number for row in second])]
-
-
-class TwoLogs:
-    """Two logs, as streams of a job and as the models take them."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        bounds: tuple[int | None, int | None],
-        idlenesses: tuple[int | None, int | None],
-        interval: int,
-        parallelism: int,
-    ) -> None:
-        second = table_of(rows[1], 3).rename_columns(["who", "number", "ts", "at", "split", "actions"])
-        self.tables = [table_of(rows[0], 3), second]
-        env = StreamExecutionEnvironment().set_parallelism(parallelism)
-        env.get_config().set_auto_watermark_interval(interval)
-        self.streams: list[DataStream] = [
-            env.from_event_log(
-                table, timestamp="ts", arrival="at", split="split"
-            ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
-            for table, bound, idleness in zip(self.tables, bounds, idlenesses, strict=True)
-        ]
-        self.bounds, self.idlenesses, self.interval = bounds, idlenesses, interval
-
-    def models(self) -> list[ReplayModel]:
-        events = [events_of(table) for table in self.tables]
-        makers = [Punctuated if bound is None else None for bound in self.bounds]
-        return replay_models(events, list(self.bounds), list(self.idlenesses), self.interval, makers)
-
-    def rows(self) -> list[list[Row]]:
-        return [elements_of(table) for table in self.tables]
 
 
 def results(table: pa.Table) -> list[Emitted]:
@@ -118,9 +83,8 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     for name, tag in (("user", LEFT), ("who", RIGHT)):
         late_rows = result.get_side_output(tag).to_arrow().to_pylist()
         replayed += [(tag.tag_id, (row[name], row["number"]), row["ts"]) for row in late_rows]
-    expected = interval_join(
-        given_logs.models(), given_logs.rows(), lower + is_exclusive, lower + width - is_exclusive
-    )
+    happened = happenings(given_logs.models(), given_logs.rows())
+    expected = interval_join(happened, lower + is_exclusive, lower + width - is_exclusive)
     assert by_key(replayed) == by_key(expected)
     late = sum(tag is not None for tag, _, _ in expected)
     assert (result.report.late, result.report.processed) == (late, len(rows[0]) + len(rows[1]) - late)
@@ -159,7 +123,8 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
         grouped = groups.apply(Groups(), GROUPS, timestamp_column="time").execute()
         replayed = results(grouped.to_arrow())
         joined = results(pairs.apply(Pair(), PAIRS, timestamp_column="time").to_arrow())
-    expected, late = co_group(given_logs.models(), given_logs.rows(), size, slide, lateness)
+    happened = happenings(given_logs.models(), given_logs.rows())
+    expected, late = co_group(happened, size, slide, lateness)
     assert by_key(replayed) == by_key(expected)
     assert grouped.report.late == late
     expected_pairs = [

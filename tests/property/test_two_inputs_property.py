@@ -26,6 +26,7 @@ from models.two_inputs import (
     ScriptedRules,
     Telling,
     TellingRules,
+    happenings,
     operator_run,
     replay_models,
     union_run,
@@ -109,7 +110,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         result = joined(kind(), streams).execute()
         replayed = emitted_by(result)
     models, elements = modelled(tables, bounds, idlenesses, interval)
-    expected = operator_run(kind(), models, elements)
+    expected = operator_run(kind(), happenings(models, elements))
     assert by_key(replayed) == by_key(expected)
     assert result.report.processed == len(rows[0]) + len(rows[1])
     if parallelism == 1:

@@ -1,13 +1,12 @@
-"""From the graph of a job to what a replay does: logs, the operator that takes them, and further ones behind it."""
+"""From the graph of a job to what a replay does: logs, operators that take them, and others that take results."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -35,7 +34,7 @@ from flinkcore.datastream.two_input_transformations import (
     UnionTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.plans.column_ops import ColumnOp, Select, expression_columns, output_schema
+from flinkcore.replay.plans.column_ops import Select, expression_columns, output_schema
 from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.plans.keyed_operator import (
@@ -53,90 +52,10 @@ from flinkcore.replay.plans.replay_plan import (
     plan_of_log,
     require_key_type,
 )
+from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
-from flinkcore.replay.stages.keyed_stage import keyed_stages
-from flinkcore.replay.time_plane.timeline import Timeline
 
 OPERATORS = (WindowTransformation, ProcessTransformation, TwoInputTransformation)
-
-
-@dataclass(frozen=True)
-class StageInput:
-    """What comes to an operator on one of its inputs.
-
-    Attributes
-    ----------
-    keys : tuple of str
-        Columns that make up the key; none where the rows have no key.
-    schema : pyarrow.Schema
-        Columns of the rows.
-    logs : tuple of int
-        Numbers of the logs whose rows it gets; none where they are results of the operator before.
-    ops : tuple of ColumnOp
-        What is done with results of the operator before.
-    is_broadcast : bool
-        Whether every partition gets all rows.
-    """
-
-    keys: tuple[str, ...]
-    schema: pa.Schema
-    logs: tuple[int, ...] = ()
-    ops: tuple[ColumnOp, ...] = ()
-    is_broadcast: bool = False
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """An operator of a job, and what comes to it; an `OperatorPlan`.
-
-    Attributes
-    ----------
-    inputs : tuple of StageInput
-        One or two.
-    operator : KeyedOperator
-    event_time : pyarrow.DataType
-        Of the first log.
-    max_parallelism : int
-    uid : str
-        By which a checkpoint names the operator.
-    """
-
-    inputs: tuple[StageInput, ...]
-    operator: KeyedOperator
-    event_time: pa.DataType
-    max_parallelism: int
-    uid: str
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Columns that make up the key, in the rows of the first input."""
-        return self.inputs[0].keys
-
-    def time_type(self) -> pa.DataType:
-        """Return the Arrow type of the event time."""
-        return self.event_time
-
-    def data_schema(self) -> pa.Schema:
-        """Return the schema of the batches that reach the operator: of both inputs, side by side."""
-        if len(self.inputs) == 1:
-            return self.inputs[0].schema
-        return ConnectedInputs(self.inputs[0].schema, self.inputs[1].schema).schema
-
-    def result_schema(self) -> pa.Schema:
-        """Return the columns of the results."""
-        if isinstance(self.operator, UserProcess):
-            return self.operator.result_schema(self.event_time)
-        none = np.empty(0, np.int64)
-        return keyed_stages(self, Timeline.to_end_of_time(none, none), None, 1).schema
-
-    def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
-        """Return the columns of a side output of the operator."""
-        return self.operator.side_output_schema(output_tag, self.data_schema(), self.event_time)
-
-    def partitions(self, parallelism: int) -> int:
-        """Return into how many partitions the stage is divided: not at all, where there is no key."""
-        return min(parallelism, self.max_parallelism) if self.keys else 1
 
 
 @dataclass(frozen=True)
@@ -146,9 +65,9 @@ class JobPlan:
     Attributes
     ----------
     logs : tuple of ReplayPlan
-        What is done with each log, up to the first operator. Splits are numbered over all of them.
+        What is done with each log, up to its first operator. Splits are numbered over all of them.
     stages : tuple of StagePlan
-        The operators: the first takes the logs, each other one the results of that before.
+        The operators, each behind those whose results it takes; the last one's are those of the job.
     """
 
     logs: tuple[ReplayPlan, ...]
@@ -158,8 +77,21 @@ class JobPlan:
     def broadcast_logs(self) -> frozenset[int]:
         """Numbers of the logs whose rows go to every partition."""
         return frozenset(
-            number for each in self.stages[0].inputs if each.is_broadcast for number in each.logs
+            number
+            for stage in self.stages
+            for each in stage.inputs
+            if each.is_broadcast
+            for number in each.logs
         )
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the first operator takes all logs, and each other one only what one operator gives."""
+        return not any(stage.logs or stage.merges_results for stage in self.stages[1:])
+
+    def stage_of_log(self, log: int) -> int:
+        """Return the number of the operator to which the rows of a log come."""
+        return next(number for number, stage in enumerate(self.stages) if log in stage.logs)
 
     @property
     def log_plans(self) -> tuple[ReplayPlan, ...]:
@@ -217,8 +149,8 @@ def make_job_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayP
     Parameters
     ----------
     graph : StreamGraph
-        One log, or several that are united or connected, with column steps and watermark strategies; then operators,
-        one after the other, with column steps between them.
+        Logs with column steps and watermark strategies, that may be united or connected; operators that take them; and
+        further ones that take results of others, also along with logs, with column steps between them.
     configuration : ExecutionConfig
 
     Returns
@@ -237,11 +169,11 @@ def make_job_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayP
     if is_single and sum(isinstance(step, OPERATORS) for step in steps) < 2:
         return make_plan(graph, configuration)
     _require_operator_at_end(graph)
-    first, *later = _chain(graph.result)
-    logs, stage = _first_stage(first[0], configuration)
-    stages = [stage]
-    for number, (last, between) in enumerate(later, start=2):
-        stages.append(_next_stage(number, stages[-1], last, between))
+    planner = _JobPlanner(configuration)
+    planner.stage(graph.result)
+    logs, stages = planner.named_logs(), planner.stages
+    if len(stages) > 1:
+        _refuse_functions_over_batches(stages)
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
@@ -263,100 +195,139 @@ def _require_operator_at_end(graph: StreamGraph) -> None:
     )
 
 
-def _chain(last: Transformation) -> list[tuple[Transformation, tuple[Transformation, ...]]]:
-    """The operators up to this one, each with the steps since the one before it."""
-    chain: list[tuple[Transformation, tuple[Transformation, ...]]] = []
-    step = last
-    while True:
-        between: tuple[Transformation, ...] = ()
-        before = step
-        if len(step.inputs()) == 1:
-            (before,) = step.inputs()
-            while isinstance(before, OneInputTransformation) and not isinstance(before, OPERATORS):
-                between = (before, *between)
-                before = before.input
-        if before is step or not isinstance(before, OPERATORS):
-            chain.append((step, ()))
-            return chain[::-1]
-        chain.append((step, between))
-        step = before
+@dataclass
+class _Branch:
+    """A log or an operator that a stream comes from, and the columns that it has in the end."""
+
+    source: int
+    is_log: bool
+    schema: pa.Schema
+    whole: pa.Schema
 
 
-def _first_stage(last: Transformation, configuration: ExecutionConfig) -> tuple[list[ReplayPlan], StagePlan]:
-    operator = _operator(last)
-    logs: list[ReplayPlan] = []
-    named_by: list[Transformation | None] = []
-    inputs = []
-    for step in last.inputs():
-        keys: tuple[str, ...] = ()
-        is_broadcast = isinstance(step, BroadcastTransformation)
-        if isinstance(step, PartitionTransformation):
-            keys = step.key_columns
-        if isinstance(step, PartitionTransformation | BroadcastTransformation):
-            step = step.input
-        branches = _branches(step, ())
-        plans = [
-            plan_of_log(source, steps, keys, last, operator, configuration) for source, steps in branches
-        ]
-        plans = _united(
-            plans, [_whole_schema(plan, steps) for plan, (_, steps) in zip(plans, branches, strict=True)]
+class _JobPlanner:
+    """Plans operators, each once, behind those whose results they take.
+
+    Parameters
+    ----------
+    configuration : ExecutionConfig
+
+    Attributes
+    ----------
+    logs : list of ReplayPlan
+    stages : list of StagePlan
+    """
+
+    def __init__(self, configuration: ExecutionConfig) -> None:
+        self.logs: list[ReplayPlan] = []
+        self.stages: list[StagePlan] = []
+        self._configuration = configuration
+        self._numbers: dict[int, int] = {}
+        self._named_by: list[Transformation | None] = []
+
+    def named_logs(self) -> list[ReplayPlan]:
+        """Return the logs, each with the uid of its time plane."""
+        uids = watermarks_uids(self._named_by)
+        return [replace(log, watermarks_uid=uid) for log, uid in zip(self.logs, uids, strict=True)]
+
+    def stage(self, step: Transformation) -> int:
+        """Plan an operator, and all that it depends on; return its number."""
+        if id(step) in self._numbers:
+            return self._numbers[id(step)]
+        operator = _operator(step)
+        planned = [self._input(each, step, operator) for each in step.inputs()]
+        inputs = tuple(each for each, _ in planned)
+        number = len(self.stages)
+        for each, between in planned:
+            if each.results:
+                _check_results_input(number + 1, each, operator)
+            for results, steps in zip(each.results, between, strict=True):
+                _warn_of_withdrawn_rows(self.stages[results.stage].operator, steps, each, operator)
+        if len(inputs) == 2 and inputs[1].keys:
+            require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
+        first = inputs[0]
+        if first.logs:
+            operator, event_time = self.logs[first.logs[0]].operator, self.logs[first.logs[0]].time_type()
+        else:
+            event_time = self.stages[first.results[0].stage].event_time
+        if isinstance(operator, WindowProcess):
+            operator = operator.of_rows(first.schema)
+        uid = operator_uid(step, operator, number + 1)
+        self.stages.append(
+            StagePlan(inputs, operator, event_time, self._configuration.get_max_parallelism(), uid)
         )
-        numbers = tuple(range(len(logs), len(logs) + len(plans)))
-        inputs.append(StageInput(keys, plans[0].data_schema(), numbers, is_broadcast=is_broadcast))
-        logs += plans
-        named_by += [step_with_uid(source, steps) for source, steps in branches]
-    if len(inputs) == 2 and inputs[1].keys:
-        require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
-    uids = watermarks_uids(named_by)
-    logs = [replace(log, watermarks_uid=uid) for log, uid in zip(logs, uids, strict=True)]
-    return logs, StagePlan(
-        tuple(inputs),
-        logs[0].operator,
-        logs[0].time_type(),
-        configuration.get_max_parallelism(),
-        logs[0].operator_uid,
-    )
+        self._numbers[id(step)] = number
+        return number
+
+    def _input(
+        self, step: Transformation, last: Transformation, operator: KeyedOperator
+    ) -> tuple[StageInput, list[tuple[Transformation, ...]]]:
+        """An input of an operator; and the steps that its results of other operators take."""
+        keys = step.key_columns if isinstance(step, PartitionTransformation) else ()
+        branches: list[_Branch] = []
+        results: dict[int, StageResults] = {}
+        between = []
+        for root, steps in _branches(_unkeyed(step), ()):
+            if isinstance(root, EventLogSource):
+                plan = plan_of_log(root, steps, keys, last, operator, self._configuration)
+                branches.append(_Branch(len(self.logs), True, plan.data_schema(), _whole_schema(plan, steps)))
+                self.logs.append(plan)
+                self._named_by.append(step_with_uid(root, steps))
+                continue
+            for each in steps:
+                _refuse_watermarks_behind_an_operator(each)
+            stage, ops = self.stage(root), tuple(column_op(each) for each in steps)
+            schema = output_schema(ops, self.stages[stage].result_schema())
+            results[len(branches)] = StageResults(stage, ops)
+            branches.append(_Branch(stage, False, schema, schema))
+            between.append(steps)
+        names = _united(branches)
+        if names is not None:
+            select = Select(names)
+            for number, branch in enumerate(branches):
+                if branch.is_log:
+                    plan = self.logs[branch.source]
+                    self.logs[branch.source] = replace(plan, after=(*plan.after, select))
+                else:
+                    results[number] = replace(results[number], ops=(*results[number].ops, select))
+        schema = branches[0].schema
+        return (
+            StageInput(
+                keys,
+                schema if names is None else pa.schema([schema.field(name) for name in names]),
+                tuple(branch.source for branch in branches if branch.is_log),
+                tuple(results.values()),
+                is_broadcast=isinstance(step, BroadcastTransformation),
+            ),
+            between,
+        )
 
 
-def _next_stage(
-    number: int, before: StagePlan, last: Transformation, between: tuple[Transformation, ...]
-) -> StagePlan:
-    for stage_operator in (before.operator, _operator(last)):
-        if isinstance(stage_operator, UserProcess) and isinstance(
-            stage_operator.function, KeyedBatchProcessFunction
-        ):
+def _check_results_input(number: int, each: StageInput, operator: KeyedOperator) -> None:
+    for key in each.keys:
+        require_column(key, each.schema, f"key_by before operator {number}")
+        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
+        if not (untyped and pa.types.is_null(each.schema.field(key).type)):
+            require_key_type(key, each.schema)
+    operator.check(each.schema)
+
+
+def _refuse_functions_over_batches(stages: Sequence[StagePlan]) -> None:
+    for stage in stages:
+        operator = stage.operator
+        if isinstance(operator, UserProcess) and isinstance(operator.function, KeyedBatchProcessFunction):
             raise ConfigurationError(
-                f"{type(stage_operator.function).__qualname__} is a function over batches, which a job with several "
+                f"{type(operator.function).__qualname__} is a function over batches, which a job with several "
                 "operators cannot run: make it a KeyedProcessFunction"
             )
-    *steps, partition = between
-    assert isinstance(partition, PartitionTransformation)
-    for step in steps:
-        if isinstance(step, TimestampsAndWatermarksTransformation):
-            raise ConfigurationError(
-                f"assign_timestamps_and_watermarks comes before the first operator, but here it follows one: {step}. "
-                "Results keep their timestamps, and the watermarks go on to the next operator"
-            )
-    ops = tuple(column_op(step) for step in steps)
-    schema = output_schema(ops, before.result_schema())
-    operator = _operator(last)
-    for key in partition.key_columns:
-        require_column(key, schema, f"key_by before operator {number}")
-        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
-        if not (untyped and pa.types.is_null(schema.field(key).type)):
-            require_key_type(key, schema)
-    operator.check(schema)
-    if isinstance(operator, WindowProcess):
-        operator = operator.of_rows(schema)
-    stage_input = StageInput(partition.key_columns, schema, ops=ops)
-    _warn_of_withdrawn_rows(before.operator, steps, stage_input, operator)
-    return StagePlan(
-        (stage_input,),
-        operator,
-        before.event_time,
-        before.max_parallelism,
-        operator_uid(last, operator, number),
-    )
+
+
+def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
+    if isinstance(step, TimestampsAndWatermarksTransformation):
+        raise ConfigurationError(
+            f"assign_timestamps_and_watermarks comes before the first operator, but here it follows one: {step}. "
+            "Results keep their timestamps, and the watermarks go on to the next operator"
+        )
 
 
 def _warn_of_withdrawn_rows(
@@ -386,13 +357,24 @@ def _warn_of_withdrawn_rows(
 
 def log_sources(graph: StreamGraph) -> list[EventLogSource]:
     """Return the source of each log of a job's plan."""
-    first, _ = _chain(graph.result)[0]
-    sources: list[EventLogSource] = []
-    for step in first.inputs():
-        while isinstance(step, PartitionTransformation | BroadcastTransformation):
-            step = step.input
-        sources += [source for source, _ in _branches(step, ())]
-    return sources
+    seen: set[int] = set()
+
+    def sources(step: Transformation) -> Iterator[EventLogSource]:
+        if id(step) in seen:
+            return
+        seen.add(id(step))
+        for each in step.inputs():
+            for root, _ in _branches(_unkeyed(each), ()):
+                if isinstance(root, EventLogSource):
+                    yield root
+                else:
+                    yield from sources(root)
+
+    return list(sources(graph.result))
+
+
+def _unkeyed(step: Transformation) -> Transformation:
+    return step.input if isinstance(step, PartitionTransformation | BroadcastTransformation) else step
 
 
 def _operator(step: Transformation) -> KeyedOperator:
@@ -415,41 +397,32 @@ def _operator(step: Transformation) -> KeyedOperator:
 
 def _branches(
     step: Transformation, later: tuple[Transformation, ...]
-) -> list[tuple[EventLogSource, tuple[Transformation, ...]]]:
-    """The logs that a stream comes from, each with the steps from it; what follows a union is done to each."""
-    if isinstance(step, EventLogSource):
+) -> list[tuple[Transformation, tuple[Transformation, ...]]]:
+    """The logs and operators that a stream comes from, each with the steps from it; what follows a union each has."""
+    if isinstance(step, (EventLogSource, *OPERATORS)):
         return [(step, later)]
     if isinstance(step, UnionTransformation):
         return [branch for united in step.united for branch in _branches(united, later)]
-    if isinstance(step, OPERATORS):
-        raise ConfigurationError(
-            f"streams are united and connected before their first operator, but one is the result of: {step}"
-        )
     assert isinstance(step, OneInputTransformation)
     return _branches(step.input, (step, *later))
 
 
-def _united(plans: list[ReplayPlan], whole: list[pa.Schema]) -> list[ReplayPlan]:
-    """Plans that give the same columns in the order of the first.
+def _united(branches: Sequence[_Branch]) -> tuple[str, ...] | None:
+    """The columns that all branches of a union have, in the order of the first; None: they have them already.
 
-    Parameters
-    ----------
-    plans
-        Of the branches of a union; each gives what the operator reads, and maybe more, which its filters read.
-    whole
-        All columns of the branches.
+    Each has what the operator reads, and maybe more, which its filters read.
     """
+    whole = [branch.whole for branch in branches]
     for number, other in enumerate(whole[1:], start=2):
         if {(field.name, field.type) for field in other} != {(field.name, field.type) for field in whole[0]}:
             raise SchemaError(
                 f"streams of a union have the same columns, but stream 1 has ({_shown(whole[0])}) and stream "
                 f"{number} has ({_shown(other)}): bring them to the same with select(...)"
             )
-    given = [plan.data_schema().names for plan in plans]
+    given = [branch.schema.names for branch in branches]
     if all(names == given[0] for names in given):
-        return plans
-    common = tuple(name for name in whole[0].names if all(name in names for names in given))
-    return [replace(plan, after=(*plan.after, Select(common))) for plan in plans]
+        return None
+    return tuple(name for name in whole[0].names if all(name in names for names in given))
 
 
 def _whole_schema(plan: ReplayPlan, steps: tuple[Transformation, ...]) -> pa.Schema:

@@ -56,6 +56,8 @@ class ReplayReport:
         Events in no window, where the slide is longer than the size.
     processed
         Events that a process function was called for.
+    passed_on
+        Events that went straight to a later operator, in a job in which not only the first one takes logs.
     repeated
         Calls for rows of a broadcast stream besides the first for each, of which there is one per partition.
     on_time_firings, late_firings
@@ -90,8 +92,8 @@ class ReplayReport:
     warnings
         What looks wrong but was left as it is, for people to read.
     later_operators
-        Of a job with several operators, what each after the first did: its `events_read` are the results of the one
-        before, and what became of them is counted likewise.
+        Of a job with several operators, what each after the first did: its `events_read` are the results of those
+        before that come to it, and events that the first has passed on; what became of them is counted likewise.
     """
 
     events_read: int = 0
@@ -101,6 +103,7 @@ class ReplayReport:
     late: int = 0
     in_no_window: int = 0
     processed: int = 0
+    passed_on: int = 0
     repeated: int = 0
     on_time_firings: int = 0
     late_firings: int = 0
@@ -122,25 +125,17 @@ class ReplayReport:
     warnings: list[str] = field(default_factory=list)
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
+    _is_chain: bool = field(default=True, repr=False, compare=False)
     _has_functions: bool = field(default=False, repr=False, compare=False)
     _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
 
-    @classmethod
-    def of_operator(cls, plan: OperatorPlan, rows: int, filtered: int) -> ReplayReport:
-        """The report of an operator behind another one.
-
-        Parameters
-        ----------
-        plan
-            The operator.
-        rows
-            Results of the one before.
-        filtered
-            Those that filters took out.
-        """
-        report = cls(events_read=rows, filtered=filtered)
-        report._set_operator(plan.operator)
-        return report
+    def add_later_operators(self, stages: Sequence[OperatorPlan], is_chain: bool) -> None:
+        """Add what a job has behind the first operator, and whether each takes what the one before gives."""
+        self._is_chain = is_chain
+        for stage in stages:
+            report = ReplayReport()
+            report._set_operator(stage.operator)
+            self.later_operators.append(report)
 
     def _set_operator(self, operator: KeyedOperator) -> None:
         self._has_windows = isinstance(operator, WindowAggregation | WindowProcess | WindowJoinProcess)
@@ -261,6 +256,12 @@ class ReplayReport:
         self.filtered += filtered
         self.rejected.update(rejected)
 
+    def add_passed_on(self, operator: int, events: int) -> None:
+        """Add events of a log that come to an operator, counted from 0 on."""
+        if operator > 0:
+            self.passed_on += events
+            self.later_operators[operator - 1].events_read += events
+
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add the counts of a keyed operator, by the names that they have here."""
         for name, count in counts.items():
@@ -274,7 +275,7 @@ class ReplayReport:
         FlinkcoreError
             If events are missing or counted twice; that is a defect of flinkcore.
         """
-        taken = self.windowed + self.late + self.in_no_window + self.processed
+        taken = self.windowed + self.late + self.in_no_window + self.processed + self.passed_on
         accounted = self.filtered + self.rejected.total() + taken
         if accounted != self.events_read:
             raise FlinkcoreError(
@@ -290,8 +291,9 @@ class ReplayReport:
             )
         lines += self._fate_lines()
         for number, later in enumerate(self.later_operators, start=2):
+            origin = " from the one before" if self._is_chain else ""
             lines += [
-                f"operator {number}: {later.events_read:,} rows from the one before",
+                f"operator {number}: {later.events_read:,} rows{origin}",
                 *later._fate_lines(),
             ]
         if self.watermark_ms != MIN_TIMESTAMP:
@@ -321,6 +323,7 @@ class ReplayReport:
             (0 if self._has_windows else self.late, "late: behind the watermark"),
             (self.in_no_window, "between windows (the slide is longer than the size)"),
             (self.filtered, "filtered"),
+            (self.passed_on, "straight to later operators"),
             *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
         ):
             if count:

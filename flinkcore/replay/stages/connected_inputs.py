@@ -23,7 +23,8 @@ class ConnectedInputs:
     ----------
     first, second : pyarrow.Schema
     second_from : int
-        Splits of the second stream have this number or a higher one.
+        Splits of the second stream have this number or a higher one; 1 where results have the number of the stream
+        in place of a split.
     """
 
     first: pa.Schema

@@ -19,15 +19,15 @@ from flinkcore.datastream.functions import (
     KeyedStateStore,
 )
 from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.job_plan import StagePlan
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import element_keys, element_rows
 from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
-from flinkcore.replay.stages.process_stage import ProcessStage
+from flinkcore.replay.stages.process_stage import ProcessStage, record_timestamps
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.row_results import Subject
 from flinkcore.replay.time_plane.timeline import Timeline
@@ -160,7 +160,7 @@ class ConnectedStage(ProcessStage):
             count(),
             is_second.tolist(),
             groups.tolist(),
-            events.timestamps.tolist(),
+            record_timestamps(events),
             events.arrivals.tolist(),
             steps.tolist(),
             strict=False,

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.job_plan import JobPlan, StagePlan
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.join_stage import connected_stages_class
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
@@ -59,7 +60,8 @@ def stages_of(
     if not isinstance(plan, JobPlan):
         return keyed_stages(plan, time.timeline, time.last_arrival_ms, partitions, restored), None
     stage = plan.stages[number]
-    inputs = connected_inputs(stage, time.second_from)
+    # Results tell of which input they are by themselves, and so do rows that are merged with them.
+    inputs = connected_inputs(stage, 1 if stage.results else time.second_from)
     if inputs is not None:
         assert isinstance(stage.operator, ConnectedProcess)
         return connected_stages_class(stage.operator)(
@@ -99,5 +101,5 @@ def opened_stage_of(
     """
     with opened_stage(stages, partition) as stage:
         if isinstance(plan, JobPlan) and isinstance(stage, ProcessStage) and len(plan.stages) > 1:
-            stage.join(number, number + 1 < len(plan.stages))
+            stage.join(number, bool(plan.stages[number].results), number + 1 < len(plan.stages))
         yield stage

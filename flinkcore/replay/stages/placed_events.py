@@ -10,9 +10,11 @@ comes after everything that arrived by then. So results are ordered by::
     position  of the event; else 2 * the number of the operator, and 1 more where a watermark was the cause
     fired     time of the timer, or maximum timestamp of the window, where it was no event
     group     key group, where it was no event
-    sequence  within the key group; one for each operator on the way
+    sequence  within the key group, from 1 on; one for each operator, 0 where it was not on the way
 
-None of these depends on how the key groups are divided into partitions.
+None of these depends on how the key groups are divided into partitions. All operators of a job count the same steps, so
+that results of several, and rows of logs, can be merged: those that have all else in common come from one operator, on
+ways of which the sequences tell which one is first.
 
 Notes
 -----
@@ -29,8 +31,9 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
+from flinkcore.replay.total_order import Events, Int32Array, Int64Array, RowNumbers
 
 Order: TypeAlias = tuple[Int64Array, ...]
 """Columns that order results, in the order above; the sequences come last."""
@@ -43,7 +46,8 @@ FIXED_COLUMNS = 6
 class PlacedEvents(Events):
     """Rows of one batch with their places among the results of an operator.
 
-    `timestamps` are -2**63 where a record has none; `splits` and `positions` have no meaning of their own here.
+    `timestamps` are -2**63 where a record has none; in `splits` is the number of the input, 0 or 1, of the operator to
+    which the rows come, and `positions` have no meaning of their own.
 
     Attributes
     ----------
@@ -54,9 +58,17 @@ class PlacedEvents(Events):
     order: Order = ()
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, timestamps: Int64Array, order: Order) -> PlacedEvents:
-        """Rows, their timestamps and their places."""
-        return cls(batch, timestamps, order[0], order[2].astype(np.int32), order[3], order)
+    def of(
+        cls,
+        batch: pa.RecordBatch,
+        timestamps: Int64Array,
+        order: Order,
+        inputs: Int32Array | None = None,
+    ) -> PlacedEvents:
+        """Rows, their timestamps, places and inputs; None: all are of the first input."""
+        if inputs is None:
+            inputs = np.zeros(batch.num_rows, np.int32)
+        return cls(batch, timestamps, order[0], inputs, order[3], order)
 
     @classmethod
     def concatenate(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
@@ -67,6 +79,7 @@ class PlacedEvents(Events):
             pa.concat_batches([part.batch for part in parts]),
             np.concatenate([part.timestamps for part in parts]),
             tuple(map(np.concatenate, zip(*(part.order for part in parts), strict=True))),
+            np.concatenate([part.splits for part in parts]),
         )
 
     @property
@@ -81,6 +94,7 @@ class PlacedEvents(Events):
             self.batch.take(pa.array(rows)),
             self.timestamps[at],
             tuple(column[at] for column in self.order),
+            self.splits[at],
         )
 
     def slice(self, start: int, stop: int) -> PlacedEvents:
@@ -89,11 +103,32 @@ class PlacedEvents(Events):
             self.batch.slice(start, stop - start),
             self.timestamps[start:stop],
             tuple(column[start:stop] for column in self.order),
+            self.splits[start:stop],
         )
 
     def with_batch(self, batch: pa.RecordBatch) -> PlacedEvents:
         """The same places with other columns."""
         return replace(self, batch=batch)
+
+    def coming_to(self, number: int, input_number: int, inputs: ConnectedInputs | None) -> PlacedEvents:
+        """The rows and places as the operator of a number merges them.
+
+        Parameters
+        ----------
+        number
+            Of the operator.
+        input_number
+            0 or 1.
+        inputs
+            The columns of both inputs; None: the operator has one.
+        """
+        widened = self if inputs is None else inputs.widened(input_number, self)
+        assert isinstance(widened, PlacedEvents)
+        return replace(
+            widened,
+            order=_widened(self.order, number),
+            splits=np.full(len(self.splits), input_number, np.int32),
+        )
 
     def sorted(self) -> PlacedEvents:
         """The rows in total order."""
@@ -144,10 +179,37 @@ def steps_of(events: Events, timeline: Timeline) -> Int64Array:
     return timeline.steps_before(events.arrivals, events.splits, events.positions)
 
 
-def order_of(events: Events, timeline: Timeline) -> Order:
-    """The places of events among each other, as they order what is emitted for them."""
+def order_of(events: Events, timeline: Timeline, number: int) -> Order:
+    """The places of events among each other, as they order what the operator of a number emits for them."""
     if isinstance(events, PlacedEvents):
-        return events.order
+        return _widened(events.order, number)
     none = np.zeros(len(events.arrivals), np.int64)
     steps = steps_of(events, timeline)
-    return events.arrivals, steps, events.splits.astype(np.int64), events.positions, none, none
+    order = events.arrivals, steps, events.splits.astype(np.int64), events.positions, none, none
+    return _widened(order, number)
+
+
+def placed(
+    events: Events, rows: RowNumbers | None, timeline: Timeline, number: int, inputs: ConnectedInputs | None
+) -> PlacedEvents:
+    """Ordered rows of logs as they are merged with results.
+
+    Parameters
+    ----------
+    events, rows
+        Rows and their order; None: as they lie.
+    timeline
+        Of the job.
+    number
+        Of the operator to which they come.
+    inputs
+        How to tell by the split to which input they come; None: the operator has one.
+    """
+    ordered = events if rows is None else events.take(rows)
+    of_input = None if inputs is None else inputs.is_second(ordered).astype(np.int32)
+    return PlacedEvents.of(ordered.batch, ordered.timestamps, order_of(ordered, timeline, number), of_input)
+
+
+def _widened(order: Order, number: int) -> Order:
+    none = np.zeros(len(order[0]), np.int64)
+    return (*order, *(none for _ in range(FIXED_COLUMNS + number - len(order))))

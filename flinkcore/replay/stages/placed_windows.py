@@ -77,7 +77,7 @@ class JoinedWindowStage(WindowStage):
         self._number = number
         self._places_results = places_results
         self._timestamp_range = aggregation.timestamp_range
-        self._sequence = 0
+        self._sequence = 1
 
     def process(self, prepared: EncodedEvents, rows: RowNumbers | None) -> Iterator[Output]:
         """Take in events in total order, and give what they make ready; see `WindowStage.process`."""
@@ -88,7 +88,7 @@ class JoinedWindowStage(WindowStage):
             return
         if rows is None:
             rows = np.arange(len(events.arrivals), dtype=np.uint32)
-        order = order_of(events, self._timeline)
+        order = order_of(events, self._timeline, self._number)
         steps = order[1]
         start = 0
         for alone in (*self._rows_alone(events.timestamps[rows], steps[rows]), len(rows)):

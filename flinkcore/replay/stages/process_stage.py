@@ -126,6 +126,7 @@ class ProcessStage:
         self._processed = 0
         self._key_group = 0
         self._number = 0
+        self._takes_results = False
         self._is_in_step = False
         self._done_before_end: int | None = None
         self._clock = ReplayClock()
@@ -208,7 +209,9 @@ class ProcessStage:
         if self._output.places is None:
             return self._output.take()
         no_order = tuple(np.empty(0, np.int64) for _ in range(FIXED_COLUMNS + self._number))
-        return self._output.take(no_order if events is None else order_of(events, self._timeline))
+        return self._output.take(
+            no_order if events is None else order_of(events, self._timeline, self._number)
+        )
 
     def _process(self, events: Events) -> None:
         steps = steps_of(events, self._timeline)
@@ -254,17 +257,20 @@ class ProcessStage:
         self._advance(until_ms, bisect_left(self._timeline.clock_ms, until_ms))
         yield from self._take()
 
-    def join(self, number: int, places_results: bool) -> None:
+    def join(self, number: int, takes_results: bool, places_results: bool) -> None:
         """Be one of the operators of a job that has several; called before the first event.
 
         Parameters
         ----------
         number
             Of the operator, from 0 on.
+        takes_results
+            Whether results of others come to it.
         places_results
             Whether another one follows.
         """
         self._number = number
+        self._takes_results = takes_results
         if places_results:
             self._output.places = ResultPlaces(number, self._key_context, self._now)
 
@@ -339,14 +345,17 @@ class ProcessStage:
         if done == 0:
             return 0  # also starts the event time of times to live
         timer_ms = self._timers.next_event_time()
-        if done >= steps or timer_ms is None or timer_ms > self._timeline.watermark_ms[steps - 1]:
+        watermarks = self._timeline.watermark_ms
+        if done >= steps or timer_ms is None or timer_ms > watermarks[steps - 1]:
             return steps
-        return bisect_left(self._timeline.watermark_ms, timer_ms, done, steps)
+        # Timers that are registered behind the watermark wait until it rises.
+        rising = bisect_right(watermarks, watermarks[done - 1], done, steps)
+        return bisect_left(watermarks, timer_ms, rising, steps)
 
     def _steps_before_timers(self, time_ms: int, steps: int) -> int:
         """How many steps come before the processing-time timers due at a time."""
         clocks = self._timeline.clock_ms
-        if self._number:
+        if self._takes_results:
             # What an operator before this one emits at the steps of this time comes before the timers.
             return bisect_right(clocks, time_ms, self._steps_done, steps)
         before = bisect_left(clocks, time_ms, self._steps_done, steps)
@@ -359,7 +368,9 @@ class ProcessStage:
     def _pass_steps(self, steps: int) -> None:
         """Let the watermark after so many steps be in force; none of them reaches a timer."""
         if steps > self._steps_done:
-            self._process_step(steps - 1)
+            if self._timeline.watermark_ms[steps - 1] > self.current_watermark:
+                self._process_step(steps - 1)
+            self._steps_done = steps
 
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1

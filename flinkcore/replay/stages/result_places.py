@@ -39,7 +39,7 @@ class ResultPlaces:
         self._rows = array("q")
         self._timestamps = array("q")
         self._fired: list[tuple[int, ...]] = []
-        self._sequence = 0
+        self._sequence = 1
         self._moment: tuple[int, ...] = ()
         self._latest: dict[int, int] = {}
 

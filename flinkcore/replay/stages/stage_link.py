@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flinkcore.errors import DataError
-from flinkcore.replay.plans.job_plan import StagePlan
+from flinkcore.replay.plans.stage_plan import StagePlan, StageResults
 from flinkcore.replay.stages.placed_events import PlacedEvents
 
 
@@ -21,6 +21,10 @@ class StageLink:
         The next operator, and what comes to it.
     number
         Of that operator, from 0 on.
+    input_number
+        To which of its inputs the results come, 0 or 1.
+    between
+        From which operator, and what is done with them.
     rows
         Results that came.
     filtered
@@ -29,6 +33,8 @@ class StageLink:
 
     plan: StagePlan
     number: int
+    input_number: int
+    between: StageResults
     rows: int = 0
     filtered: int = 0
 
@@ -41,8 +47,7 @@ class StageLink:
             If the key of a row is null.
         """
         self.rows += results.batch.num_rows
-        (stage_input,) = self.plan.inputs
-        for operation in stage_input.ops:
+        for operation in self.between.ops:
             batch, kept = operation.apply(results.batch)
             if kept is not None:
                 self.filtered += results.batch.num_rows - batch.num_rows
@@ -53,14 +58,15 @@ class StageLink:
 
     def _refuse_null_keys(self, results: PlacedEvents) -> None:
         # Flink's keyBy refuses a null key; a part of a composite key may be null.
-        (stage_input,) = self.plan.inputs
-        if len(stage_input.keys) != 1:
+        keys = self.plan.inputs[self.input_number].keys
+        if len(keys) != 1:
             return
-        (name,) = stage_input.keys
+        (name,) = keys
         column = results.batch.column(name)
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            result = results.batch.slice(row, 1).to_pylist()[0]
             raise DataError(
-                f"key column {name!r} of operator {self.number + 1} is null in a result of the one before: "
-                f"{results.batch.slice(row, 1).to_pylist()[0]}; filter such rows out before key_by"
+                f"key column {name!r} of operator {self.number + 1} is null in a result of operator "
+                f"{self.between.stage + 1}: {result}; filter such rows out before key_by"
             )

@@ -11,8 +11,8 @@ import numpy as np
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.partition_threads import PartitionThreads
-from flinkcore.replay.plans.job_plan import StagePlan
 from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output, PlacedOutput
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import event_key_groups

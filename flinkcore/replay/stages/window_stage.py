@@ -32,8 +32,13 @@ RESULT_BATCH_BYTES = 1 << 28
 # counts the steps: step i happens at clock i, and an event with n steps before it arrives at n.
 
 
-def _operator_clocks(timeline: Timeline) -> Int64Array:
-    return np.arange(len(timeline.clock_ms), dtype=np.int64) if timeline.is_punctuated else timeline.clock_ms
+def _operator_steps(timeline: Timeline) -> tuple[Int64Array, Int64Array]:
+    """Clocks and watermarks, those alone that rise."""
+    watermark_ms = timeline.watermark_ms
+    if not timeline.is_punctuated:
+        return timeline.clock_ms, watermark_ms
+    rising = np.flatnonzero(watermark_ms > timeline.watermark_after(np.arange(len(watermark_ms))))
+    return rising, watermark_ms[rising]
 
 
 def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | None) -> Int64Array:
@@ -108,14 +113,15 @@ class WindowStage:
         self._max_parallelism = plan.max_parallelism
         self._key_group_range = key_group_range
         kernel, self._accumulators = aggregation.native(schema)
+        clocks, watermarks = _operator_steps(timeline)
         self._operator = WindowOperator(
             kernel,
             keys=KeyEncoder(schema, list(plan.keys)),
             accumulators=self._accumulators,
             key_names=list(plan.keys),
             aggregate_names=[name for name, _ in aggregation.aggregates],
-            clocks=_operator_clocks(timeline),
-            watermarks=timeline.watermark_ms,
+            clocks=clocks,
+            watermarks=watermarks,
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
             retracting=aggregation.is_retracting,

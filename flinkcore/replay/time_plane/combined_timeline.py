@@ -94,8 +94,17 @@ class StreamTime:
 
 
 @dataclass(frozen=True, eq=False)
-class _Emitted:
-    """Watermarks and statuses in the order in which they come; all of shape (n,)."""
+class Emitted:
+    """Watermarks and statuses in the order in which they come; all of shape (n,).
+
+    Parameters
+    ----------
+    clock_ms, split, position : numpy.ndarray of int64
+        Their places, as those of the steps of a timeline.
+    kind : numpy.ndarray of int8
+    watermark_ms : numpy.ndarray of int64
+        0 where it is a status.
+    """
 
     clock_ms: Int64s
     split: Int64s
@@ -104,7 +113,7 @@ class _Emitted:
     watermark_ms: Int64s
 
     @classmethod
-    def by(cls, time: StreamTime) -> _Emitted:
+    def by(cls, time: StreamTime) -> Emitted:
         """What a stream emits, but for what it has told before, and the end of time."""
         timeline, statuses = time.timeline, time.statuses
         ends = not time.stops and timeline.clock_ms[-1] == MAX_TIMESTAMP
@@ -145,7 +154,7 @@ def merged_by_valve(channels: Sequence[StreamTime], watermark_ms: int = MIN_TIME
     """
     if len(channels) == 1:
         return channels[0]
-    emitted, channel = _in_order(channels)
+    emitted, channel = emitted_in_order(channels)
     valve = StatusWatermarkValve(len(channels))
     start = _start(channels, watermark_ms)
     if start is not None:
@@ -175,7 +184,7 @@ def combined_by_operator(inputs: Sequence[StreamTime], watermark_ms: int = MIN_T
     """
     if len(inputs) == 1:
         return inputs[0]
-    emitted, number = _in_order(inputs)
+    emitted, number = emitted_in_order(inputs)
     combined = IndexedCombinedWatermarkStatus(len(inputs))
     start = _start(inputs, watermark_ms)
     if start is not None:
@@ -183,8 +192,25 @@ def combined_by_operator(inputs: Sequence[StreamTime], watermark_ms: int = MIN_T
         combined.restore(
             [each.watermark_ms for each in starts], [each.is_idle for each in starts], watermark_ms
         )
-    causes, kinds, watermarks = [], [], []
-    entries = zip(number.tolist(), emitted.kind.tolist(), emitted.watermark_ms.tolist(), strict=True)
+    outputs = put_out_by_operator(combined, number, emitted.kind, emitted.watermark_ms)
+    return _stream_time(emitted, *outputs, start, inputs[0].stops)
+
+
+def put_out_by_operator(
+    combined: IndexedCombinedWatermarkStatus,
+    number: npt.NDArray[np.int32],
+    kinds: npt.NDArray[np.int8],
+    watermark_ms: Int64s,
+) -> tuple[Int64s, npt.NDArray[np.int8], Int64s]:
+    """What an operator passes on of watermarks and statuses of its inputs.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Number of the entry that was the cause, kind, and watermark, 0 where it is a status.
+    """
+    causes, put_out, watermarks = [], [], []
+    entries = zip(number.tolist(), kinds.tolist(), watermark_ms.tolist(), strict=True)
     for at, (index, kind, watermark) in enumerate(entries):
         was_idle = combined.is_idle
         if kind == WATERMARK_KIND:
@@ -193,14 +219,13 @@ def combined_by_operator(inputs: Sequence[StreamTime], watermark_ms: int = MIN_T
             advanced = combined.update_status(index, kind == IDLE_KIND)
         if advanced:
             causes.append(at)
-            kinds.append(WATERMARK_KIND)
+            put_out.append(WATERMARK_KIND)
             watermarks.append(combined.combined_watermark)
         if kind != WATERMARK_KIND and combined.is_idle != was_idle:
             causes.append(at)
-            kinds.append(kind)
+            put_out.append(kind)
             watermarks.append(0)
-    outputs = np.array(causes, np.int64), np.array(kinds, np.int8), np.array(watermarks, np.int64)
-    return _stream_time(emitted, *outputs, start, inputs[0].stops)
+    return np.array(causes, np.int64), np.array(put_out, np.int8), np.array(watermarks, np.int64)
 
 
 def _start(streams: Sequence[StreamTime], watermark_ms: int) -> StreamStart | None:
@@ -215,9 +240,9 @@ def _counted_from(first_split: int, split: Int64s) -> Int64s:
     return np.where(split == AFTER_ALL_SPLITS, split, split + first_split)
 
 
-def _in_order(streams: Sequence[StreamTime]) -> tuple[_Emitted, npt.NDArray[np.int32]]:
+def emitted_in_order(streams: Sequence[StreamTime]) -> tuple[Emitted, npt.NDArray[np.int32]]:
     """What all streams emit, by its place in the replay, and the number of the stream of each; ticks by stream."""
-    all_emitted = [_Emitted.by(stream) for stream in streams]
+    all_emitted = [Emitted.by(stream) for stream in streams]
     number = np.repeat(
         np.arange(len(streams), dtype=np.int32), [len(emitted.clock_ms) for emitted in all_emitted]
     )
@@ -228,11 +253,11 @@ def _in_order(streams: Sequence[StreamTime]) -> tuple[_Emitted, npt.NDArray[np.i
     order = np.lexsort(
         (number, position, split, clock)
     )  # stable: what one stream emits at one place keeps its order
-    return _Emitted(clock[order], split[order], position[order], kind[order], watermark[order]), number[order]
+    return Emitted(clock[order], split[order], position[order], kind[order], watermark[order]), number[order]
 
 
 def _stream_time(
-    emitted: _Emitted,
+    emitted: Emitted,
     causes: Int64s,
     kinds: npt.NDArray[np.int8],
     watermarks: Int64s,

@@ -11,12 +11,14 @@ import numpy as np
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.time_plane.combined_timeline import (
     StreamStart,
     StreamTime,
     combined_by_operator,
     merged_by_valve,
 )
+from flinkcore.replay.time_plane.stage_timelines import stage_timelines
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.replay.total_order import Events
@@ -24,7 +26,7 @@ from flinkcore.replay.total_order import Events
 
 @dataclass(frozen=True)
 class ReplayTime:
-    """The time of a replay as its operator sees it.
+    """The time of a replay as one of its operators sees it.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ class ReplayTime:
     first_splits : list of int
         Number of the first split of each log.
     second_from : int
-        Splits from this number on belong to the second input of the operator, if it has one.
+        Splits of its logs from this number on belong to its second input, if it has one.
     """
 
     timeline: Timeline
@@ -71,13 +73,14 @@ class JobTime:
         self._plan = plan
         self._cuts = cuts
 
-    @property
-    def second_from(self) -> int:
-        """Splits from this number on belong to the second input of the operator, if it has one."""
-        return int(self.first_splits[len(self._plan.stages[0].inputs[0].logs)])
+    def _second_from(self, stage: StagePlan) -> int:
+        of_second = stage.inputs[1].logs if len(stage.inputs) == 2 else ()
+        return int(self.first_splits[of_second[0] if of_second else -1])
 
     def cuts(self) -> list[TimeCut]:
         """Where the logs end, if the job stops with a checkpoint; none if it does not."""
+        if any(time_plane.cut is None for time_plane in self.time_planes):
+            return []
         operator_ms = self._stream_time.final_watermark_ms
         by_log = {
             number: stream.final_watermark_ms
@@ -94,10 +97,8 @@ class JobTime:
             if time_plane.cut is not None
         ]
 
-    @cached_property
-    def _inputs(self) -> list[StreamTime]:
-        """What each input of the operator has; all together, where it unites them."""
-        logs = [
+    def _logs(self) -> list[StreamTime]:
+        return [
             StreamTime(
                 time_plane.timeline, time_plane.statuses, self._start(number), time_plane.cut is not None
             ).with_splits_from(first_split)
@@ -105,6 +106,11 @@ class JobTime:
                 zip(self.time_planes, self.first_splits, strict=False)
             )
         ]
+
+    @cached_property
+    def _inputs(self) -> list[StreamTime]:
+        """What each input of the first operator has; all together, where it unites them."""
+        logs = self._logs()
         operator = self._plan.stages[0].operator
         if isinstance(operator, ConnectedProcess) and operator.unites_inputs:
             return [
@@ -134,12 +140,20 @@ class JobTime:
             cut.last_arrival_ms, cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values)
         )
 
-    def replay_time(self) -> ReplayTime:
-        """The time as the operator sees it."""
-        time = self._stream_time
-        if len(self._plan.stages) > 1:  # the operators go by the places of steps
-            time = time.with_splits_from(0)
-        return ReplayTime(time.timeline, self.last_arrival_ms, self.first_splits, self.second_from)
+    def replay_times(self) -> list[ReplayTime]:
+        """The time as each operator sees it."""
+        stages = self._plan.stages
+        if self._plan.is_chain:
+            time = self._stream_time
+            if len(stages) > 1:  # the operators go by the places of steps
+                time = time.with_splits_from(0)
+            timelines = [time.timeline] * len(stages)
+        else:
+            timelines = stage_timelines(stages, self._logs())
+        return [
+            ReplayTime(timeline, self.last_arrival_ms, self.first_splits, self._second_from(stage))
+            for timeline, stage in zip(timelines, stages, strict=True)
+        ]
 
     def placed(self, log: int, events: Events) -> Events:
         """Events of a log, with split numbers over all logs."""

@@ -36,7 +36,8 @@ class Timeline:
     clock_ms : numpy.ndarray of int64, shape (n_steps,)
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        Increasing; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before, and unless the
+        Increasing, but that an operator of a job may share the steps of others, at some of which its own does not
+        rise; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before, and unless the
         job stops with a checkpoint. From a checkpoint on, the first is the watermark of that, just before its cut.
     split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
         The event that made the step, which comes right after it, before later events with the same arrival;

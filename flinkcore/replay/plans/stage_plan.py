@@ -1,0 +1,124 @@
+"""What a plan says about one of the operators of a job, and what comes to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.replay.plans.column_ops import ColumnOp
+from flinkcore.replay.plans.keyed_operator import KeyedOperator, UserProcess
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.keyed_stage import keyed_stages
+from flinkcore.replay.time_plane.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class StageResults:
+    """Results of an operator that come to another one.
+
+    Attributes
+    ----------
+    stage : int
+        Number of the operator that gives them.
+    ops : tuple of ColumnOp
+        What is done with them on the way.
+    """
+
+    stage: int
+    ops: tuple[ColumnOp, ...] = ()
+
+
+@dataclass(frozen=True)
+class StageInput:
+    """What comes to an operator on one of its inputs.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Columns that make up the key; none where the rows have no key.
+    schema : pyarrow.Schema
+        Columns of the rows.
+    logs : tuple of int
+        Numbers of the logs whose rows it gets.
+    results : tuple of StageResults
+        Operators whose results it gets.
+    is_broadcast : bool
+        Whether every partition gets all rows.
+    """
+
+    keys: tuple[str, ...]
+    schema: pa.Schema
+    logs: tuple[int, ...] = ()
+    results: tuple[StageResults, ...] = ()
+    is_broadcast: bool = False
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """An operator of a job, and what comes to it; an `OperatorPlan`.
+
+    Attributes
+    ----------
+    inputs : tuple of StageInput
+        One or two.
+    operator : KeyedOperator
+    event_time : pyarrow.DataType
+        Of its first log, or of that which its first results come from.
+    max_parallelism : int
+    uid : str
+        By which a checkpoint names the operator.
+    """
+
+    inputs: tuple[StageInput, ...]
+    operator: KeyedOperator
+    event_time: pa.DataType
+    max_parallelism: int
+    uid: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns that make up the key, in the rows of the first input."""
+        return self.inputs[0].keys
+
+    @property
+    def logs(self) -> tuple[int, ...]:
+        """Numbers of the logs whose rows come to it."""
+        return tuple(log for each in self.inputs for log in each.logs)
+
+    @property
+    def results(self) -> tuple[tuple[int, StageResults], ...]:
+        """Results of other operators that come to it, each with the number of the input, 0 or 1."""
+        return tuple((number, results) for number, each in enumerate(self.inputs) for results in each.results)
+
+    @property
+    def merges_results(self) -> bool:
+        """Whether results of other operators come to it along with further ones, or with rows of logs."""
+        return bool(self.results) and len(self.results) + len(self.logs) > 1
+
+    def time_type(self) -> pa.DataType:
+        """Return the Arrow type of the event time."""
+        return self.event_time
+
+    def data_schema(self) -> pa.Schema:
+        """Return the schema of the batches that reach the operator: of both inputs, side by side."""
+        if len(self.inputs) == 1:
+            return self.inputs[0].schema
+        return ConnectedInputs(self.inputs[0].schema, self.inputs[1].schema).schema
+
+    def result_schema(self) -> pa.Schema:
+        """Return the columns of the results."""
+        if isinstance(self.operator, UserProcess):
+            return self.operator.result_schema(self.event_time)
+        none = np.empty(0, np.int64)
+        return keyed_stages(self, Timeline.to_end_of_time(none, none), None, 1).schema
+
+    def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
+        """Return the columns of a side output of the operator."""
+        return self.operator.side_output_schema(output_tag, self.data_schema(), self.event_time)
+
+    def partitions(self, parallelism: int) -> int:
+        """Return into how many partitions the stage is divided: not at all, where there is no key."""
+        return min(parallelism, self.max_parallelism) if self.keys else 1

@@ -1,0 +1,111 @@
+"""What comes to the operators of a job in one process: rows of logs, and what other operators give, step by step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from flinkcore.replay.results.result import Output
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.placed_events import PlacedMerge
+from flinkcore.replay.stages.stage_link import StageLink
+from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order
+from flinkcore.replay.total_order import Events, RowNumbers
+
+Item = TypeVar("Item")
+
+_NO_MORE: Final = object()
+
+
+class SharedItems(Generic[Item]):
+    """Gives all items of an iterator to each of several readers, which may be in threads of their own.
+
+    Parameters
+    ----------
+    items
+        Read by one thread at a time. What it raises, every reader raises.
+    readers
+        How many there are; what one has read and another has not is held.
+    """
+
+    def __init__(self, items: Iterator[Item], readers: int) -> None:
+        self._items = items
+        self._held: list[deque[Item]] = [deque() for _ in range(readers)]
+        self._failure: BaseException | None = None
+        self._lock = Lock()
+
+    def reader(self, number: int) -> Iterator[Item]:
+        """What a reader reads."""
+        while self._has_next(number):
+            yield self._held[number].popleft()
+
+    def _has_next(self, number: int) -> bool:
+        with self._lock:
+            if self._held[number]:
+                return True
+            if self._failure is not None:
+                raise self._failure
+            try:
+                item = next(self._items, _NO_MORE)
+            except BaseException as failure:
+                self._failure = failure
+                raise
+            if item is _NO_MORE:
+                return False
+            for held in self._held:
+                held.append(item)  # type: ignore[arg-type]
+            return True
+
+
+def passed_on(run: StageRun, steps: Iterator[Step]) -> Generator[Step, None, None]:
+    """What an operator gives, step by step: its results, in total order, as what is ready."""
+    for step, outputs in run.run(steps):
+        results, others = results_in_order(outputs)
+        yield Step(
+            [] if results is None else [(results, None)],
+            step.until_ms,
+            [*step.outputs, *others],
+            step.events_read,
+        )
+
+
+def linked(steps: Iterable[Step], link: StageLink, inputs: ConnectedInputs | None) -> Iterator[Step]:
+    """Steps of one operator as they come to another one."""
+    for step in steps:
+        ready: list[tuple[Events, RowNumbers | None]] = []
+        for results, _ in step.ready:
+            rows = link.passed_on(results)  # type: ignore[arg-type]
+            if rows.batch.num_rows:
+                ready.append((rows.coming_to(link.number, link.input_number, inputs), None))
+        yield replace(step, ready=ready)
+
+
+def without_outputs(steps: Iterable[Step]) -> Iterator[Step]:
+    """Steps whose side outputs, and what was read for them, another reader of the same steps has."""
+    for step in steps:
+        yield replace(step, outputs=(), events_read=0)
+
+
+def merged(sources: Sequence[Iterator[Step]]) -> Iterator[Step]:
+    """The steps of all sources of an operator, the rows of which have places, as those of one.
+
+    All sources take the same steps; some have more at their ends. Where the time up to which a step goes is open, more
+    may come to any place behind the one before: that waits for the end of all sources.
+    """
+    merge = PlacedMerge()
+    for together in zip_longest(*sources):
+        steps: list[Step] = [step for step in together if step is not None]
+        outputs: list[Output] = []
+        for step in steps:
+            for events, _ in step.ready:
+                merge.add(events)  # type: ignore[arg-type]
+            outputs += step.outputs
+        times = [step.until_ms for step in steps if step.until_ms is not None]
+        until_ms = min(times) if len(times) == len(steps) else None
+        ready = [] if until_ms is None else list(merge.release(until_ms))
+        yield Step(list(ready), until_ms, outputs, sum(step.events_read for step in steps))
+    yield Step(list(merge.release(None)), None)
