@@ -3,8 +3,6 @@
 Follows `KeyGroupRangeAssignment` and `MathUtils.murmurHash`.
 """
 
-import numpy as np
-
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -139,6 +137,8 @@ def hash_codes(array):
     >>> hash_codes(pa.array(["flink", None]))
     array([97520992,        0], dtype=int32)
     """
+    import numpy as np
+
     cdef ColumnArray keys = ColumnArray(array)
     cdef const Column* column = _key_column(keys)
     cdef int32_t[::1] out
@@ -182,6 +182,8 @@ def key_groups(array, max_parallelism):
     >>> key_groups(pa.array([0, 1, 2]), 128)
     array([ 94,  86, 127], dtype=int32)
     """
+    import numpy as np
+
     cdef ColumnArray keys = ColumnArray(array)
     cdef const Column* column = _key_column(keys)
     cdef int32_t groups = <int32_t> _check_max_parallelism(max_parallelism)
@@ -283,6 +285,8 @@ def assign_key_to_parallel_operator(array, max_parallelism, parallelism):
     ConfigurationError
         If the maximum parallelism is not positive.
     """
+    import numpy as np
+
     groups = key_groups(array, max_parallelism).astype(np.int64)
     return (groups * parallelism // max_parallelism).astype(np.int32)
 

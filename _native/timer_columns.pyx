@@ -2,7 +2,6 @@
 
 from collections import namedtuple
 
-import numpy as np
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -23,6 +22,8 @@ _NAMES = ("timestamp_ms", "key", "key_group", "namespace")
 
 
 def _integers(values, str name):
+    import numpy as np
+
     array = np.asarray(values)
     if array.ndim != 1:
         raise SchemaError(f"{name} has {array.ndim} dimensions; pass a column of integers")
@@ -33,6 +34,8 @@ def _integers(values, str name):
 
 
 cdef tuple checked_timer_columns(object timestamps_ms, object keys, object key_groups, object namespaces):
+    import numpy as np
+
     scalar = isinstance(namespaces, (int, np.integer))
     timestamps_ms = _integers(timestamps_ms, "timestamps_ms")
     keys = _integers(keys, "keys")
@@ -46,10 +49,14 @@ cdef tuple checked_timer_columns(object timestamps_ms, object keys, object key_g
 
 
 cdef object empty_timer_columns(int64_t n):
+    import numpy as np
+
     return TimerColumns(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64))
 
 
 cdef NativeArray _native_column(object column, str format):
+    import numpy as np
+
     cdef Buffer buffer
     cdef const uint8_t[::1] data = column.view(np.uint8)
     buffer.data = NULL
@@ -75,6 +82,8 @@ cdef NativeArray timer_record_batch(object columns):
 
 cdef object _numpy_column(RecordBatch batch, str name, ColumnType type):
     # A copy: the batch may go away, and its memory need not be aligned.
+    import numpy as np
+
     cdef Column* column = &batch.columns[batch.index_of(name)]
     cdef int64_t bytes_ = column.length * column.byte_width
     cdef uint8_t[::1] target

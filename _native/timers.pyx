@@ -1,7 +1,6 @@
 """Event-time and processing-time timers of a range of key groups, de-duplicated, in firing order."""
 
 import cython
-import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from flinkcore._native.arrow cimport RecordBatch
@@ -236,6 +235,8 @@ cdef class TimerHeap:
     # ---- batches ----
 
     cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces):
+        import numpy as np
+
         timestamps_ms, keys, key_groups, namespaces, scalar = checked_timer_columns(
             timestamps_ms, keys, key_groups, namespaces
         )
@@ -379,6 +380,8 @@ cdef class TimerHeap:
         ConfigurationError
             If the range is not within the heap's.
         """
+        import numpy as np
+
         cdef int32_t first, last
         cdef int64_t n, i
         cdef const CTimer* timer

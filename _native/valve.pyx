@@ -1,7 +1,6 @@
 """The merge of the watermarks and statuses of several channels into one."""
 
 import cython
-import numpy as np
 
 from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
@@ -334,6 +333,8 @@ cdef class StatusWatermarkValve:
         DataError
             If the columns differ in length, or a channel or kind does not exist; no row is taken in then.
         """
+        import numpy as np
+
         cdef int64_t n = channels.shape[0], bad, i, n_outputs
         cdef Buffer outputs
         cdef BatchOutput* output
@@ -409,6 +410,8 @@ cdef class StatusWatermarkValve:
 
     def state(self):
         """What `restore` takes: `(watermarks_ms int64, idle uint8, watermark_ms int)`."""
+        import numpy as np
+
         cdef int32_t i
         cdef int64_t[::1] watermarks = np.empty(self.valve.n_channels, np.int64)
         cdef uint8_t[::1] idle = np.empty(self.valve.n_channels, np.uint8)

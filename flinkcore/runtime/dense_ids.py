@@ -1,13 +1,17 @@
 """Small numbers for objects, so that native structures can hold them, and given back when nothing holds them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-HeldIds = Callable[[], npt.ArrayLike]
+
+HeldIds = Callable[[], "npt.ArrayLike"]
 """Returns the ids that a holder uses now, in any order and with repetitions."""
 
 FIRST_SWEEP = 1 << 16
@@ -66,6 +70,8 @@ class DenseIds:
 
     def ids_of(self, items: Iterable[Hashable]) -> npt.NDArray[np.int64]:
         """Return the ids of objects, none of which is forgotten in favour of another one of them."""
+        import numpy as np
+
         known, objects = self._ids, self._objects
         items = list(items)
         if not objects:
@@ -102,6 +108,8 @@ class DenseIds:
         return new
 
     def _sweep(self) -> None:
+        import numpy as np
+
         held = [np.asarray(holder(), np.int64) for holder in self._holders]
         used = np.zeros(len(self._objects), np.bool_)
         for ids in held:

@@ -1,16 +1,19 @@
 """The key that an operator works on: what its timers and its keyed state belong to."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from flinkcore._native.current_key import CurrentKey
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 NO_KEY = -1
 
@@ -122,6 +125,8 @@ class KeyContext(CurrentKey):
         -------
         int64 array (n_keys,)
         """
+        import numpy as np
+
         key_ids = self._dense_ids.ids_of(keys)
         if np.array_equal(key_ids, np.arange(len(self._key_groups), len(self._keys))):
             self._key_groups += key_groups
@@ -149,6 +154,8 @@ class KeyContext(CurrentKey):
 
     def key_groups_of_ids(self, key_ids: Iterable[int]) -> npt.NDArray[np.int64]:
         """Return the key groups of held ids."""
+        import numpy as np
+
         key_groups = self._key_groups
         return np.array([key_groups[key_id] for key_id in key_ids], np.int64)
 

@@ -11,7 +11,6 @@ from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import SourceTransformation
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.task_sources import ColumnarJob, TaskLog, TaskSource, TaskSplits
-from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.runtime.tasks.job_vertex import JobVertex
 from flinkcore.runtime.tasks.stream_graph import StreamNode, is_of_log, is_source_node
 
@@ -52,6 +51,8 @@ class JobSources:
         self.start_ms = 0
         self._end_of_logs_ms = 1
         if ranges:
+            from flinkcore.replay.time_plane.tick_clock import TickClock  # loads numpy
+
             first, last = min(first for first, _ in ranges), max(last for _, last in ranges)
             self.start_ms = TickClock(configuration.get_auto_watermark_interval(), first, last).opened_ms
             self._end_of_logs_ms = last + 1

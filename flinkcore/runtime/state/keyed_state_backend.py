@@ -1,12 +1,11 @@
 """All keyed states of an operator, on the heap."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.datastream.state import AggregatingStateDescriptor, StateDescriptor, StateTtlConfig
@@ -21,6 +20,10 @@ from flinkcore.runtime.state.stamped_values import map_values, unexpired_or_none
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
 from flinkcore.runtime.state.ttl_clocks import TtlClocks
 from flinkcore.runtime.state.ttl_state import TtlLife
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class KeyedStateBackend:
@@ -326,6 +329,8 @@ class KeyedStateBackend:
     def _snapshot(
         self, name: str, table: StateTable, key_group_range: tuple[int, int] | None
     ) -> KeyedStateSnapshot:
+        import numpy as np
+
         first, last = self._key_context.key_group_range if key_group_range is None else key_group_range
         oldest_ms = self._oldest_in_snapshot(name, table)
         namespaces, key_ids, values = table.columns()
@@ -359,6 +364,8 @@ class KeyedStateBackend:
         return self._clocks.clock_of(table.ttl_time)() - config.ttl_ms
 
     def _held_key_ids(self) -> npt.NDArray[np.int64]:
+        import numpy as np
+
         tables = [table.key_ids() for table in self._tables.values()]
         return np.concatenate(tables) if tables else np.empty(0, np.int64)
 

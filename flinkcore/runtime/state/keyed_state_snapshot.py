@@ -1,15 +1,18 @@
 """What a keyed state holds at one moment, apart from the state and its key ids."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class KeyedStateSnapshot:
     values: Sequence[Any]
     is_serialized: bool = False
 
-    def of_key_groups(self, first: int, last: int) -> "KeyedStateSnapshot":
+    def of_key_groups(self, first: int, last: int) -> KeyedStateSnapshot:
         """Return the entries of the key groups first to last, inclusive."""
         wanted = (self.key_groups >= first) & (self.key_groups <= last)
         if wanted.all():
@@ -59,7 +62,7 @@ class KeyedStateSnapshot:
             self.is_serialized,
         )
 
-    def followed_by(self, other: "KeyedStateSnapshot") -> "KeyedStateSnapshot":
+    def followed_by(self, other: KeyedStateSnapshot) -> KeyedStateSnapshot:
         """Return the entries of this one and then those of another one, of other key groups of the same state.
 
         Raises
@@ -67,6 +70,8 @@ class KeyedStateSnapshot:
         DataError
             If they are of another kind.
         """
+        import numpy as np
+
         if (self.type, self.ttl_time) != (other.type, other.ttl_time):
             raise DataError("two snapshots of a state disagree on its kind or its time to live")
         return KeyedStateSnapshot(

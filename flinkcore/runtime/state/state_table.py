@@ -1,12 +1,15 @@
 """What one keyed state holds, for all keys and namespaces."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 VOID_NAMESPACE = None
 """The namespace of state that belongs to a key as such, and not to a window of it."""
@@ -154,6 +157,8 @@ class StateTable:
 
     def key_ids(self) -> npt.NDArray[np.int64]:
         """Return the ids of all keys that have a value, with repetitions."""
+        import numpy as np
+
         key_ids = [key_id for key_id, value in enumerate(self._void) if value is not None]
         for values in self._by_namespace.values():
             key_ids += values

@@ -1,11 +1,10 @@
 """The timers of an operator under one name: two queues, and the watermark and clock that fire them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable
 from operator import index
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from flinkcore._native.current_key import CurrentKeyTimers
 from flinkcore._native.timers import TimerColumns, TimerHeap
@@ -18,6 +17,10 @@ from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTi
 from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
 from flinkcore.runtime.timers.unending_timers import UnendingTimers
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 VOID_NAMESPACE_ID = 0
 """The first id, which CurrentKeyTimers takes where none is given; always that of the namespace None."""
@@ -391,6 +394,8 @@ class InternalTimerService:
         self._key_context._check()
 
     def _refuse_impossible_key_groups(self, snapshot: InternalTimersSnapshot) -> None:
+        import numpy as np
+
         max_parallelism = self._key_context.max_parallelism
         for timers in (snapshot.event_time_timers, snapshot.processing_time_timers):
             groups = timers.key_groups
@@ -405,6 +410,8 @@ class InternalTimerService:
 
 def _key_groups(snapshot: InternalTimersSnapshot) -> npt.NDArray[np.int32]:
     """Return the key group of every key; NO_KEY where it has no timer."""
+    import numpy as np
+
     key_groups = np.full(len(snapshot.keys), NO_KEY, np.int32)
     for timers in (snapshot.event_time_timers, snapshot.processing_time_timers):
         key_groups[timers.keys] = timers.key_groups

@@ -1,13 +1,17 @@
 """The timers of a service at one moment, apart from the service and its key ids."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from flinkcore._native.timers import TimerColumns
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class InternalTimersSnapshot:
     event_time_timers: TimerColumns
     processing_time_timers: TimerColumns
 
-    def of_key_groups(self, first: int, last: int) -> "InternalTimersSnapshot":
+    def of_key_groups(self, first: int, last: int) -> InternalTimersSnapshot:
         """Return the timers of the key groups first to last, inclusive."""
         if all(
             ((first <= timers.key_groups) & (timers.key_groups <= last)).all()
@@ -47,7 +51,7 @@ class InternalTimersSnapshot:
             _of_key_groups(self.processing_time_timers, first, last),
         ).with_used_names()
 
-    def with_used_names(self) -> "InternalTimersSnapshot":
+    def with_used_names(self) -> InternalTimersSnapshot:
         """Return the same timers, with those keys and namespaces only that they have."""
         domains = (self.event_time_timers, self.processing_time_timers)
         keys, new_keys = _used(self.keys, [timers.keys for timers in domains])
@@ -65,6 +69,8 @@ def _used(
     names: Sequence[Hashable], indexes: list[npt.NDArray[np.int64]]
 ) -> tuple[Sequence[Hashable], npt.NDArray[np.int64]]:
     """Return those names that are used, and by the index of a name that among them."""
+    import numpy as np
+
     is_used = np.zeros(len(names), np.bool_)
     for used in indexes:
         is_used[used] = True
