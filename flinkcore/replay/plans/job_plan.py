@@ -37,6 +37,7 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.plans.column_ops import Select, expression_columns, output_schema
 from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
+from flinkcore.replay.plans.key_types import require_key_type
 from flinkcore.replay.plans.keyed_operator import (
     KeyedOperator,
     UserProcess,
@@ -50,7 +51,6 @@ from flinkcore.replay.plans.replay_plan import (
     keyed_operator,
     make_plan,
     plan_of_log,
-    require_key_type,
 )
 from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids

@@ -9,10 +9,9 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.watermarks import MAX_INTERVAL_MS
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -30,10 +29,9 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
-from flinkcore.replay.log.milliseconds import untyped_advice
 from flinkcore.replay.plans.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
@@ -41,10 +39,10 @@ from flinkcore.replay.plans.column_ops import (
     Filter,
     Select,
     WithColumns,
-    expression_columns,
     narrow_ops,
     output_schema,
 )
+from flinkcore.replay.plans.key_types import require_key_type
 from flinkcore.replay.plans.keyed_operator import (
     KeyedOperator,
     KeyedProcess,
@@ -53,6 +51,7 @@ from flinkcore.replay.plans.keyed_operator import (
     WindowProcess,
     require_column,
 )
+from flinkcore.replay.plans.named_columns import assigned, refuse_replaced, refuse_reserved
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
@@ -246,8 +245,8 @@ def plan_of_log(
     configuration : ExecutionConfig
     """
     before, strategy, after = _around_strategy(before_key, operator)
-    _refuse_reserved(source, (*before, *after), strategy)
-    _refuse_replaced(source, before)
+    refuse_reserved(source, (*before, *after), strategy)
+    refuse_replaced(source, before)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)
     log = EventLog.of(
         source.data,
@@ -405,7 +404,7 @@ def _with_event_time(
         return (WithColumns(((EVENT_TIME, source_timestamp),)), *before), EVENT_TIME
     dropped_at = None
     for at, op in enumerate(before):
-        if source_timestamp in _assigned(op):
+        if source_timestamp in assigned(op):
             dropped_at = None
         elif isinstance(op, Select) and source_timestamp not in op.names and dropped_at is None:
             dropped_at = at
@@ -413,48 +412,6 @@ def _with_event_time(
         return before, source_timestamp
     kept = WithColumns(((EVENT_TIME, pc.field(source_timestamp)),))
     return (*before[:dropped_at], kept, *before[dropped_at:]), EVENT_TIME
-
-
-def _assigned(op: ColumnOp) -> tuple[str, ...]:
-    return tuple(name for name, _ in op.expressions) if isinstance(op, Select | WithColumns) else ()
-
-
-def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> None:
-    """Arrivals and splits are those of the recorded log; a step that seems to change them would do nothing."""
-    for name in [name for op in before for name in _assigned(op)]:
-        if name in _columns_given(source.arrival):
-            raise ConfigurationError(
-                f"column {name!r} is computed after the arrivals have been read from it: give "
-                "from_event_log(..., arrival=expression) to convert them, or another name to the computed column"
-            )
-        if is_expression(source.timestamp) and name in _columns_given(source.timestamp):
-            raise ConfigurationError(
-                f"column {name!r} is computed after from_event_log(timestamp={source.timestamp}) has read it: put "
-                "all of the computation into one of the two, or give another name to the computed column"
-            )
-        if isinstance(source.split, str) and name == source.split:
-            raise ConfigurationError(
-                f"column {name!r} is computed after the splits have been read from it, which are those of the "
-                "recorded log: give the computed column another name, or write it into the log first"
-            )
-
-
-def _columns_given(setting: object) -> frozenset[str]:
-    """Columns that a setting names, or whose expression reads them."""
-    if isinstance(setting, str):
-        return frozenset([setting])
-    return (expression_columns(setting) if is_expression(setting) else None) or frozenset()
-
-
-def _refuse_reserved(source: EventLogSource, ops: tuple[ColumnOp, ...], strategy: WatermarkStrategy) -> None:
-    used = [name for op in ops for name in (*_assigned(op), *(op.required_columns or ()))]
-    for given in (source.timestamp, source.arrival, source.split, strategy.timestamp_column):
-        used += _columns_given(given)
-    for name in used:
-        if name.startswith(HIDDEN_PREFIX):
-            raise ConfigurationError(
-                f"column {name!r}: names that begin with {HIDDEN_PREFIX!r} are reserved; rename the column"
-            )
 
 
 def _check_columns(plan: ReplayPlan) -> None:
@@ -472,25 +429,6 @@ def _check_columns(plan: ReplayPlan) -> None:
         raise ConfigurationError(
             f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
         )
-
-
-def require_key_type(key: str, schema: pa.Schema) -> None:
-    try:
-        KeyEncoder(schema, [key])
-    except SchemaError as error:
-        found, column = schema.field(key).type, f"pyarrow.compute.field({key!r})"
-        if pa.types.is_null(found):
-            raise SchemaError(f"key column {key!r} has no type: {untyped_advice(key)}") from error
-        if not pa.types.is_list(found):
-            made = f"{column}.cast('string')"
-        elif pa.types.is_string(found.value_type):
-            made = f"pyarrow.compute.binary_join({column}, ',')"
-        else:
-            made = f"pyarrow.compute.list_element({column}, 0)"
-        raise SchemaError(
-            f"key column {key!r} is {found}, which cannot be a key; key by what tells the events apart in it, such as "
-            f".with_columns(key={made}).key_by('key')"
-        ) from error
 
 
 def _narrowed(plan: ReplayPlan) -> ReplayPlan:
