@@ -62,8 +62,9 @@ class ColumnarResults:
 
         A job of several logs stops after the last event of them all, and its logs are cut there: no log's events of
         today may precede that one, and at the same arrival those of earlier logs of the job come first. Nothing is
-        left between operators. Watermark generators of one's own need `WatermarkGenerator.snapshot_state`; splits that
-        are aligned (`with_watermark_alignment`) have no checkpoints.
+        left between operators. Watermark generators of one's own need `WatermarkGenerator.snapshot_state`. Splits that
+        are aligned (`with_watermark_alignment`) have no checkpoints, nor have jobs in which an operator behind the
+        first one takes a log, or the results of several operators.
 
         Parameters
         ----------

@@ -14,9 +14,8 @@ A task sends in the order of keys, so that a run is in order, and all runs of a 
 from __future__ import annotations
 
 import pickle
-import uuid
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from io import BytesIO
@@ -43,7 +42,7 @@ RUN_BYTES: Final = 1 << 20
 """A run ends when its messages have so many bytes."""
 
 HELD_BYTES: Final = 8 << 20
-"""All runs end when they have so many bytes together."""
+"""Rows are taken when they have so many bytes together, or more by what a task emits at once; a batch has no more."""
 
 _ARROW_SCHEMA: Final = pa.schema(
     [("slot", pa.int32()), ("target", pa.int32()), ("first_key", pa.binary()), ("payload", pa.binary())]
@@ -74,12 +73,15 @@ class RunRow:
         classes, ends = pickle.load(file)
         for class_id, pickled in classes.items():
             if class_id not in _CLASSES:
-                _CLASSES[class_id] = pickle.loads(pickled)
+                known = _tracked.get(class_id)
+                # Loading a class that the process has would set it back to what it was when it was sent.
+                _CLASSES[class_id] = pickle.loads(pickled) if known is None else known
         packed = memoryview(self.payload)[file.tell() :]
         for start, end in pairwise([0, *ends]):
             yield pickle.loads(packed[start:end])
 
 
+_tracked = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
 _CLASSES: dict[str, type] = {}
 """Classes that cannot be imported, by what runs call them."""
 
@@ -110,11 +112,17 @@ class _RunPickler(pickle.Pickler):
         try:
             class_id = self._class_ids[value]
         except KeyError:
-            class_id = self._class_ids[value] = None if _is_importable(value) else uuid.uuid4().hex
+            class_id = self._class_ids[value] = None if _is_importable(value) else _class_id(value)
         if class_id is None:
             return NotImplemented
         self.classes[class_id] = value
         return _known_class, (class_id,)
+
+
+def _class_id(found: type) -> str:
+    """Return what cloudpickle knows a class by, in this process and where it has been read."""
+    class_id: str = cloudpickle.cloudpickle._get_or_create_tracker_id(found)
+    return class_id
 
 
 def _is_importable(found: type) -> bool:
@@ -229,7 +237,19 @@ class MessageWriter:
         return rows
 
 
-def run_batch(rows: list[RunRow], slots: list[int]) -> pa.RecordBatch:
+def pieces(rows: Sequence[RunRow]) -> Iterator[Sequence[RunRow]]:
+    """Cut rows into pieces that a batch may hold; a row with more bytes is a piece by itself."""
+    start = n_bytes = 0
+    for at, row in enumerate(rows):
+        if at > start and n_bytes + len(row.payload) > HELD_BYTES:
+            yield rows[start:at]
+            start, n_bytes = at, 0
+        n_bytes += len(row.payload)
+    if start < len(rows):
+        yield rows[start:]
+
+
+def run_batch(rows: Sequence[RunRow], slots: list[int]) -> pa.RecordBatch:
     """Return rows of the shuffle, each with its slot."""
     columns = [
         slots,

@@ -14,7 +14,7 @@ from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.elements.element_run import commit, discard
-from flinkcore.runtime.task_metrics import values_of_tasks
+from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.runtime.tasks.job_vertex import job_vertices
 from flinkcore.runtime.tasks.operator_check import check_operators
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
@@ -91,6 +91,7 @@ class SparkElementRun:
         for_program = sorted((run for run in runs if run.target == PROGRAM), key=attrgetter("first_key"))
         del runs
         try:
+            self._metrics = values_of_tasks(self._metrics_of(reports))
             for _, kind, value, _ in merged(iter(for_program)):
                 if kind == PRINTED:
                     print(value)
@@ -99,7 +100,6 @@ class SparkElementRun:
         except BaseException:
             discard(prepared)
             raise
-        self._metrics = values_of_tasks(report.metrics for report in reports)
         commit(prepared)
 
     def _reports(self, runs: Iterable[RunRow]) -> list[TaskReport]:
@@ -111,6 +111,12 @@ class SparkElementRun:
                 "result must not be used"
             )
         return sorted(reports, key=attrgetter("task"))
+
+    def _metrics_of(self, reports: list[TaskReport]) -> Iterator[dict[str, TaskMetric]]:
+        """The metrics of tasks in the order in which an embedded run opens them."""
+        by_task = {report.task: report.metrics for report in reports}
+        for vertex in reversed(self._job.vertices):
+            yield from (by_task[task] for task in vertex.tasks if task in by_task)
 
     def _dataframe(self) -> Any:
         """What the tasks send to the driver, as a DataFrame."""

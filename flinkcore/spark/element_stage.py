@@ -9,7 +9,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from flinkcore.spark.element_messages import RunRow, merged, read_runs, run_batch
+from flinkcore.spark.element_messages import RunRow, merged, pieces, read_runs, run_batch
 from flinkcore.spark.element_task import ElementTask
 from flinkcore.spark.shipped_job import ShippedJob, shipped_job
 
@@ -46,8 +46,8 @@ class ElementStage:
 
     def _sent(self, all_rows: Iterable[list[RunRow]], following: dict[int, int]) -> Iterator[pa.RecordBatch]:
         for rows in all_rows:
-            if rows:
-                yield run_batch(rows, [self._slot(row.target, following) for row in rows])
+            for some in pieces(rows):
+                yield run_batch(some, [self._slot(row.target, following) for row in some])
 
     def _slot(self, target: int, following: dict[int, int]) -> int:
         if not self.slots:

@@ -105,9 +105,13 @@ class BlocksForNext:
         if not held:
             return np.zeros(self.partitions, np.int64)
         stage = self.plan.stages[self.number]
+        target = stage.inputs[self.input_number]
         results = PlacedEvents.concatenate(held).sorted()
-        keys = stage.inputs[self.input_number].keys
-        groups = event_key_groups(results.batch, keys, stage.max_parallelism)
+        if target.is_broadcast:
+            for partition in range(self.partitions):
+                writer.add_placed(partition, results, self.input_number)
+            return np.full(self.partitions, results.batch.num_rows, np.int64)
+        groups = event_key_groups(results.batch, target.keys, stage.max_parallelism)
         order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
         for partition in range(self.partitions):
             rows = order[bounds[partition] : bounds[partition + 1]]

@@ -169,7 +169,7 @@ class SparkReplay:
     ) -> Any:
         """What comes to an operator: from map tasks, and from operators before, each of which tells one what it did.
 
-        Where several operators take the results of one, that runs for each of them.
+        Where several operators take the results of one, that runs for each way from it to the end of the job.
         """
         if not isinstance(self.plan, JobPlan):
             return self._in_partitions(mapped[0], number)

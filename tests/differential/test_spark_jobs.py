@@ -340,6 +340,7 @@ JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "interval join": interval_join,
     "co-group": co_group,
     "windows and log": windows_and_log,
+    "results broadcast": lambda first, second: broadcast(first, counted(second)),
     "results of both": results_of_both,
     "shared results": shared_results,
     "union with results": union_with_results,

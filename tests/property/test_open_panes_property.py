@@ -34,6 +34,13 @@ class WithNone(Count):
         return None if value[1] == 0 else accumulator + 1
 
 
+class Cancelling(Sum):
+    """Whose values cancel each other out now and then, which empties the pane, too."""
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return None if (value1[1] + value2[1]) % 3 == 0 else super().reduce(value1, value2)
+
+
 class Telling(ProcessWindowFunction[Any, Any, Any, Any]):
     def __init__(self) -> None:
         self.cleared: list[Any] = []
@@ -96,7 +103,7 @@ def outputs(
 @given(
     assigners,
     st.integers(0, 8),
-    st.sampled_from([None, Count(), Sum(), WithNone()]),
+    st.sampled_from([None, Count(), Sum(), WithNone(), Cancelling()]),
     st.booleans(),
     actions,
 )

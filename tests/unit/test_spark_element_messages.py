@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from flinkcore.common import Row
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.spark import element_messages
-from flinkcore.spark.element_messages import MessageWriter, RunRow, merged, read_runs, run_batch
+from flinkcore.spark.element_messages import MessageWriter, RunRow, merged, pieces, read_runs, run_batch
 
 
 def values(rows: list[RunRow]) -> list[Any]:
@@ -149,3 +149,37 @@ def test_runs_that_are_not_in_order_are_an_error() -> None:
         rows += writer.take()
     with pytest.raises(FlinkcoreError, match="not in order; this is a defect of flinkcore"):
         list(merged(iter(rows)))
+
+
+def test_reading_values_leaves_their_class_as_the_program_has_it() -> None:
+    class Local:
+        setting = "first"
+
+        def told(self) -> str:
+            return self.setting
+
+    told = Local.told
+    writers = [MessageWriter(), MessageWriter()]
+    for writer in writers:
+        writer.send(7, 0, Local())
+    rows = [row for writer in writers for row in writer.take()]
+    Local.setting = "second"
+    found = values(rows)
+    assert [type(value) for value in found] == [Local, Local]
+    assert [value.told() for value in found] == ["second", "second"]
+    assert Local.told is told
+
+
+def test_batches_hold_limited_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(element_messages, "HELD_BYTES", 100)
+    rows = [
+        RunRow(1, bytes([number]), bytes(size)) for number, size in enumerate([40, 60, 1, 300, 50, 50, 50])
+    ]
+    assert [[len(row.payload) for row in some] for some in pieces(rows)] == [
+        [40, 60],
+        [1],
+        [300],
+        [50, 50],
+        [50],
+    ]
+    assert list(pieces([])) == []

@@ -1,7 +1,9 @@
 """Which subtask of the next operator gets a record."""
 
+import pickle
 from collections import Counter
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -10,6 +12,7 @@ from flinkcore.errors import DataError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.tasks import stream_partitioners as partitioners
+from flinkcore.runtime.tasks.key_bytes import key_bytes
 from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector, ElementKeyGroups, key_group_range
 
 
@@ -51,6 +54,35 @@ def test_key_groups_are_flinks_where_there_is_a_java_object_and_stable_for_other
     for key in (None, Row(1, 2), frozenset([1]), ("a", None, Row(1))):
         assert 0 <= groups(key) < 128
         assert groups(key) == ElementKeyGroups(128)(key)
+
+
+class Place(NamedTuple):
+    names: tuple[str, ...]
+    floor: int
+
+
+def test_equal_keys_have_equal_bytes() -> None:
+    name = "".join(["attic", "s"])
+    for one, other in [
+        ((name, name), ("attics", "".join(["attic", "s"]))),
+        (frozenset([8, 0]), frozenset([0, 8])),
+        ({"a": frozenset(["x", "y", "z"])}, {"a": frozenset(["z", "y", "x"])}),
+        (Place((name, name), 7), Place(("attics", "attics"), 7)),
+    ]:
+        assert one == other
+        assert key_bytes(one) == key_bytes(other)
+    assert len({key_bytes(key) for key in (frozenset([1]), frozenset([2]), (1,), Place((), 1), ((), 1))}) == 5
+
+
+def test_classes_of_keys_need_not_be_importable() -> None:
+    class Color(Enum):
+        RED = 1
+        BLUE = 2
+
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(Color.RED)
+    assert key_bytes(Color.RED) == key_bytes(Color(1))
+    assert key_bytes(Color.RED) != key_bytes(Color.BLUE)
 
 
 def test_a_key_selector_that_fails_or_gives_no_key_is_an_error() -> None:

@@ -116,8 +116,8 @@ class ElementKeyGroups:
 
     Notes
     -----
-    For keys that have a Java object of their own those of Flink; for others those of their pickled bytes, as in PyFlink
-    where no key type is declared.
+    For keys that have a Java object of their own those of Flink; for others those of their bytes as `key_bytes` makes
+    them, where PyFlink, if no key type is declared, takes those of pickle.
     """
 
     def __init__(self, max_parallelism: int) -> None:
@@ -131,9 +131,9 @@ class ElementKeyGroups:
         try:
             return self._of_java_keys(key)
         except DataError:
-            import pickle
+            from flinkcore.runtime.tasks.key_bytes import key_bytes
 
-            return key_group(pickle.dumps(key, protocol=4), self._max_parallelism)  # type: ignore[return-value]
+            return key_group(key_bytes(key), self._max_parallelism)  # type: ignore[return-value]
 
 
 def key_group_range(max_parallelism: int, parallelism: int, index: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ _ADVICE: Final = (
 class UnendingTimers:
     """Ends callbacks that register timers without end while the maximum watermark fires them all.
 
-    A warning is logged after a million timers more than had waited; a key may have as many for itself.
+    A warning is logged after a million timers more than had waited; then a key may have as many for itself.
 
     Parameters
     ----------
@@ -54,8 +54,10 @@ class UnendingTimers:
             If the key has had too many.
         """
         before, self._fired = self._fired, self._fired + fired
+        if self._fired < self._most:
+            return
         self._of_keys[key_id] += 1
-        if before < self._most <= self._fired:
+        if before < self._most:
             _LOG.warning(
                 "The end of the log has fired %s timers, most of them registered by timers that it fired; this one is "
                 "of the key %r at %d ms. Do they ever end? %s.",
@@ -64,7 +66,7 @@ class UnendingTimers:
                 timestamp_ms,
                 _ADVICE,
             )
-        if self._of_keys[key_id] > self._most:
+        if self._of_keys[key_id] > MANY:
             raise UserCodeError(
                 f"timers of the key {key!r} register further ones without end: {self._of_keys[key_id]:,} have fired at "
                 f"the end of the log, the last one at {timestamp_ms} ms. {_ADVICE}"

@@ -10,6 +10,7 @@ The slot of the last element is at hand, with the state tables of its windows. A
 without asking assigner and trigger, which would say and do again what they did for the first element of the pane.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -96,19 +97,21 @@ def open_pane_calls(
     low = high = 0
     first_end = MAX_TIMESTAMP
     passed_ms = MIN_TIMESTAMP
-    restored = {window for window, _ in state.table.places_in_windows()}
-    fired: set[Hashable] = set()
+    fired = _maybe_fired(state, timers, lateness_ms)
+    may_empty = operation.pre_aggregation is not None
 
     def process(key: Hashable, record: StreamRecord[Any]) -> None:
         nonlocal low, high, panes
         timestamp, value = record.timestamp, record.value
         if timestamp is None or value is None:
             process_any(key, record)
+            forget_emptied()
             return
         if not low <= timestamp < high:
             slot = slots.get(slot_bounds(timestamp)[0])
             if slot is None:
                 process_any(key, record)
+                forget_emptied()
                 remember(timestamp)
                 return
             low, high, panes = slot
@@ -142,7 +145,7 @@ def open_pane_calls(
         watermark = max(timers.current_watermark(), passed_ms)
         for window in assign_windows(None, timestamp, NO_CONTEXT):
             end, values = window.max_timestamp(), state.table.values_in(window)
-            if end <= watermark or not values or has_fired(window, end, values):
+            if end <= watermark or not values or window in fired:
                 return
             found.append((window, end, values))
             first_end = min(first_end, end)
@@ -151,14 +154,10 @@ def open_pane_calls(
             panes = found
             slots[low] = low, high, panes
 
-    def has_fired(window: TimeWindow, end: int, values: dict[int, Any]) -> bool:
-        """Return whether some pane of a window may have fired before it was restored."""
-        if window in restored:
-            restored.remove(window)
-            timers_of_pane = 2 if lateness_ms and end + lateness_ms < MAX_TIMESTAMP else 1
-            if timers.num_event_time_timers(window) != timers_of_pane * len(values):
-                fired.add(window)
-        return window in fired
+    def forget_emptied() -> None:
+        """Forget all if an aggregation has emptied a window, whose values are no longer those that are known."""
+        if may_empty and any(not values for _, _, held in slots.values() for _, _, values in held):
+            forget()
 
     def forget() -> None:
         nonlocal low, high, first_end
@@ -173,6 +172,22 @@ def open_pane_calls(
             forget()
 
     return OpenPaneCalls(process, pass_watermark)
+
+
+def _maybe_fired(state: HeapState, timers: InternalTimerService, lateness_ms: int) -> set[Hashable]:
+    """Return the restored windows of which some pane does not wait for its end: it may have fired."""
+    panes = Counter(window for window, _ in state.table.places_in_windows())
+    if not panes:
+        return set()
+    waiting: Counter[Hashable] = Counter()
+    timers.for_each_event_time_timer(lambda window, timestamp_ms: waiting.update((window,)))
+    fired: set[Hashable] = set()
+    for window, count in panes.items():
+        assert isinstance(window, TimeWindow)
+        has_cleanup = lateness_ms and window.max_timestamp() + lateness_ms < MAX_TIMESTAMP
+        if waiting[window] != (2 if has_cleanup else 1) * count:
+            fired.add(window)
+    return fired
 
 
 def _slot_bounds(operation: WindowOperation) -> Callable[[int], tuple[int, int]]:
