@@ -133,14 +133,14 @@ class BlockWriter:
         self._sink.write(json.dumps(manifest).encode())
         self._add_header(partition, BlockKind.MANIFEST, (0, 0, chunk))
 
-    def add_placed(self, partition: int, events: PlacedEvents, input_number: int) -> None:
+    def add_placed(self, partition: int, events: PlacedEvents, input_number: int, sender: int) -> None:
         """Pack results, at least one, that lie in total order, for an input of the next operator, 0 or 1."""
         columns = [*events.batch.columns, pa.array(events.timestamps), *map(pa.array, events.order)]
         names = [str(number) for number in range(len(columns))]
         batch = pa.RecordBatch.from_arrays(columns, names)
         with ipc.new_stream(self._sink, batch.schema) as stream:
             stream.write_batch(batch)
-        self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), -1 - input_number, 0))
+        self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), -1 - input_number, sender))
 
     def add_side_rows(self, partition: int, source: int, tag_id: str, rows: pa.RecordBatch) -> None:
         """Pack rows that a partition of the operator before has given to a side output."""

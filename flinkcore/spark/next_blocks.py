@@ -73,7 +73,7 @@ class BlocksForNext:
                 held.append(link.passed_on(output.events))
                 n_rows = sum(part.batch.num_rows for part in held)
                 if n_rows >= SENT_ROWS or sum(part.nbytes for part in held) >= SENT_BYTES:
-                    sent += self._distribute(writer, held)
+                    sent += self._distribute(writer, held, sender)
                     held = []
             elif self.tells:
                 assert output.tag_id is not None
@@ -81,7 +81,7 @@ class BlocksForNext:
                     writer.add_side_rows(own_partition, sender, output.tag_id, batch)
             if writer.nbytes >= SENT_BYTES:
                 yield writer.take()
-        sent += self._distribute(writer, held)
+        sent += self._distribute(writer, held, sender)
         told: dict[str, Any] = {
             "to": self.number,
             "sender": sender,
@@ -99,7 +99,9 @@ class BlocksForNext:
             writer.add_manifest(partition, sender, manifest)
         yield writer.take()
 
-    def _distribute(self, writer: BlockWriter, held: list[PlacedEvents]) -> npt.NDArray[np.int64]:
+    def _distribute(
+        self, writer: BlockWriter, held: list[PlacedEvents], sender: int
+    ) -> npt.NDArray[np.int64]:
         """Pack results into blocks; the number of rows that each partition got."""
         held = [part for part in held if part.batch.num_rows]
         if not held:
@@ -109,12 +111,12 @@ class BlocksForNext:
         results = PlacedEvents.concatenate(held).sorted()
         if target.is_broadcast:
             for partition in range(self.partitions):
-                writer.add_placed(partition, results, self.input_number)
+                writer.add_placed(partition, results, self.input_number, sender)
             return np.full(self.partitions, results.batch.num_rows, np.int64)
         groups = event_key_groups(results.batch, target.keys, stage.max_parallelism)
         order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
         for partition in range(self.partitions):
             rows = order[bounds[partition] : bounds[partition + 1]]
             if len(rows):
-                writer.add_placed(partition, results.take(rows), self.input_number)
+                writer.add_placed(partition, results.take(rows), self.input_number, sender)
         return np.diff(bounds)

@@ -1,6 +1,6 @@
 """Jobs that run element by element: order, parallelism, time, side outputs, sinks and failures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -597,6 +597,15 @@ def test_errors_of_lambdas_and_key_selectors_name_the_element(env: StreamExecuti
         collected(numbers.flat_map(lambda value: 5))
     with pytest.raises(DataError, match="is not hashable"):
         collected(numbers.key_by(lambda value: [value]).sum())
+
+
+def test_a_flat_map_that_fails_behind_a_result_names_its_element(env: StreamExecutionEnvironment) -> None:
+    def halves(value: int) -> Iterator[float]:
+        yield value / 2
+        raise ValueError("odd")
+
+    with pytest.raises(UserCodeError, match=r"halves.flat_map failed at the element 7 .*odd"):
+        list(env.from_collection([7]).flat_map(halves).execute_and_collect())
 
 
 def test_a_result_of_another_type_is_refused(env: StreamExecutionEnvironment) -> None:

@@ -12,6 +12,7 @@ import pytest
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
@@ -150,3 +151,28 @@ def test_a_job_in_which_a_later_operator_takes_a_log_has_no_checkpoints(tmp_path
     joined = counted(clicks).join(orders).where("user").equal_to("user").window(TumblingEventTimeWindows(10))
     with pytest.raises(ConfigurationError, match="or the results of several operators, neither stops with"):
         joined.apply(WithClicks(), PAIRS).execute(stop_with_checkpoint=tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_union_of_logs_is_connected_with_another_log(parallelism: int) -> None:
+    class Both(KeyedCoProcessFunction):
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+            ctx.timer_service().register_event_time_timer(value.ts + 1)
+            yield value.user, 1, value.ts
+
+        def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield value.user, 2, value.ts
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+            yield ctx.get_current_key(), 0, timestamp
+
+    clicks, orders = logs(parallelism)
+    columns = pa.schema({"user": pa.string(), "what": pa.int64(), "ts": pa.int64()})
+    both = clicks.union(orders).connect(clicks).key_by("user", "user").process(Both(), columns)
+    found = [tuple(row.values()) for row in both.execute().to_arrow().to_pylist()]
+    united = [(user, ts) for user, ts, _ in CLICKS + ORDERS]
+    assert sorted(found) == sorted(
+        [(user, 1, ts) for user, ts in united]
+        + [(user, 0, ts + 1) for user, ts in united]
+        + [(user, 2, ts) for user, ts, _ in CLICKS]
+    )

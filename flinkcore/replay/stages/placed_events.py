@@ -131,8 +131,9 @@ class PlacedEvents(Events):
         )
 
     def sorted(self) -> PlacedEvents:
-        """The rows in total order."""
-        rows = np.lexsort(self.order[::-1])
+        """The rows in total order; where one comes to both inputs of an operator, to the first one first."""
+        keys: list[Int32Array | Int64Array] = [self.splits, *self.order[::-1]]
+        rows = np.lexsort(keys)
         if (rows == np.arange(len(rows))).all():
             return self
         return self.take(rows.astype(np.uint32))

@@ -113,14 +113,13 @@ class JobTime:
         logs = self._logs()
         operator = self._plan.stages[0].operator
         if isinstance(operator, ConnectedProcess) and operator.unites_inputs:
-            return [
-                merged_by_valve(logs, self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP)
-            ]
+            united = self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
+            return [merged_by_valve(logs, united).with_splits_from(0)]
         return [
             merged_by_valve(
                 [logs[number] for number in each.logs],
                 self._cuts[each.logs[0]].input_watermark_ms if self._cuts else MIN_TIMESTAMP,
-            )
+            ).with_splits_from(0)
             for each in self._plan.stages[0].inputs
         ]
 

@@ -35,9 +35,9 @@ class StreamFlatMap(ElementFunctionOperator, OneInputStreamOperator):
         collect, failed, conversion = self._output.collect, self._failed, self._conversion
 
         def process(record: StreamRecord[Any]) -> None:
-            timestamp = record.timestamp
+            element, timestamp = record.value, record.timestamp
             try:
-                results = call(record.value)
+                results = call(element)
                 if results is None:
                     return
                 for value in results:
@@ -45,6 +45,7 @@ class StreamFlatMap(ElementFunctionOperator, OneInputStreamOperator):
                     record.timestamp = timestamp
                     collect(record)
             except Exception as failure:
+                record.value = element
                 raise failed(method, record, failure) from failure
 
         return process
