@@ -185,6 +185,19 @@ def test_an_impossible_number_of_key_groups_is_refused(tmp_path: Path, max_paral
     assert not (tmp_path / "c").exists()
 
 
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(
+        SourceError, match=r"a checkpoint cannot be written to .*file/deeper: .* Give stop_with_checkp"
+    ):
+        PendingCheckpoint.begin(tmp_path / "file" / "deeper", KEY_GROUPS)
+
+
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the path of a checkpoint is empty"):
+        PendingCheckpoint.begin("", KEY_GROUPS)
+
+
 def test_of_two_jobs_in_one_directory_the_second_fails(tmp_path: Path) -> None:
     slow = PendingCheckpoint.begin(tmp_path, KEY_GROUPS)
     part = slow.writer().write("op", 0, OperatorSnapshot((0, 7)))

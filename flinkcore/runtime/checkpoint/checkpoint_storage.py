@@ -23,8 +23,16 @@ class CheckpointStorage:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "CheckpointStorage":
-        """Return the directory at a path of this process: a task's working directory may be another."""
+        """Return the directory at a path of this process: a task's working directory may be another.
+
+        Raises
+        ------
+        ConfigurationError
+            If the path is empty.
+        """
         name = os.fspath(path)
+        if not name:
+            raise ConfigurationError("the path of a checkpoint is empty; give a directory")
         return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)))
 
     def names(self) -> list[str]:

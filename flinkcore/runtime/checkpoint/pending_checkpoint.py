@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
     MANIFEST_NAME,
@@ -78,13 +78,18 @@ class PendingCheckpoint:
         ------
         ConfigurationError
             If max_parallelism is not possible, or the directory has something in it that belongs to no checkpoint.
+        SourceError
+            If the directory cannot be made or written.
         """
         if not 1 <= max_parallelism <= MAX_KEY_GROUPS:
             raise ConfigurationError(
                 f"max_parallelism is {max_parallelism}; it must be from 1 to {MAX_KEY_GROUPS}"
             )
         storage = CheckpointStorage.at(path)
-        names = storage.names()
+        try:
+            names = storage.names()
+        except OSError as failure:
+            raise _not_writable(storage, failure) from failure
         for name in names:
             if not MANIFEST_NAME.fullmatch(name) and not DATA_FOLDER.fullmatch(name.rstrip("/")):
                 raise ConfigurationError(
@@ -95,7 +100,10 @@ class PendingCheckpoint:
         pending = cls(
             storage, f"data-{uuid.uuid4().hex}", 1 if newest is None else newest[0] + 1, max_parallelism
         )
-        storage.create_folder(pending.folder)
+        try:
+            storage.create_folder(pending.folder)
+        except OSError as failure:
+            raise _not_writable(storage, failure) from failure
         return pending
 
     def writer(self) -> CheckpointWriter:
@@ -194,3 +202,10 @@ class _Warning:
         if isinstance(error, OSError):
             warnings.warn(f"{self._what}, which the next one removes ({error})", RuntimeWarning, stacklevel=3)
         return error is None or isinstance(error, OSError)
+
+
+def _not_writable(storage: CheckpointStorage, failure: OSError) -> SourceError:
+    return SourceError(
+        f"a checkpoint cannot be written to {storage.path}: {failure}. Give stop_with_checkpoint a directory that can "
+        "be made and written"
+    )
