@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +26,7 @@ class JobExecutionResult:
     """
 
     def __init__(self, net_runtime: int, job_name: str, metrics: Mapping[str, Any] | None = None) -> None:
-        self._job_id = uuid.uuid4().hex
+        self._job_id = os.urandom(16).hex()
         self._net_runtime = net_runtime
         self.job_name = job_name
         self.metrics: dict[str, Any] = dict(metrics or {})

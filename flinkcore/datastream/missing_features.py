@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
 from typing import Any, Final, NoReturn
 
 from flinkcore.errors import UnsupportedOperationError
@@ -82,7 +81,7 @@ MISSING_MODULES: Final = {
 """Modules, under the names that changed imports give them, with what to use instead."""
 
 
-class MissingModuleFinder(MetaPathFinder):
+class MissingModuleFinder:
     """Says what to use instead when a module of PyFlink's is imported that flinkcore does not have."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:

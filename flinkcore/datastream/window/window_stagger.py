@@ -1,6 +1,5 @@
 """By how much windows of one size are moved, so that not all of them end at once."""
 
-import random
 from enum import Enum
 
 
@@ -38,5 +37,7 @@ class WindowStagger(Enum):
             0 up to the size, in ms.
         """
         if self is WindowStagger.RANDOM:
+            import random
+
             return int(random.Random(key_group).random() * size_ms)
         return current_processing_time % size_ms if self is WindowStagger.NATURAL else 0
