@@ -330,7 +330,8 @@ class StreamExecutionEnvironment(ClusterSettings):
             Where the paths are; None: by URI, else local.
         on_bad_row : {"fail", "drop"} or OutputTag
             What becomes of rows that cannot be processed, such as those with a null timestamp or one that is no
-            time: an error, counted and dropped, or a side output.
+            time: an error, counted and dropped, or a side output. A log that goes several ways is read for each of
+            them, and its bad rows come, and count, for each: take a log of its own, with a tag of its own, for each.
 
         Raises
         ------
