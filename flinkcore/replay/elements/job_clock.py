@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.errors import FlinkcoreError, TimerError
-from flinkcore.runtime.processing_time import (
-    DrivenProcessingTimeService,
-    ProcessingTimeCallback,
-    ScheduledTimer,
-)
+from flinkcore.replay.time_plane.replay_clock import ReplayClock
+from flinkcore.runtime.processing_time import ProcessingTimeCallback, ScheduledTimer
 
 
 class JobClock:
@@ -82,23 +78,17 @@ class JobClock:
         return max(timestamp_ms, self.now_ms, self._earliest_ms)
 
 
-class TaskClock(DrivenProcessingTimeService):
+class TaskClock(ReplayClock):
     """The clock of a job as a task sees it, with timers of its own.
 
     Parameters
     ----------
     job : JobClock
-
-    Attributes
-    ----------
-    next_due_ms : int
-        None of its timers is earlier; `MAX_TIMESTAMP` where none waits.
     """
 
     def __init__(self, job: JobClock) -> None:
         self._job = job
         super().__init__(job.now_ms)
-        self.next_due_ms = MAX_TIMESTAMP
 
     @property
     def now_ms(self) -> int:
@@ -112,12 +102,6 @@ class TaskClock(DrivenProcessingTimeService):
     def current_processing_time(self) -> int:
         """Return what the clock of the job shows, in ms since the epoch."""
         return self._job.now_ms
-
-    def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
-        """Call back at a time; one that has passed counts as now."""
-        timer = super().register_timer(timestamp_ms, callback)
-        self._wait_until(timestamp_ms)
-        return timer
 
     def schedule_at_fixed_rate(
         self, callback: ProcessingTimeCallback, initial_delay_ms: int, period_ms: int
@@ -136,29 +120,9 @@ class TaskClock(DrivenProcessingTimeService):
         return timer
 
     def _wait_until(self, timestamp_ms: int) -> None:
-        due_ms = self._job.due_ms(timestamp_ms)
-        if due_ms < self.next_due_ms:
-            self.next_due_ms = due_ms
-            if due_ms < self._job.next_due_ms:
-                self._job.next_due_ms = due_ms
-
-    def fire_due(self, time_ms: int) -> None:
-        """Fire all timers due by a time, which the clock of the job shows already.
-
-        Raises
-        ------
-        FlinkcoreError
-            What a timer's callback raised, as it raised it.
-        """
-        self.next_due_ms = MAX_TIMESTAMP
-        try:
-            self.advance_to(time_ms)
-        except TimerError as failure:
-            if isinstance(failure.__cause__, FlinkcoreError):
-                raise failure.__cause__ from failure.__cause__.__cause__
-            raise
-        waiting = self.next_timestamp()
-        self.next_due_ms = MAX_TIMESTAMP if waiting is None else waiting
+        super()._wait_until(self._job.due_ms(timestamp_ms))
+        if self.next_due_ms < self._job.next_due_ms:
+            self._job.next_due_ms = self.next_due_ms
 
     def quiesce(self) -> None:
         """Let no further callback run."""

@@ -1,4 +1,4 @@
-"""The processing time of a keyed operator in a replay: the arrival of the event at hand."""
+"""Processing time in a replay: the arrival of the event at hand."""
 
 from __future__ import annotations
 
@@ -14,22 +14,30 @@ from flinkcore.runtime.processing_time import (
 class ReplayClock(DrivenProcessingTimeService):
     """A driven clock that knows at every moment when the next timer may be due.
 
+    Parameters
+    ----------
+    start_ms : int
+        What it shows at first, in ms since the epoch.
+
     Attributes
     ----------
     next_due_ms : int
         No timer that waits is earlier; `MAX_TIMESTAMP` where none does.
     """
 
-    def __init__(self) -> None:
-        super().__init__(MIN_TIMESTAMP)
+    def __init__(self, start_ms: int = MIN_TIMESTAMP) -> None:
+        super().__init__(start_ms)
         self.next_due_ms = MAX_TIMESTAMP
 
     def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
         """Call back at a time; one that has passed counts as now."""
         timer = super().register_timer(timestamp_ms, callback)
+        self._wait_until(timestamp_ms)
+        return timer
+
+    def _wait_until(self, timestamp_ms: int) -> None:
         if timestamp_ms < self.next_due_ms:
             self.next_due_ms = timestamp_ms
-        return timer
 
     def fire_due(self, time_ms: int) -> None:
         """Set the clock, and fire all timers due by then.
