@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.elements.element_run import commit, discard
+from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.runtime.tasks.job_vertex import job_vertices
 from flinkcore.runtime.tasks.operator_check import check_operators
@@ -28,7 +27,7 @@ from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
 
-class SparkElementRun:
+class SparkElementRun(StartedJob):
     """A run of a job on Spark, whose tasks give what they give embedded.
 
     Each task of the job is a task of Spark's, behind an exchange of what the tasks before it send. Messages have the
@@ -53,32 +52,19 @@ class SparkElementRun:
     """
 
     def __init__(self, spark: Any, job: ElementJob, configuration: ExecutionConfig, execute: Execute) -> None:
+        super().__init__(job.name)
         self._spark = spark
-        self._started_ns = time.monotonic_ns()
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._sources = SparkJobSources(vertices, configuration, execute)
         self._job = ShippedJob(job, configuration, self._sources.start_ms)
         check_operators(self._job.nodes, configuration)
         self._pickled = self._job.pickled()
-        self._metrics: dict[str, Any] = {}
-        self._elements = self._run()
+        self._metric_values: dict[str, Any] = {}
 
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the collected elements; at their end sinks are committed."""
-        return self._elements
+    def _metrics(self) -> dict[str, Any]:
+        return self._metric_values
 
-    def run_to_end(self) -> JobExecutionResult:
-        """Run what is left of the job; its collected elements are dropped."""
-        for _ in self._elements:
-            pass
-        runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
-        return JobExecutionResult(runtime_ms, self._job.job.name, self._metrics)
-
-    def close(self) -> None:
-        """Leave what has not been taken, and commit nothing; may be called again."""
-        self._elements.close()  # type: ignore[attr-defined]
-
-    def _run(self) -> Iterator[Any]:
+    def _run(self) -> Generator[Any, None, None]:
         with told_plainly():
             rows = self._dataframe().collect()
         runs = [RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in rows]
@@ -91,7 +77,7 @@ class SparkElementRun:
         for_program = sorted((run for run in runs if run.target == PROGRAM), key=attrgetter("first_key"))
         del runs
         try:
-            self._metrics = values_of_tasks(self._metrics_of(reports))
+            self._metric_values = values_of_tasks(self._metrics_of(reports))
             for _, kind, value, _ in merged(iter(for_program)):
                 if kind == PRINTED:
                     print(value)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.element_transformations import SinkTransformation
 from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.runtime.tasks.job_tasks import JobTasks
 from flinkcore.runtime.tasks.job_vertex import job_vertices
@@ -22,7 +21,7 @@ from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
 
 
-class ElementRun:
+class ElementRun(StartedJob):
     """A run of a job: its sources are read in the order of arrivals, and each element goes as far as it gets.
 
     The clock of the job shows when elements arrive, and does not depend on how fast the job runs. A record, and all
@@ -48,8 +47,7 @@ class ElementRun:
     """
 
     def __init__(self, job: ElementJob, configuration: ExecutionConfig) -> None:
-        self._job = job
-        self._started_ns = time.monotonic_ns()
+        super().__init__(job.name)
         self._collected: list[Any] = []
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._sources = JobSources(vertices, configuration)
@@ -61,25 +59,16 @@ class ElementRun:
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_ended = False
         self._tasks.open()
-        self._elements = self._run()
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the collected elements; at their end the job has come to its own."""
-        return self._elements
-
-    def run_to_end(self) -> JobExecutionResult:
-        """Run what is left of the job; its collected elements are dropped."""
-        for _ in self._elements:
-            pass
-        runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
-        return JobExecutionResult(runtime_ms, self._job.name, self._context.metrics.values())
 
     def close(self) -> None:
         """Cancel the job if it has not come to its end; may be called again."""
-        self._elements.close()  # type: ignore[attr-defined]
+        super().close()
         self._cancel()
 
-    def _run(self) -> Iterator[Any]:
+    def _metrics(self) -> dict[str, Any]:
+        return self._context.metrics.values()
+
+    def _run(self) -> Generator[Any, None, None]:
         collected = self._collected
         try:
             origins = self._origins()
@@ -123,17 +112,18 @@ class ElementRun:
 def commit(prepared: dict[StreamNode, list[Any]]) -> None:
     """Make visible what the writers of sinks have prepared."""
     for node, committables in prepared.items():
-        step = node.transformation
-        assert isinstance(step, SinkTransformation)
-        assert isinstance(step.sink, Sink)
-        step.sink.commit(committables)
+        _sink_of(node).commit(committables)
 
 
 def discard(prepared: dict[StreamNode, list[Any]]) -> None:
     """Let go of what the writers of sinks have prepared, as the job was cancelled."""
     for node, committables in prepared.items():
-        step = node.transformation
-        assert isinstance(step, SinkTransformation)
-        assert isinstance(step.sink, Sink)
         with suppress(Exception):
-            step.sink.discard(committables)
+            _sink_of(node).discard(committables)
+
+
+def _sink_of(node: StreamNode) -> Sink:
+    step = node.transformation
+    assert isinstance(step, SinkTransformation)
+    assert isinstance(step.sink, Sink)
+    return step.sink

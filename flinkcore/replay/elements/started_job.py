@@ -1,0 +1,48 @@
+"""What a job that runs element by element is to its program, wherever it runs."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from flinkcore.common.job_execution_result import JobExecutionResult
+
+
+class StartedJob(ABC):
+    """A job that has started, and goes on as its elements are taken.
+
+    Parameters
+    ----------
+    name : str
+        Of the job.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._started_ns = time.monotonic_ns()
+        self._elements = self._run()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the collected elements; at their end the job has come to its own, and sinks are committed."""
+        return self._elements
+
+    def run_to_end(self) -> JobExecutionResult:
+        """Run what is left of the job; its collected elements are dropped."""
+        for _ in self._elements:
+            pass
+        runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
+        return JobExecutionResult(runtime_ms, self._name, self._metrics())
+
+    def close(self) -> None:
+        """Leave what has not been taken, and commit nothing if the job has not come to its end; may be called again."""
+        self._elements.close()
+
+    @abstractmethod
+    def _run(self) -> Generator[Any, None, None]:
+        """Run the job as its elements are taken."""
+
+    @abstractmethod
+    def _metrics(self) -> dict[str, Any]:
+        """Values of the metrics of the functions, once the job has ended."""
