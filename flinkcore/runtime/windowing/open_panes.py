@@ -179,13 +179,12 @@ def _maybe_fired(state: HeapState, timers: InternalTimerService, lateness_ms: in
     panes = Counter(window for window, _ in state.table.places_in_windows())
     if not panes:
         return set()
-    waiting: Counter[Hashable] = Counter()
-    timers.for_each_event_time_timer(lambda window, timestamp_ms: waiting.update((window,)))
+    waiting = timers.num_event_time_timers_by_namespace()
     fired: set[Hashable] = set()
     for window, count in panes.items():
         assert isinstance(window, TimeWindow)
         has_cleanup = lateness_ms and window.max_timestamp() + lateness_ms < MAX_TIMESTAMP
-        if waiting[window] != (2 if has_cleanup else 1) * count:
+        if waiting.get(window, 0) != (2 if has_cleanup else 1) * count:
             fired.add(window)
     return fired
 
