@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
 from models.process_replay import Emitted, emitted_of, happenings
 from models.recorders import OutputRecorder
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
@@ -20,6 +21,19 @@ from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.runtime.windowing import make_window_operator
+
+TOLD = pa.schema(
+    {
+        "key": pa.string(),
+        "what": pa.string(),
+        "number": pa.int64(),
+        "watermark": pa.int64(),
+        "clock": pa.int64(),
+        "timestamp": pa.int64(),
+        "seen": pa.list_(pa.int64()),
+    }
+)
+"""What a `Follower` gives."""
 
 
 class Follower(KeyedProcessFunction):

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from models.batch_functions import scripted_batches
-from models.chained_operators import Follower
+from models.chained_operators import TOLD, Follower
 from models.process_replay import Scripted
 from models.scripted_logs import RESULTS, SIDES
 from models.two_inputs import RULES, ScriptedCo, ScriptedRules, TellingRules
@@ -26,17 +26,6 @@ from flinkcore.datastream.window import (
 SIDE = OutputTag("side", SIDES)
 LATE = OutputTag("late")
 TIME = {"timestamp_column": "record_time"}
-TOLD = pa.schema(
-    {
-        "key": pa.string(),
-        "what": pa.string(),
-        "number": pa.int64(),
-        "watermark": pa.int64(),
-        "clock": pa.int64(),
-        "timestamp": pa.int64(),
-        "seen": pa.list_(pa.int64()),
-    }
-)
 NUMBERS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})
 TOP = pa.schema({"window": pa.int64(), "users": pa.list_(pa.string()), "clock": pa.int64()})
 Logs = list[DataStream]

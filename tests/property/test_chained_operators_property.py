@@ -3,11 +3,10 @@
 from typing import Any
 from unittest.mock import patch
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.chained_operators import Counts, Follower, chained_run
+from models.chained_operators import TOLD, Counts, Follower, chained_run
 from models.process_replay import SIDE, Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, SIDES, by_key, elements_of, model_of, strategy_of, table_of
 from models.small_batches import reading_batches_of
@@ -23,19 +22,6 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import CountTrigger, WindowOperation
 from flinkcore.replay.stages import process_stage
-
-TOLD = pa.schema(
-    {
-        "key": pa.string(),
-        "what": pa.string(),
-        "number": pa.int64(),
-        "watermark": pa.int64(),
-        "clock": pa.int64(),
-        "timestamp": pa.int64(),
-        "seen": pa.list_(pa.int64()),
-    }
-)
-
 
 WINDOWS = [
     TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(3)),

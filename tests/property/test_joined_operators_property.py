@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.chained_operators import Counts, Follower, Leader, happenings_behind
+from models.chained_operators import TOLD, Counts, Follower, Leader, happenings_behind
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, by_key
@@ -32,17 +32,6 @@ NAMES = "user", "who"
 LATE = OutputTag("left"), OutputTag("right")
 PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()})
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})
-TOLD = pa.schema(
-    {
-        "key": pa.string(),
-        "what": pa.string(),
-        "number": pa.int64(),
-        "watermark": pa.int64(),
-        "clock": pa.int64(),
-        "timestamp": pa.int64(),
-        "seen": pa.list_(pa.int64()),
-    }
-)
 ASSIGNERS = {
     "tumbling": TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(3)),
     "sliding": SlidingEventTimeWindows.of(Time.milliseconds(12), Time.milliseconds(5)),

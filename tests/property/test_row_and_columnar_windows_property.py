@@ -178,6 +178,11 @@ def by_window(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str
     return found
 
 
+def assert_equal_counts(rows: Any, columnar: Any) -> None:
+    for name in ("windowed", "late", "in_no_window", "events_read"):
+        assert getattr(rows.report, name) == getattr(columnar.report, name)
+
+
 @settings(deadline=None, max_examples=120)
 @given(
     events,
@@ -211,8 +216,7 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
         by_columns = columnar.get_side_output(LATE).to_arrow()
         assert by_functions.schema == by_columns.schema
         assert by_window(by_functions.to_pylist()) == by_window(by_columns.to_pylist())
-    for name in ("windowed", "late", "in_no_window", "events_read"):
-        assert getattr(rows.report, name) == getattr(columnar.report, name)
+    assert_equal_counts(rows, columnar)
 
 
 class OfAllElements(ProcessAllWindowFunction[Any, Any, Any]):
@@ -257,5 +261,4 @@ def test_functions_over_windows_of_all_rows_give_what_aggregates_of_columns_give
     if has_late_output:
         late = [each.get_side_output(LATE).to_arrow() for each in (rows, columnar)]
         assert late[0].equals(late[1])
-    for name in ("windowed", "late", "in_no_window", "events_read"):
-        assert getattr(rows.report, name) == getattr(columnar.report, name)
+    assert_equal_counts(rows, columnar)
