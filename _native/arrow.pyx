@@ -9,7 +9,7 @@ import cython
 
 from flinkcore.errors import SchemaError
 
-from flinkcore._native.memory_blocks cimport block_free, block_size, block_take
+from flinkcore._native.memory_blocks cimport block_free, block_new, block_size, block_take
 
 
 # ---- in ----------------------------------------------------------------------------------------------------------
@@ -281,6 +281,8 @@ cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
         if buffer.size:
             memcpy(data, buffer.data, buffer.size)
         block_free(buffer.data)
+    elif buffer.data == NULL:
+        data = <uint8_t*> block_new(capacity)
     else:
         data = <uint8_t*> realloc(buffer.data, capacity)
     if data == NULL:

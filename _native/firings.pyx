@@ -17,10 +17,15 @@ from flinkcore._native.arrow cimport (
 from flinkcore._native.keys cimport KeyEncoder
 
 
-cdef int _append_repeated(Buffer* buffer, int64_t value, int64_t count) except -1 nogil:
+cdef int _reserve(Buffer* buffer, int64_t rows, int64_t expected_rows) except -1 nogil:
+    # For so many rows of 8 bytes.
+    return buffer_reserve(buffer, 8 * (rows if buffer.size else max(rows, expected_rows)))
+
+
+cdef int _append_repeated(Buffer* buffer, int64_t value, int64_t count, int64_t expected_rows) except -1 nogil:
     cdef int64_t i
     cdef int64_t* out
-    buffer_reserve(buffer, count * 8)
+    _reserve(buffer, count, expected_rows)
     out = <int64_t*> (buffer.data + buffer.size)
     for i in range(count):
         out[i] = value
@@ -31,9 +36,9 @@ cdef int _append_repeated(Buffer* buffer, int64_t value, int64_t count) except -
 cdef int firings_append(
     Firings* firings, int64_t start, int64_t end, bint late, int64_t watermark, int64_t rows
 ) except -1 nogil:
-    _append_repeated(&firings.start, start, rows)
-    _append_repeated(&firings.end, end, rows)
-    _append_repeated(&firings.watermark, watermark, rows)
+    _append_repeated(&firings.start, start, rows, firings.expected_rows)
+    _append_repeated(&firings.end, end, rows, firings.expected_rows)
+    _append_repeated(&firings.watermark, watermark, rows, firings.expected_rows)
     bits_append_many(&firings.late, late, rows)
     firings.rows += rows
     return 0
@@ -47,7 +52,7 @@ cdef int firings_append_kind(Firings* firings, RowKind kind, int64_t rows) excep
 
 
 cdef int firings_append_int64_keys(Firings* firings, const int64_t* keys, int64_t rows) except -1 nogil:
-    buffer_reserve(&firings.keys, rows * 8)
+    _reserve(&firings.keys, rows, firings.expected_rows)
     memcpy(firings.keys.data + firings.keys.size, keys, rows * 8)
     firings.keys.size += rows * 8
     return 0
@@ -130,6 +135,7 @@ cdef NativeArray firings_take(
         columns.append(_kind_names(&firings.kinds, rows))
         names.append("row_kind")
     firings_free(firings)
+    firings.expected_rows = rows
     return native_array("+s", rows, NULL, NULL, NULL, columns, names)
 
 

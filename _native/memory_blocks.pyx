@@ -1,7 +1,7 @@
 """Large blocks of memory that have been given back are kept for the next ones: the system would clear every page anew.
 
 Batches of results come and go, some megabytes each. Without this, most of the time of a replay that streams its results would go
-into page faults.
+into page faults. New blocks are in huge pages where they can be, for the results that are all kept.
 
 A process may fork while its other threads take and give back blocks: the fork waits for them, so that what its child inherits is
 whole, and free to use.
@@ -12,6 +12,7 @@ from libc.stdlib cimport free
 cdef extern from *:
     """
     #include <pthread.h>
+    #include <stdlib.h>
     static pthread_mutex_t flinkcore_blocks_mutex = PTHREAD_MUTEX_INITIALIZER;
     static void flinkcore_lock_blocks(void) {
         pthread_mutex_lock(&flinkcore_blocks_mutex);
@@ -27,7 +28,25 @@ cdef extern from *:
         guarded = 1;
         return 0;
     }
+    #if defined(__linux__)
+    #include <sys/mman.h>
+    static void* flinkcore_new_block(size_t size) {
+        const size_t page = (size_t) 1 << 21;
+        void* block;
+        if (size < page) {
+            return malloc(size);
+        }
+        if (posix_memalign(&block, page, size)) {
+            return NULL;
+        }
+        madvise(block, size & ~(page - 1), MADV_HUGEPAGE);  /* whole pages only: no more memory than asked for */
+        return block;
+    }
+    #else
+    #define flinkcore_new_block malloc
+    #endif
     """
+    void* _new_block "flinkcore_new_block"(size_t size) noexcept nogil
     void _lock "flinkcore_lock_blocks"() noexcept nogil
     void _unlock "flinkcore_unlock_blocks"() noexcept nogil
     int _guard_forks "flinkcore_guard_forks"() noexcept
@@ -60,6 +79,10 @@ cdef void* block_take(size_t size) noexcept nogil:
         _kept[best] = _kept[_n_kept]
     _unlock()
     return data
+
+
+cdef void* block_new(size_t size) noexcept nogil:
+    return _new_block(size)
 
 
 cdef void block_free(void* block) noexcept nogil:

@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memmove, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
+from flinkcore._native.hash_order cimport hash_order
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
 
@@ -19,6 +20,7 @@ cdef void pane_free(Pane* pane) noexcept nogil:
     free(pane.slots)
     free(pane.blocks)
     free(pane.twin_blocks)
+    free(pane.order)
     free(pane)
 
 
@@ -72,6 +74,17 @@ cdef int64_t _take_block(PaneStore* store) except -1 nogil:
     accumulators_reserve(store.table, (store.n_blocks + 1) * ENTRY_BLOCK)
     store.n_blocks += 1
     return store.n_blocks - 1
+
+
+cdef int pane_make_order(HashOrder* scratch, const PaneStore* store, Pane* pane) except -1 nogil:
+    cdef KeyBatch keys
+    if pane.n_ordered == pane.n_keys:
+        return 0
+    keys = pane_keys(store, pane)
+    pane.order = <HashedKey*> grow(pane.order, pane.keys_capacity * sizeof(HashedKey), _WHAT)
+    hash_order(scratch, &keys, pane.n_keys, pane.order)
+    pane.n_ordered = pane.n_keys
+    return 0
 
 
 cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
@@ -162,7 +175,7 @@ cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
             _give_block(store, pane.twin_blocks[i], n)
         left -= n
     memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
-    pane.n_keys = pane.n_blocks = 0
+    pane.n_keys = pane.n_blocks = pane.n_ordered = 0
 
 
 cdef void _pane_close(PaneStore* store, Pane* pane) noexcept nogil:
@@ -174,6 +187,40 @@ cdef void _pane_close(PaneStore* store, Pane* pane) noexcept nogil:
         return
     store.spare[store.n_spare] = pane
     store.n_spare += 1
+
+
+cdef Pane* pane_open_plain() except NULL nogil:
+    cdef Pane* pane = <Pane*> calloc(1, sizeof(Pane))
+    if pane == NULL:
+        with gil:
+            raise MemoryError("a window")
+    return pane
+
+
+cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept nogil:
+    # All but so many, emptied whole.
+    while pane.n_blocks > n_blocks:
+        pane.n_blocks -= 1
+        _give_block(store, pane.blocks[pane.n_blocks], ENTRY_BLOCK)
+
+
+cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil:
+    cdef uint32_t n_blocks = <uint32_t> ((<int64_t> n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK)
+    cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # what one crowded window took is not kept for ever
+    if n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
+        _pane_reserve_keys(store, pane, <uint32_t> min(n_keys + (<int64_t> n_keys >> 2) + 32, <int64_t> UINT32_MAX))
+    if n_bytes > pane.data_capacity or pane.data_capacity > 4 * n_bytes + 4096:
+        pane.data = <uint8_t*> grow(pane.data, n_bytes + (n_bytes >> 2) + 64, _WHAT)
+        pane.data_capacity = n_bytes + (n_bytes >> 2) + 64
+    _give_blocks(store, pane, 2 * n_blocks + 4)
+    while pane.n_blocks < n_blocks:
+        _pane_add_block(store, pane)
+    return 0
+
+
+cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil:
+    _give_blocks(store, pane, 0)
+    pane.n_keys = 0
 
 
 # ---- live windows ------------------------------------------------------------------------------------------------

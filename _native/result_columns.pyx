@@ -50,7 +50,7 @@ cdef int result_reserve(ResultColumn* result, int64_t n, int64_t data_bytes) exc
     _reserve_bits(&result.validity, result.length + n)
     if result.type == ColumnType.BOOL:
         return _reserve_bits(&result.bits, result.length + n)
-    buffer_reserve(&result.values, (n + 1) * width)
+    buffer_reserve(&result.values, n * width if result.width else (n + 1) * width)
     if result.width == 0 and result.values.size == 0:  # the first offset
         memset(result.values.data, 0, width)
         result.values.size = width

@@ -1,6 +1,7 @@
 """Accumulators that several windows share: each window adds up the slices of time that it is made of."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from flinkcore._native.aggregate_functions cimport Aggregate, Function, Part
 from flinkcore._native.aggregates cimport Accumulators
@@ -51,6 +52,56 @@ cdef void accumulators_add(
     if touched != NULL:
         for i in range(n):
             touched[into[i]] |= touched[others[i]]
+
+
+cdef void _copy(Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n) noexcept nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef uint8_t* states = aggregate.states
+    cdef int64_t i
+    for i in range(n):
+        words[into[i]] = words[others[i]]
+    if states != NULL:
+        for i in range(n):
+            states[into[i]] = states[others[i]]
+
+
+cdef void accumulators_copy(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
+) noexcept nogil:
+    cdef uint8_t* touched = table.touched
+    cdef int64_t i
+    for i in range(table.n_aggregates):
+        _copy(&table.aggregates[i], into, others, n)
+    if touched != NULL:
+        for i in range(n):
+            touched[into[i]] = touched[others[i]]
+
+
+cdef void _subtract(
+    Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
+) noexcept nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef const int64_t* ordered = <const int64_t*> aggregate.words
+    cdef const uint8_t* states = aggregate.states
+    cdef int64_t i
+    if aggregate.function == Function.LEAST:
+        for i in range(n):
+            doubtful[i] |= ordered[others[i]] <= ordered[into[i]]
+    else:
+        for i in range(n):
+            words[into[i]] -= words[others[i]]
+    if states != NULL:
+        for i in range(n):
+            doubtful[i] |= states[others[i]] != ValueState.NO_VALUE
+
+
+cdef void accumulators_subtract(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
+) noexcept nogil:
+    cdef int64_t i
+    memset(doubtful, False, n)
+    for i in range(table.n_aggregates):
+        _subtract(&table.aggregates[i], into, others, n, doubtful)
 
 
 def are_shareable(Accumulators accumulators not None):

@@ -10,8 +10,8 @@ Sliding windows whose size is a multiple of their slide, and cumulate windows, a
                 [ 0   1 ]
                 [ 0   1   2 ]
 
-A row is added up once, in its slice, as in tumbling windows. When a window fires, its slices are merged; a cumulate window goes
-on from the one before. A late row fires each of its windows that have fired and are still open: of its key alone, the slices are
+A row is added up once, in its slice, as in tumbling windows. When a window fires, it is made of the one before: slices enter, and
+others leave. A late row fires each of its windows that have fired and are still open: of its key alone, the slices are
 merged again.
 
 Rows see the same windows as in `windows`; the results are the same for accumulators that are shareable.
@@ -44,14 +44,13 @@ from flinkcore._native.firings cimport (
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane
 from flinkcore._native.panes cimport (
-    ENTRY_BLOCK,
     Pane,
     pane_empty,
     pane_entry,
     pane_entry_of,
     pane_find,
     pane_free,
-    pane_keys,
+    pane_key,
     pane_list_check,
     pane_list_close,
     pane_list_find,
@@ -63,6 +62,7 @@ from flinkcore._native.panes cimport (
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_in_blocks
 from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_are_shareable
+from flinkcore._native.slice_merge cimport merge_check, merge_free, merge_late_entry, merge_leave, merge_slices
 from flinkcore._native.window_kernel cimport (
     InputRows,
     LiveWindow,
@@ -90,6 +90,14 @@ cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept 
     if state.windows.cumulative:
         return aligned_start(end - 1, state.windows.offset, state.windows.size)
     return end - state.windows.size
+
+
+cdef inline int64_t _next_start(const SlicedWindows* state, int64_t end) noexcept nogil:
+    # Of the window behind the one with this end.
+    cdef int64_t start = _start_of(state, end)
+    if not state.windows.cumulative:
+        return start + state.windows.slide
+    return start if end - start < state.windows.size else end
 
 
 cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
@@ -132,64 +140,17 @@ cdef Pane* _slice(SlicedWindows* state, int64_t end) except NULL nogil:
 # ---- firing ------------------------------------------------------------------------------------------------------
 
 
-cdef int _merge(SlicedWindows* state, const Pane* slice) except -1 nogil:
-    # Adds a slice to the window.
-    cdef KeyBatch keys = pane_keys(&state.store, slice)
-    cdef uint32_t[ENTRY_BLOCK] into
-    cdef uint32_t[ENTRY_BLOCK] others
-    cdef Pane* window = state.window
-    cdef int64_t first = 0, i, n
-    while first < slice.n_keys:
-        n = min(<int64_t> ENTRY_BLOCK, slice.n_keys - first)
-        for i in range(n):
-            prefetch(&window.slots[keys.hashes[first + i] & window.mask])
-        for i in range(n):
-            into[i] = <uint32_t> pane_entry_of(&state.store, window, &keys, first + i)
-            others[i] = pane_entry(slice, first) + <uint32_t> i
-        accumulators_add(state.core.table, into, others, n)
-        first += n
-    return 0
-
-
-cdef int _complete(SlicedWindows* state, int64_t end) except -1 nogil:
-    # Makes `window` the one with this end.
-    cdef int64_t start = _start_of(state, end), i
-    pending_flush(&state.core.pending, state.core.table)
-    if state.window == NULL:
-        state.window = pane_open(&state.store, start, end)
-    elif state.window.start != start or not state.windows.cumulative:
-        pane_empty(&state.store, state.window)
-        state.window.start = start
-        state.merged_to = start
-    state.window.end = end
-    i = pane_list_position(&state.slices, max(state.merged_to, start) + 1)
-    while i < state.slices.n and state.slices.panes[i].end <= end:
-        _merge(state, state.slices.panes[i])
-        i += 1
-    state.merged_to = end
-    return 0
-
-
-cdef void _forget_window(SlicedWindows* state) noexcept nogil:
-    cdef bint roomy = state.window.mask > 16 * <uint64_t> state.window.n_keys + 1024
-    pane_empty(&state.store, state.window)
-    state.merged_to = INT64_MIN
-    if roomy:  # what one crowded window took is not kept for ever
-        pane_free(state.window)
-        state.window = NULL
-
-
 cdef bint _fire(SlicedWindows* state, int64_t end) except -1 nogil:
     # All keys of the window, at the watermark now in force; false where results are full before.
     if not state.emitting:
-        _complete(state, end)
+        pending_flush(&state.core.pending, state.core.table)
+        merge_slices(&state.window, &state.store, &state.slices, _start_of(state, end), end)
         state.emitting = True
-    if not emit_pane(&state.core, state.window, &state.n_emitted, False):
+    if not emit_pane(&state.core, state.window.pane, &state.n_emitted, False):
         return False
     state.emitting = False
     state.fired_to = end
-    if not state.windows.cumulative or end == state.window.start + state.windows.size:
-        _forget_window(state)
+    merge_leave(&state.window, &state.store, &state.slices, _next_start(state, end))
     return True
 
 
@@ -200,6 +161,7 @@ cdef int _retire_due(SlicedWindows* state) except -1 nogil:
         over += 1
     if over:
         pending_flush(&state.core.pending, state.core.table)
+        merge_leave(&state.window, &state.store, &state.slices, state.slices.panes[over - 1].end)
         pane_list_close(&state.slices, &state.store, over)
         state.n_fired -= over
     return 0
@@ -264,10 +226,12 @@ cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, in
 
 cdef int _add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t end) except -1 nogil:
     cdef Pane* slice = _slice(state, end)
-    cdef Pane* window = state.window
-    pending_add(&state.core.pending, state.core.table, pane_entry_of(&state.store, slice, keys, row), row)
-    if state.windows.cumulative and window != NULL and window.start < end <= state.merged_to:
-        pending_add(&state.core.pending, state.core.table, pane_entry_of(&state.store, window, keys, row), row)
+    cdef int64_t n_known = slice.n_keys
+    cdef int64_t k = pane_key(&state.store, slice, keys, row), entry
+    pending_add(&state.core.pending, state.core.table, pane_entry(slice, k), row)
+    if state.window.start < end <= state.window.end:
+        entry = merge_late_entry(&state.window, &state.store, keys, row, k == n_known)
+        pending_add(&state.core.pending, state.core.table, <uint32_t> entry, row)
     return 0
 
 
@@ -374,8 +338,7 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
 
 cdef void _free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    if state.window != NULL:
-        pane_free(state.window)
+    merge_free(&state.window)
     if state.late != NULL:
         pane_free(state.late)
     panes_free(&state.slices, &state.store)
@@ -393,9 +356,7 @@ cdef int _check(const void* windows) except -1:
         if not state.core.due:
             assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
             assert not is_over(&state.core, _last_end(state, slice.end)), "a slice outlived its windows"
-    if state.window != NULL:
-        blocks += state.window.n_blocks
-        assert state.windows.cumulative or state.emitting or state.window.n_keys == 0, "a window was left behind"
+    blocks += merge_check(&state.window, &state.store, &state.slices)
     assert state.late == NULL or state.late.n_keys == 0
     assert blocks == state.store.n_blocks, "an entry block was lost"
     assert state.core.due or not state.emitting, "a window fired in part"
@@ -438,5 +399,5 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     state.windows = windows
     state.slides_per_ms = 1.0 / <double> slide
     state.quiet_until = INT64_MAX
-    state.merged_to = INT64_MIN
+    state.window.start = state.window.end = INT64_MIN
     return kernel

@@ -21,6 +21,7 @@ cdef enum RowKind:
 cdef struct Firings:
     # Result rows, column by column; the aggregates' columns are in the accumulators.
     int64_t rows
+    int64_t expected_rows  # as many as were taken last
     Buffer keys         # int64 values, or the keys' bytes
     Buffer key_offsets  # int64 (rows + 1), only for bytes
     Buffer start

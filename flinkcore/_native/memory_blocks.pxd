@@ -24,6 +24,8 @@ cdef enum:
 
 # A kept block of at least `size` bytes, and not far more, or NULL.
 cdef void* block_take(size_t size) noexcept nogil
+# A new block, like malloc's, in huge pages as far as the system has them: it clears many at a time. NULL where there is no memory.
+cdef void* block_new(size_t size) noexcept nogil
 # As free().
 cdef void block_free(void* block) noexcept nogil
 # How many bytes are kept now.

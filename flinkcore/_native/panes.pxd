@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
+from flinkcore._native.hash_order cimport HashedKey, HashOrder
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
 
 
@@ -35,6 +36,8 @@ cdef struct Pane:
     uint32_t* twin_blocks  # likewise, of the keys' other entries; NULL where the store has no twins
     uint32_t n_blocks
     uint32_t blocks_capacity
+    HashedKey* order     # the first n_ordered keys
+    uint32_t n_ordered
 
 
 cdef struct PaneStore:
@@ -87,6 +90,13 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
 # Gives the keys' entries back, emptied; the pane can take in others.
 cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil
 cdef void pane_free(Pane* pane) noexcept nogil
+# Makes the order of all keys, where it is not made yet.
+cdef int pane_make_order(HashOrder* scratch, const PaneStore* store, Pane* pane) except -1 nogil
+# A window without an index, of no list, whose keys are put where its owner wants them: room for so many, with so many bytes.
+cdef Pane* pane_open_plain() except NULL nogil
+cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil
+# Gives the entries of a plain window back, emptied.
+cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil
 # All windows of the list, and what the store has.
 cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil
 # Number of the row's new key, whose place in the index is the empty slot `at`.

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 from flinkcore._native.aligned_windows cimport AlignedWindows
 from flinkcore._native.panes cimport Pane, PaneList, PaneStore
+from flinkcore._native.slice_merge cimport SliceMerge
 from flinkcore._native.window_kernel cimport WindowCore
 
 
@@ -16,8 +17,7 @@ cdef struct SlicedWindows:
     int64_t fired_to     # windows that end here or before have fired
     PaneStore store
     # What can be made of the slices again:
-    Pane* window         # the window that fires; of cumulate windows the last to have fired, until the largest has
-    int64_t merged_to    # slices that end here or before are in it
+    SliceMerge window    # the last to have fired, without the slices that the next does not have
     bint emitting        # it is complete, and not all its results are out
     int64_t n_emitted
     Pane* late           # one key's window that a late row fires
