@@ -68,17 +68,34 @@ class RunRow:
     payload: bytes
 
     def messages(self) -> Iterator[Message]:
-        """Yield the messages, each read when it is asked for."""
+        """Yield the messages, each read when it is asked for.
+
+        Raises
+        ------
+        UserCodeError
+            If a value, or its class, cannot be read in this process.
+        """
         file = BytesIO(self.payload)
         classes, ends = pickle.load(file)
         for class_id, pickled in classes.items():
             if class_id not in _CLASSES:
                 known = _tracked.get(class_id)
                 # Loading a class that the process has would set it back to what it was when it was sent.
-                _CLASSES[class_id] = pickle.loads(pickled) if known is None else known
+                _CLASSES[class_id] = _read(pickled) if known is None else known
         packed = memoryview(self.payload)[file.tell() :]
         for start, end in pairwise([0, *ends]):
-            yield pickle.loads(packed[start:end])
+            yield _read(packed[start:end])
+
+
+def _read(pickled: bytes | memoryview) -> Any:
+    try:
+        return pickle.loads(pickled)
+    except Exception as failure:
+        raise UserCodeError(
+            f"an element that a task has sent cannot be unpickled where it is read: {type(failure).__name__}: "
+            f"{failure}. Workers and the driver need the modules of its classes (send them to workers by "
+            "spark.addArtifact('my_module.py', pyfile=True)), and __reduce__ or __setstate__ must work there"
+        ) from failure
 
 
 _tracked = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID

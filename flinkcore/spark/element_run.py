@@ -6,8 +6,6 @@ from collections.abc import Generator, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from pyspark import cloudpickle
-
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.errors import FlinkcoreError
@@ -23,6 +21,7 @@ from flinkcore.spark.element_stage import ElementStage, SourceStage
 from flinkcore.spark.element_task import PRINTED, TaskReport
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.shipped_job import ShippedJob
+from flinkcore.spark.shipped_sources import ShippedSources
 from flinkcore.spark.shipping import portable
 from flinkcore.spark.task_errors import told_plainly
 
@@ -48,7 +47,7 @@ class SparkElementRun(StartedJob):
     SchemaError, SourceError, DataError
         If an event log cannot be read.
     UserCodeError
-        If a function cannot be sent to workers.
+        If a function cannot be sent to workers; of elements it is raised by the run.
     """
 
     def __init__(self, spark: Any, job: ElementJob, configuration: ExecutionConfig, execute: Execute) -> None:
@@ -65,10 +64,11 @@ class SparkElementRun(StartedJob):
         return self._metric_values
 
     def _run(self) -> Generator[Any, None, None]:
-        with told_plainly():
-            rows = self._dataframe().collect()
+        sources = ShippedSources.of(self._sources.of_tasks())
+        with sources.shows_unread_elements(), told_plainly():
+            rows = self._dataframe(sources.pickled).collect()
         runs = [RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in rows]
-        del rows
+        del rows, sources
         reports = self._reports(run for run in runs if run.target == REPORTS)
         prepared: dict[StreamNode, list[Any]] = {}
         for report in reports:
@@ -104,12 +104,10 @@ class SparkElementRun(StartedJob):
         for vertex in reversed(self._job.vertices):
             yield from (by_task[task] for task in vertex.tasks if task in by_task)
 
-    def _dataframe(self) -> Any:
+    def _dataframe(self, sources: dict[int, bytes]) -> Any:
         """What the tasks send to the driver, as a DataFrame."""
-        sources = self._sources.of_tasks()
-        pickled = {task: cloudpickle.dumps(source) for task, source in sources.items()}
         rows = self._spark.range(0, len(sources), 1, len(sources))
-        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), pickled))
+        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), sources))
         for level, tasks in list(enumerate(self._job.levels))[1:]:
             ordered = to_partitions(runs, len(tasks), "slot").sortWithinPartitions(*RUNS_ORDER)
             runs = self._stage(ordered, ElementStage(self._pickled, level, self._slots(level + 1)))

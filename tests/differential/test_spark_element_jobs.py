@@ -360,6 +360,21 @@ def test_what_cannot_be_sent_is_named(spark: Any) -> None:
         list(numbers.execute_and_collect())
 
 
+class Unreadable:
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
+def test_elements_that_cannot_go_to_a_worker_are_named(spark: Any) -> None:
+    env = on_spark(spark)
+    unsent = env.from_collection([1, (step for step in ())]).map(str)
+    with pytest.raises(UserCodeError, match=r"element 1 of the collection, <generator.*cannot pickle"):
+        list(unsent.execute_and_collect())
+    unread = env.from_collection([1, 2, Unreadable()]).map(str)
+    with pytest.raises(UserCodeError, match=r"element 2 of the collection, <.*Unreadable.*: invalid literal"):
+        list(unread.execute_and_collect())
+
+
 def test_settings_that_have_no_meaning_are_refused_before_anything_runs(spark: Any) -> None:
     env = on_spark(spark)
     table = pa.table({"ts": [1]})

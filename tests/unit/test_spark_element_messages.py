@@ -98,6 +98,26 @@ def test_functions_are_sent_by_value_and_what_nobody_can_send_is_named() -> None
     assert (before, function(1), behind) == ("before", 2, "behind")
 
 
+class Unreadable:
+    """Can be pickled, and not unpickled."""
+
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
+def test_a_value_that_cannot_be_unpickled_is_told_with_what_to_do() -> None:
+    writer = MessageWriter()
+    writer.send(0, 0, "before")
+    writer.send(0, 0, Unreadable())
+    (row,) = writer.take()
+    messages = row.messages()
+    assert next(messages)[2] == "before"
+    with pytest.raises(
+        UserCodeError, match=r"cannot be unpickled where it is read: ValueError: invalid literal.*addArtifact"
+    ):
+        next(messages)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_runs_of_several_senders_are_merged(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = random.Random(seed)

@@ -1,0 +1,150 @@
+"""What the tasks of sources read, on its way to them: elements that the program gives are pickled one by one."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import Any, Final
+
+from pyspark import cloudpickle
+
+from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.datastream.connectors.collection import CollectionSplit
+from flinkcore.errors import UserCodeError
+from flinkcore.replay.elements.task_sources import TaskSource, TaskSplits
+from flinkcore.runtime.operators.function_results import shown
+
+_UNREAD: Final = re.compile(r"element (\d+) of the collection of task (\d+)")
+
+
+@dataclass(frozen=True)
+class ShippedElements(SourceSplit):
+    """A collection whose elements are unpickled one by one, so that one that cannot be read can be named.
+
+    Attributes
+    ----------
+    split_id : str
+    task : int
+        Number of the task that reads it.
+    n_elements : int
+    pickled : bytes
+        The elements as one pickler has written them: objects that several of them hold are in it once.
+    """
+
+    split_id: str
+    task: int
+    n_elements: int
+    pickled: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, split: CollectionSplit, task: int) -> ShippedElements:
+        """Return the elements of a collection.
+
+        Raises
+        ------
+        UserCodeError
+            If one of them cannot be pickled.
+        """
+        target = BytesIO()
+        dump = cloudpickle.CloudPickler(target, pickle.HIGHEST_PROTOCOL).dump
+        for number, element in enumerate(split.collection):
+            try:
+                dump(element)
+            except Exception as failure:
+                raise UserCodeError(
+                    f"element {number} of the collection, {shown(element)}, cannot be sent to Spark's workers: "
+                    f"{type(failure).__name__}: {failure}. Let elements be values that pickle can write, and make "
+                    "what cannot be pickled (connections, locks, generators) of them in a function"
+                ) from failure
+        return cls(split.split_id, task, len(split.collection), target.getvalue())
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements.
+
+        Raises
+        ------
+        UserCodeError
+            If one of them cannot be unpickled here.
+        """
+        load = pickle.Unpickler(BytesIO(self.pickled)).load
+        for number in range(self.n_elements):
+            try:
+                element = load()
+            except Exception as failure:
+                raise UserCodeError(
+                    f"element {number} of the collection of task {self.task} cannot be unpickled on a Spark worker: "
+                    f"{type(failure).__name__}: {failure}. Workers need the modules of its classes (send them by "
+                    "spark.addArtifact('my_module.py', pyfile=True)), and __reduce__ or __setstate__ must work there"
+                ) from failure
+            yield element
+
+
+@dataclass(frozen=True)
+class ShippedSources:
+    """What the tasks of a job read, by their numbers.
+
+    Attributes
+    ----------
+    pickled : dict of int to bytes
+        As `pickle.loads` reads it.
+    collections : dict of int to sequence
+        Of those tasks that read one, for messages.
+    """
+
+    pickled: dict[int, bytes]
+    collections: dict[int, Sequence[Any]]
+
+    @classmethod
+    def of(cls, sources: Mapping[int, TaskSource]) -> ShippedSources:
+        """Pickle what tasks read.
+
+        Raises
+        ------
+        UserCodeError
+            If something of the user's in it cannot be pickled.
+        """
+        collections = {
+            task: split.collection
+            for task, source in sources.items()
+            if isinstance(source, TaskSplits)
+            for split in source.splits
+            if isinstance(split, CollectionSplit)
+        }
+        return cls({task: _pickled(source, task) for task, source in sources.items()}, collections)
+
+    @contextmanager
+    def shows_unread_elements(self) -> Iterator[None]:
+        """Add to an error of a worker, which names an element by its number, how the driver shows that element."""
+        try:
+            yield
+        except UserCodeError as error:
+            found = _UNREAD.match(str(error))
+            if found is None:
+                raise
+            number, task = map(int, found.groups())
+            element, rest = self.collections[task][number], str(error)[found.end() :]
+            raise UserCodeError(
+                f"element {number} of the collection, {shown(element)},{rest}"
+            ) from error.__cause__
+
+
+def _pickled(source: TaskSource, task: int) -> bytes:
+    if isinstance(source, TaskSplits):
+        splits = [
+            ShippedElements.of(split, task) if isinstance(split, CollectionSplit) else split
+            for split in source.splits
+        ]
+        source = replace(source, splits=tuple(splits))
+    try:
+        pickled: bytes = cloudpickle.dumps(source)
+    except Exception as failure:
+        raise UserCodeError(
+            "what a source reads, or its watermark strategy, cannot be sent to Spark's workers: "
+            f"{type(failure).__name__}: {failure}. Let splits, timestamp assigners and watermark generators make "
+            "what cannot be pickled (connections, locks, the Spark session) when they are called"
+        ) from failure
+    return pickled
