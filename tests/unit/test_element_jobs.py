@@ -173,9 +173,10 @@ def test_a_collection_is_taken_when_the_stream_is_made(env: StreamExecutionEnvir
 @pytest.mark.parametrize(
     ("collection", "type_info", "message"),
     [
-        ([1, "x"], Types.INT(), "element 1 of the collection, 'x', is no Integer"),
-        ([(1, 2)], PAIR, None),
-        ([(1, 2, 3)], PAIR, r"element 0 of the collection, \(1, 2, 3\), is no TupleTypeInfo"),
+        ([1, "x"], Types.INT(), "element 1 of the collection: 'x' is no Integer"),
+        ([("a", 2), ("b", None), None], PAIR, None),
+        ([("a", 2), (1, 2)], PAIR, "element 1 of the collection: field 0: 1 is no String"),
+        ([(1, 2, 3)], PAIR, r"element 0 of the collection: \(1, 2, 3\) has 3 fields, not 2: TupleTypeInfo"),
         (["x"], Types.DOUBLE(), "element 0 of the collection: 'x' is no Double"),
     ],
 )

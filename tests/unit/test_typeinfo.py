@@ -4,6 +4,7 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -87,6 +88,73 @@ def test_what_is_right_already_is_the_same_object() -> None:
 def test_what_cannot_be_of_a_type_is_refused(type_info: TypeInformation, given: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         converted(type_info, given)
+
+
+TAGS = Types.ROW_NAMED(["user", "tags"], [Types.STRING(), Types.LIST(Types.STRING())])
+SCORES = Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE()))
+
+
+def checked(type_info: TypeInformation, given: Any) -> Any:
+    value, check = converted(type_info, given), type_info.check()
+    if check is not None:
+        check(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("type_info", "given", "message"),
+    [
+        (Types.INT(), 1.5, "1.5 is no Integer"),
+        (Types.DOUBLE(), "1.5", "'1.5' is no Double"),
+        (Types.FLOAT(), b"1", "b'1' is no Float"),
+        (Types.DOUBLE(), 10**400, "10+ is no Double"),
+        (Types.SQL_TIME(), "12:00", "'12:00' is no TimeTypeInfo"),
+        (Types.SQL_DATE(), "today", "'today' is no DateTypeInfo"),
+        (Types.SQL_TIMESTAMP(), datetime.date(2020, 1, 1), r".*is no TimestampTypeInfo"),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (1, 2), "field 1: 2 is no String"),
+        (Types.TUPLE([Types.INT(), Types.DOUBLE()]), (1, "2"), "field 1: '2' is no Double"),
+        (Types.TUPLE([Types.INT()]), (1, 2), r"\(1, 2\) has 2 fields, not 1: TupleTypeInfo\(Integer\)"),
+        (Types.TUPLE([Types.TUPLE([Types.INT()])]), ((1, 2),), r"field 0: \(1, 2\) has 2 fields, not 1"),
+        (Types.TUPLE([Types.ROW([Types.INT()])]), ((1, 2),), r"field 0: \(1, 2\) has 2 fields, not 1"),
+        (TAGS, ("ann", ["a", 1]), "field 'tags': item 1: 1 is no String"),
+        (TAGS, {"user": 5, "tags": []}, "field 'user': 5 is no String"),
+        (TAGS, Row("ann", "ab"), "field 'tags': 'ab' is no ListTypeInfo<String>"),
+        (Types.LIST(TAGS), [None, ("ann", [b"a"])], "item 1: field 'tags': item 0: b'a' is no String"),
+        (SCORES, {"ann": [1, "2"]}, "value of the key 'ann': item 1: '2' is no Double"),
+        (SCORES, {"ann": [1], 5: []}, "key 5: 5 is no String"),
+        (Types.MAP(Types.DOUBLE(), Types.INT()), {"5": 5}, "key '5': '5' is no Double"),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, "b": 1.5}, "value of the key 'b': 1.5 is no Integer"),
+        (Types.OBJECT_ARRAY(SCORES), [{}, {"a": 5}], "item 1: value of the key 'a': 5 is no ListTypeInfo"),
+    ],
+)  # fmt: skip
+def test_what_is_not_of_a_type_is_refused_with_its_place(
+    type_info: TypeInformation, given: Any, message: str
+) -> None:
+    with pytest.raises(DataError, match=f"^{message}"):
+        checked(type_info, given)
+
+
+@pytest.mark.parametrize(
+    ("type_info", "given"),
+    [
+        (Types.INT(), True),
+        (Types.INT(), np.int32(5)),
+        (Types.DOUBLE(), np.float32(5)),
+        (Types.SQL_DATE(), datetime.datetime(2020, 1, 1)),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (None, None)),
+        (Types.TUPLE([Types.PICKLED_BYTE_ARRAY()]), (object(),)),
+        (TAGS, ("ann", None)),
+        (TAGS, {"user": "ann"}),
+        (TAGS, ("ann", ("a", None))),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"ab"),
+        (SCORES, {"ann": [1, None], "bob": None}),
+        (SCORES, None),
+        (Types.LIST(Types.PICKLED_BYTE_ARRAY()), [1, "a", object()]),
+        (Types.MAP(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()), {1: "a"}),
+    ],
+)
+def test_what_is_of_a_type_passes_its_check(type_info: TypeInformation, given: Any) -> None:
+    assert checked(type_info, given) == converted(type_info, given)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from flinkcore.common.instant import Instant
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
 from flinkcore.errors import DataError
 
 
@@ -81,6 +81,14 @@ class BasicTypeInfo(TypeInformation):
             return _as_double
         return _as_float if self._basic_type is BasicType.FLOAT else None
 
+    def plain_classes(self) -> frozenset[type]:
+        """Return the class that stands for the type."""
+        if self._basic_type in _WHOLE:
+            return NO_CLASSES | {int}
+        if self._basic_type in _FLOATING:
+            return NO_CLASSES | {float}
+        return NO_CLASSES | {_CLASSES[self._basic_type]}
+
     def is_immutable(self) -> bool:
         """Return True."""
         return True
@@ -113,19 +121,24 @@ class BasicTypeInfo(TypeInformation):
 
 
 def _as_double(value: Any) -> Any:
-    if type(value) is float or value is None:
-        return value
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{value!r} is no Double") from None
+    return value if type(value) is float or value is None else _floating(value, BasicType.DOUBLE)
 
 
 def _as_float(value: Any) -> Any:
-    value = _as_double(value)
-    return (
-        None if value is None else struct.unpack("f", struct.pack("f", value))[0]
-    )  # infinite where too large
+    if value is None:
+        return None
+    if type(value) is not float:
+        value = _floating(value, BasicType.FLOAT)
+    return struct.unpack("f", struct.pack("f", value))[0]  # infinite where too large
+
+
+def _floating(value: Any, basic_type: BasicType) -> float:
+    try:
+        if isinstance(value, str | bytes | bytearray):  # float() reads numbers in texts
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{value!r} is no {basic_type.value}") from None
 
 
 def _java_double(value: float) -> str:

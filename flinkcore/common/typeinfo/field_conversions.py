@@ -1,11 +1,11 @@
-"""Conversion of the fields of tuples and rows."""
+"""Conversion and checks of the fields of tuples and rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
 from flinkcore.errors import ConfigurationError, DataError
 
 Values = tuple[Any, ...]
@@ -29,11 +29,11 @@ def checked_field_types(field_types: Sequence[TypeInformation], of: str) -> tupl
     return tuple(field_types)
 
 
-def fields_conversion(field_types: Sequence[TypeInformation]) -> Conversion | None:
+def fields_conversion(field_types: Sequence[TypeInformation], names: Sequence[object]) -> Conversion | None:
     """Return what converts the values of all fields; None if they all stay as they are.
 
     The conversion takes and gives a tuple, the same one where nothing is converted. It raises a DataError where fields
-    are missing.
+    are missing, and names a field whose value cannot be converted.
     """
     conversions = [
         (index, conversion)
@@ -52,6 +52,35 @@ def fields_conversion(field_types: Sequence[TypeInformation]) -> Conversion | No
                     values = (*values[:index], converted, *values[index + 1 :])
         except IndexError:
             raise DataError(f"{values!r} has {len(values)} fields, not {len(field_types)}") from None
+        except DataError as failure:
+            raise DataError(f"field {names[index]!r}: {failure}") from failure
         return values
 
     return convert
+
+
+def fields_check(
+    type_info: TypeInformation, field_types: Sequence[TypeInformation], names: Sequence[object]
+) -> Check:
+    """Return what checks how many fields a tuple or Row has, and the values of all of them."""
+    checks = [
+        (index, check, field_type.plain_classes())
+        for index, field_type in enumerate(field_types)
+        if (check := field_type.check()) is not None
+    ]
+    n_fields = len(field_types)
+
+    def check_fields(value: Any) -> None:
+        if value is None:
+            return
+        if len(value) != n_fields:
+            raise DataError(f"{value!r} has {len(value)} fields, not {n_fields}: {type_info!r}")
+        for index, check, plain in checks:
+            field = value[index]
+            if type(field) not in plain:
+                try:
+                    check(field)
+                except DataError as failure:
+                    raise DataError(f"field {names[index]!r}: {failure}") from failure
+
+    return check_fields

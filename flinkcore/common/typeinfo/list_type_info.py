@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
 from flinkcore.errors import ConfigurationError, DataError
 
 
@@ -41,11 +41,34 @@ class SequenceTypeInfo(TypeInformation):
                 return values
             if not self.accepts(values):
                 raise DataError(f"{values!r} is no {self!r}")
-            if element is not None:
-                return [element(value) for value in values]
-            return values if type(values) is list else list(values)
+            if element is None:
+                return values if type(values) is list else list(values)
+            converted: list[Any] = []
+            try:
+                for value in values:
+                    converted.append(element(value))
+            except DataError as failure:
+                raise DataError(f"item {len(converted)}: {failure}") from failure
+            return converted
 
         return convert
+
+    def check(self) -> Check | None:
+        """Return what checks all elements; None if they can be anything. Bytes are not looked into."""
+        element, plain = self.elem_type.check(), self.elem_type.plain_classes()
+        if element is None:
+            return None
+
+        def check(values: Any) -> None:
+            if values is None or isinstance(values, bytes | bytearray) or plain.issuperset(map(type, values)):
+                return
+            for index, value in enumerate(values):
+                try:
+                    element(value)
+                except DataError as failure:
+                    raise DataError(f"item {index}: {failure}") from failure
+
+        return check
 
     def to_arrow_type(self) -> Any:
         """Return a list of the element's type."""

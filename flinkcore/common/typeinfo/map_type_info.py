@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
 from flinkcore.errors import ConfigurationError, DataError
 
 
@@ -49,11 +49,45 @@ class MapTypeInfo(TypeInformation):
                 raise DataError(f"{entries!r} is no {self!r}")
             if key is None and value is None:
                 return entries
-            return {
-                k if key is None else key(k): v if value is None else value(v) for k, v in entries.items()
-            }
+            converted = {}
+            for k, v in entries.items():
+                place = "key"
+                try:
+                    converted_key = k if key is None else key(k)
+                    place = "value of the key"
+                    converted[converted_key] = v if value is None else value(v)
+                except DataError as failure:
+                    raise DataError(f"{place} {k!r}: {failure}") from failure
+            return converted
 
         return convert
+
+    def check(self) -> Check | None:
+        """Return what checks keys and values; None if both can be anything."""
+        parts = [
+            (place, check, part.plain_classes(), take)
+            for place, part, take in (
+                ("key", self._key_type_info, dict.keys),
+                ("value of the key", self._value_type_info, dict.values),
+            )
+            if (check := part.check()) is not None
+        ]
+        if not parts:
+            return None
+
+        def check_entries(entries: Any) -> None:
+            if entries is None:
+                return
+            for place, check, plain, take in parts:
+                if plain.issuperset(map(type, take(entries))):
+                    continue
+                for key, value in zip(entries, take(entries), strict=True):
+                    try:
+                        check(value)
+                    except DataError as failure:
+                        raise DataError(f"{place} {key!r}: {failure}") from failure
+
+        return check_entries
 
     def to_arrow_type(self) -> Any:
         """Return a map of both types."""

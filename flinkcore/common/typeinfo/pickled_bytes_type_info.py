@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkcore.common.typeinfo.type_information import TypeInformation
+from flinkcore.common.typeinfo.type_information import Check, TypeInformation
 
 
 class PickledBytesTypeInfo(TypeInformation):
@@ -18,6 +18,10 @@ class PickledBytesTypeInfo(TypeInformation):
     def accepts(self, value: object) -> bool:
         """Return True."""
         return True
+
+    def check(self) -> Check | None:
+        """Return None."""
+        return None
 
     def text(self, value: Any) -> str:
         """Return the object's own text."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from flinkcore.common.row import Row, row_maker
 from flinkcore.common.row_kind import RowKind
-from flinkcore.common.typeinfo.field_conversions import checked_field_types, fields_conversion
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.field_conversions import checked_field_types, fields_check, fields_conversion
+from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
 from flinkcore.errors import ConfigurationError, DataError
 
 
@@ -65,7 +65,7 @@ class RowTypeInfo(TypeInformation):
     def conversion(self) -> Conversion:
         """Return what makes Rows with the names of this type."""
         names, make = self._field_names, row_maker(self._field_names)
-        fields = fields_conversion(self._field_types)
+        fields = fields_conversion(self._field_types, self._field_names)
         insert = RowKind.INSERT
 
         def convert(value: Any) -> Any:
@@ -89,6 +89,10 @@ class RowTypeInfo(TypeInformation):
             return row
 
         return convert
+
+    def check(self) -> Check:
+        """Return what checks all fields."""
+        return fields_check(self, self._field_types, self._field_names)
 
     def _by_name(self, row: Row) -> tuple[Any, ...]:
         place = {name: index for index, name in enumerate(row._fields or ())}

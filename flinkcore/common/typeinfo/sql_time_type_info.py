@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
+from flinkcore.errors import DataError
 
 
 class DateTypeInfo(TypeInformation):
@@ -19,6 +20,10 @@ class DateTypeInfo(TypeInformation):
     def accepts(self, value: object) -> bool:
         """Return whether it is a date."""
         return isinstance(value, datetime.date)
+
+    def plain_classes(self) -> frozenset[type]:
+        """Return the class of dates."""
+        return NO_CLASSES | {datetime.date}
 
     def is_immutable(self) -> bool:
         """Return True."""
@@ -53,6 +58,10 @@ class TimeTypeInfo(TypeInformation):
         """Return what cuts off fractions of a second."""
         return _to_the_second
 
+    def plain_classes(self) -> frozenset[type]:
+        """Return the class of times of day."""
+        return NO_CLASSES | {datetime.time}
+
     def is_immutable(self) -> bool:
         """Return True."""
         return True
@@ -83,6 +92,10 @@ class TimestampTypeInfo(TypeInformation):
         """Return whether it is a datetime."""
         return isinstance(value, datetime.datetime)
 
+    def plain_classes(self) -> frozenset[type]:
+        """Return the class of moments."""
+        return NO_CLASSES | {datetime.datetime}
+
     def is_immutable(self) -> bool:
         """Return True."""
         return True
@@ -101,9 +114,11 @@ class TimestampTypeInfo(TypeInformation):
 
 
 def _to_the_second(value: Any) -> Any:
-    if value is None or value.microsecond == 0:
-        return value
-    return value.replace(microsecond=0)
+    if value is None:
+        return None
+    if not isinstance(value, datetime.time):
+        raise DataError(f"{value!r} is no TimeTypeInfo")
+    return value if value.microsecond == 0 else value.replace(microsecond=0)
 
 
 class SqlTimeTypeInfo:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from flinkcore.common.row import Row
-from flinkcore.common.typeinfo.field_conversions import checked_field_types, fields_conversion
-from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
+from flinkcore.common.typeinfo.field_conversions import checked_field_types, fields_check, fields_conversion
+from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
 from flinkcore.errors import DataError
 
 
@@ -42,7 +42,7 @@ class TupleTypeInfo(TypeInformation):
 
     def conversion(self) -> Conversion:
         """Return what makes tuples of lists and Rows."""
-        fields = fields_conversion(self._field_types)
+        fields = fields_conversion(self._field_types, range(len(self._field_types)))
 
         def convert_plain(value: Any) -> Any:
             return value if type(value) is tuple else self._as_tuple(value)
@@ -55,6 +55,10 @@ class TupleTypeInfo(TypeInformation):
             return fields(value)  # type: ignore[misc]
 
         return convert_plain if fields is None else convert
+
+    def check(self) -> Check:
+        """Return what checks all fields, and how many there are."""
+        return fields_check(self, self._field_types, range(len(self._field_types)))
 
     def is_immutable(self) -> bool:
         """Return whether all fields are."""

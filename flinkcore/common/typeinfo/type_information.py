@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from types import NoneType
+from typing import Any, Final, TypeAlias
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, DataError
 
 Conversion: TypeAlias = Callable[[Any], Any]
 """From a value that a function gave to the same value as its type has it."""
+
+Check: TypeAlias = Callable[[Any], None]
+"""Raises a DataError for a value that is not of a type."""
+
+NO_CLASSES: Final = frozenset({NoneType})
+"""Those of a type of whose values more is to be known than their class; None is of every type."""
 
 
 class TypeInformation(ABC):
@@ -31,9 +38,26 @@ class TypeInformation(ABC):
     def conversion(self) -> Conversion | None:
         """Return what makes values of this type of those that a function gives; None if they stay as they are.
 
-        The conversion raises a DataError for what cannot be of this type. It leaves None as it is.
+        The conversion raises a DataError, which tells where in the value, for what cannot be of this type. It leaves
+        None as it is.
         """
         return None
+
+    def check(self) -> Check | None:
+        """Return what refuses a converted value that is not of this type, down to its fields and elements.
+
+        The error tells where in the value; None if all values are of this type.
+        """
+
+        def check(value: Any) -> None:
+            if value is not None and not self.accepts(value):
+                raise DataError(f"{value!r} is no {self!r}")
+
+        return check
+
+    def plain_classes(self) -> frozenset[type]:
+        """Return classes all of whose own instances are of this type: these need no check."""
+        return NO_CLASSES
 
     def is_immutable(self) -> bool:
         """Return whether values of this type can never change: they need not be copied."""

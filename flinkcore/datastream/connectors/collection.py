@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,9 +43,7 @@ class CollectionSource(Source):
     def __init__(self, collection: Any, type_info: TypeInformation) -> None:
         if not hasattr(collection, "__iter__") or isinstance(collection, str | bytes):
             raise ConfigurationError(f"from_collection takes a list of elements, not {collection!r}")
-        self._elements = [
-            _element(element, index, type_info) for index, element in _converted(collection, type_info)
-        ]
+        self._elements = _checked(collection, type_info)
         self._type_info = type_info
 
     def create_splits(self, parallelism: int) -> Sequence[CollectionSplit]:
@@ -64,16 +62,15 @@ class CollectionSource(Source):
         return f"of a collection of {len(self._elements)} elements: {self._type_info!r}"
 
 
-def _converted(collection: Any, type_info: TypeInformation) -> Iterator[tuple[int, Any]]:
-    conversion = type_info.conversion()
-    for index, element in enumerate(collection):
+def _checked(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]:
+    conversion, check, plain = type_info.conversion(), type_info.check(), type_info.plain_classes()
+    elements: list[Any] = []
+    for element in collection:
         try:
-            yield index, element if conversion is None else conversion(element)
+            converted = element if conversion is None else conversion(element)
+            if check is not None and type(converted) not in plain:
+                check(converted)
         except DataError as failure:
-            raise DataError(f"element {index} of the collection: {failure}") from failure
-
-
-def _element(element: Any, index: int, type_info: TypeInformation) -> Any:
-    if element is not None and not type_info.accepts(element):
-        raise DataError(f"element {index} of the collection, {element!r}, is no {type_info!r}")
-    return element
+            raise DataError(f"element {len(elements)} of the collection: {failure}") from failure
+        elements.append(converted)
+    return elements
