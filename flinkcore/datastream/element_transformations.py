@@ -23,6 +23,7 @@ from flinkcore.datastream.functions import (
     SinkFunction,
     function_name,
 )
+from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.transformations import OneInputTransformation, Transformation
 from flinkcore.datastream.two_input_transformations import TwoInputFunction
 from flinkcore.datastream.window import WindowOperation
@@ -106,6 +107,11 @@ class ReduceTransformation(ElementTransformation):
     """For each element what it and all before it of its key are reduced to."""
 
     verb = "reduce"
+
+    def __str__(self) -> str:
+        if isinstance(self.function, RollingAggregation):
+            return f"{self.function}: {self.type_info!r}"
+        return super().__str__()
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,24 +175,34 @@ class KeyedStream(DataStream):
         ----------
         position_to_sum : int or str
             Position or name of the field; 0 is a number itself.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is neither, or elements of the declared type have no such field.
         """
-        return self.reduce(RollingAggregation(RollingAggregation.Kind.SUM, position_to_sum))
+        return self._rolling(RollingAggregation.Kind.SUM, position_to_sum)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """Return for each element the first one of its key, with the smallest value of a field so far."""
-        return self.reduce(RollingAggregation(RollingAggregation.Kind.MIN, position_to_min))
+        return self._rolling(RollingAggregation.Kind.MIN, position_to_min)
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
         """Return for each element the first one of its key, with the largest value of a field so far."""
-        return self.reduce(RollingAggregation(RollingAggregation.Kind.MAX, position_to_max))
+        return self._rolling(RollingAggregation.Kind.MAX, position_to_max)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
         """Return for each element that of its key with the smallest value of a field so far; the first of equals."""
-        return self.reduce(RollingAggregation(RollingAggregation.Kind.MIN_BY, position_to_min_by))
+        return self._rolling(RollingAggregation.Kind.MIN_BY, position_to_min_by)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
         """Return for each element that of its key with the largest value of a field so far; the first of equals."""
-        return self.reduce(RollingAggregation(RollingAggregation.Kind.MAX_BY, position_to_max_by))
+        return self._rolling(RollingAggregation.Kind.MAX_BY, position_to_max_by)
+
+    def _rolling(self, kind: RollingAggregation.Kind, position: int | str) -> DataStream:
+        aggregation = RollingAggregation(kind, position)
+        aggregation.check_type(self.get_type())
+        return self.reduce(aggregation)
 
     def process(
         self,

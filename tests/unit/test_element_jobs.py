@@ -73,32 +73,6 @@ def test_a_reduce_gives_a_result_for_each_element_of_its_key(env: StreamExecutio
     assert collected(pairs.reduce(lambda a, b: [a[0], a[1] + b[1]])) == [("a", 1), ("b", 5), ("a", 3)]
 
 
-@pytest.mark.parametrize(
-    ("call", "wanted"),
-    [
-        (lambda s: s.sum(1), [Row("a", 3), Row("a", 4)]),
-        (lambda s: s.min("f1"), [Row("a", 3), Row("a", 1)]),
-        (lambda s: s.max_by(1), [Row("a", 3), Row("a", 3)]),
-    ],
-)
-def test_rolling_aggregations_leave_the_elements_that_they_are_given(
-    env: StreamExecutionEnvironment, call: Callable[[Any], DataStream], wanted: list[Row]
-) -> None:
-    given = [Row("a", 3), Row("a", 1)]
-    rows = env.from_collection(given, Types.ROW([Types.STRING(), Types.INT()]))
-    assert [list(row) for row in collected(call(rows.key_by(lambda row: row[0])))] == [
-        list(row) for row in wanted
-    ]
-    assert [list(row) for row in given] == [["a", 3], ["a", 1]]
-
-
-def test_a_position_of_elements_without_fields_is_refused(env: StreamExecutionEnvironment) -> None:
-    with pytest.raises(DataError, match=r"sum\(1\): 2 has no fields"):
-        collected(env.from_collection([1, 2]).key_by(lambda value: 0).sum(1))
-    with pytest.raises(ConfigurationError, match=r"position or the name of a field, not 1\.5"):
-        env.from_collection([1, 2]).key_by(lambda value: 0).sum(1.5)  # type: ignore[arg-type]
-
-
 def test_fields_of_rows_can_be_keys_by_their_names(env: StreamExecutionEnvironment) -> None:
     rows = env.from_collection(
         [("a", 1), ("b", 2), ("a", 3)], Types.ROW_NAMED(["user", "n"], [Types.STRING(), Types.INT()])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
 from flinkcore.common.row import Row
+from flinkcore.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -51,26 +52,91 @@ class RollingAggregation(ReduceFunction[Any]):
         self._position = position
         self._reduction: Reduction | None = None
 
+    def check_type(self, type_info: TypeInformation) -> None:
+        """Accept the type of the elements; one that does not tell their fields is accepted.
+
+        Raises
+        ------
+        ConfigurationError
+            If elements of this type have no such field.
+        """
+        lack = None
+        if isinstance(type_info, TupleTypeInfo):
+            lack = self._lack(len(type_info.get_field_types()), None)
+        elif isinstance(type_info, RowTypeInfo):
+            names = type_info.get_field_names()
+            lack = self._lack(len(names), names)
+        elif isinstance(type_info, BasicTypeInfo):
+            lack = self._lack(None, None)
+        if lack is not None:
+            raise ConfigurationError(f"{self._called}: an element is {type_info!r}, which has {lack}")
+
+    def begin(self, value: Any) -> None:
+        """Accept the first element of a key.
+
+        Raises
+        ------
+        DataError
+            If it has no such field.
+        """
+        if value is None:
+            return
+        has_fields = isinstance(value, tuple | list | Row)
+        names = value._fields if isinstance(value, Row) else None
+        lack = self._lack(len(value) if has_fields else None, names)
+        if lack is not None:
+            raise DataError(f"{self._called}: {value!r} has {lack}")
+
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Return what two elements are together.
 
         Raises
         ------
         DataError
-            If they have no such field.
+            If they have no such field, or its values do not go together.
         """
-        if self._reduction is None:
-            self._reduction = self._of(value2)
-        return self._reduction(value1, value2)
+        try:
+            if self._reduction is None:
+                self.begin(value2)
+                self._reduction = self._of(value2)
+            return self._reduction(value1, value2)
+        except DataError:
+            raise
+        except Exception as failure:
+            self.begin(value1)
+            self.begin(value2)
+            raise DataError(
+                f"{self._called} of {value1!r} and {value2!r} failed: {type(failure).__name__}: {failure}. Let all "
+                "elements have values of one kind in the field, and none of them None"
+            ) from failure
+
+    @property
+    def _called(self) -> str:
+        return f"{self._kind.value}({self._position!r})"
+
+    def _lack(self, n_fields: int | None, names: Sequence[str] | None) -> str | None:
+        """What elements have instead of the field; None if they have it."""
+        position = self._position
+        if n_fields is None:
+            if position == 0:
+                return None
+            return (
+                "no fields; of such elements only the position 0 can be taken, which means the element itself"
+            )
+        if (
+            position in names
+            if isinstance(position, str) and names
+            else position in range(-n_fields, n_fields)
+        ):
+            return None
+        positions = (
+            f"{n_fields} fields, at the positions from 0 to {n_fields - 1}" if n_fields else "no fields"
+        )
+        return f"{positions}, without names" if names is None else f"{positions}, named {list(names)}"
 
     def _of(self, element: Any) -> Reduction:
         """The reduction of elements such as this one."""
         has_fields = isinstance(element, tuple | list | Row)
-        if not has_fields and self._position != 0:
-            raise DataError(
-                f"{self._kind.value}({self._position!r}): {element!r} has no fields; of such elements only the "
-                "position 0 can be taken, which means the element itself"
-            )
         kinds = RollingAggregation.Kind
         if self._kind in (kinds.MIN_BY, kinds.MAX_BY):
             return self._choice(has_fields)

@@ -118,10 +118,12 @@ class FunctionResults:
             return f"the timer at {subject.timestamp_ms} ms{key}"
         if isinstance(subject, Window):
             return f"the window {subject!r}{key}"
-        time = (
-            "without a timestamp" if subject.timestamp is None else f"with the timestamp {subject.timestamp}"
-        )
-        return f"the element {shown(subject.value)}{key} {time}"
+        return f"the element {shown(subject.value)}{key} {told_time(subject)}"
+
+
+def told_time(record: StreamRecord[Any]) -> str:
+    """Return what messages say of the timestamp of a record."""
+    return "without a timestamp" if record.timestamp is None else f"with the timestamp {record.timestamp}"
 
 
 def shown(value: object) -> str:

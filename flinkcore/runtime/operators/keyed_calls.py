@@ -9,7 +9,7 @@ from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_calls import ElementContext
-from flinkcore.runtime.operators.function_results import FunctionResults, shown
+from flinkcore.runtime.operators.function_results import FunctionResults, shown, told_time
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer, InternalTimeServiceManager, SimpleTimerService
@@ -164,6 +164,6 @@ def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashab
         return key_selector(record.value)
     except Exception as failure:
         raise UserCodeError(
-            f"the key selector failed at the element {shown(record.value)} with the timestamp "
-            f"{record.timestamp}: {type(failure).__name__}: {failure}"
+            f"the key selector failed at the element {shown(record.value)} {told_time(record)}: "
+            f"{type(failure).__name__}: {failure}"
         ) from failure

@@ -7,6 +7,7 @@ from typing import Any
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import ReduceFunction, RuntimeContext, function_call
+from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
@@ -38,6 +39,7 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
         current, update = state.value, state.update
         collect, failed, conversion = self._collect_reduced, self._failed, self._conversion
         reduce = function_call(self._function, ReduceFunction, "reduce")
+        begin = self._function.begin if isinstance(self._function, RollingAggregation) else None
 
         def process(record: StreamRecord[Any]) -> None:
             value = record.value
@@ -55,6 +57,8 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
                 except Exception as failure:
                     raise failed("reduce", record, failure) from failure
                 record.value = value
+            elif begin is not None:
+                begin(value)
             update(value)
             collect(record)
 

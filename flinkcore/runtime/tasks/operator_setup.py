@@ -132,16 +132,37 @@ class OperatorSetup:
 def field_key(names: tuple[str, ...]) -> KeySelector:
     """Return what gives the values of named fields as the key: of one field itself, of several a tuple.
 
-    The one field is never None: that raises a DataError, as Flink refuses it.
+    A missing field raises a DataError. So does None as the one field, as Flink refuses it.
     """
     if len(names) != 1:
-        return lambda element: tuple([element[name] for name in names])
+
+        def keys_of(element: Any) -> Any:
+            try:
+                return tuple([element[name] for name in names])
+            except (LookupError, TypeError, ValueError):
+                raise _no_fields(names, element) from None
+
+        return keys_of
     (name,) = names
 
     def key_of(element: Any) -> Any:
-        key = element[name]
+        try:
+            key = element[name]
+        except (LookupError, TypeError, ValueError):
+            raise _no_fields(names, element) from None
         if key is None:
             raise DataError(f"the key {name!r} is null; filter such elements out before key_by")
         return key
 
     return key_of
+
+
+def _no_fields(names: tuple[str, ...], element: Any) -> DataError:
+    called = f"key_by({', '.join(map(repr, names))})"
+    given = getattr(element, "_fields", None)
+    if given is None:
+        return DataError(
+            f"{called} takes elements with named fields: let the step before give Rows by "
+            "Types.ROW_NAMED([...], [...]), or take a function, key_by(lambda element: ...)"
+        )
+    return DataError(f"{called}: the fields of the element are {list(given)}")
