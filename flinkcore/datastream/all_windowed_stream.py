@@ -73,7 +73,12 @@ class AllWindowedStream:
     ) -> DataStream:
         """Return a stream with what the rows of a window are reduced to, at each firing."""
         return self._windows._of_functions(
-            as_reduce_function(reduce_function), window_function, output_type, side_outputs, timestamp_column
+            "reduce",
+            as_reduce_function(reduce_function),
+            window_function,
+            output_type,
+            side_outputs,
+            timestamp_column,
         )
 
     def aggregate(
@@ -113,7 +118,9 @@ class AllWindowedStream:
         timestamp_column: str | None = None,
     ) -> DataStream:
         """Return what a function gives for the rows of a window, at each firing."""
-        return self._windows._of_functions(None, window_function, output_type, side_outputs, timestamp_column)
+        return self._windows._of_functions(
+            "apply", None, window_function, output_type, side_outputs, timestamp_column
+        )
 
     def process(
         self,
@@ -125,5 +132,5 @@ class AllWindowedStream:
     ) -> DataStream:
         """Return what a function gives for the rows of a window, at each firing."""
         return self._windows._of_functions(
-            None, process_window_function, output_type, side_outputs, timestamp_column
+            "process", None, process_window_function, output_type, side_outputs, timestamp_column
         )

@@ -233,18 +233,7 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
         if len(keys) == 1 and not isinstance(keys[0], str) and callable(getattr(keys[0], "get_key", keys[0])):
             require_function(keys[0], KeySelector, "key_by")
             return KeyedStream(self, (), keys[0], declared_type(key_type, "key_type"))
-        if not keys:
-            raise ConfigurationError(
-                "key_by needs at least one column: key_by('user'), or a function of an element"
-            )
-        for name in keys:
-            if not isinstance(name, str) or not name:
-                raise ConfigurationError(
-                    f"key_by takes names of columns, or one function, not {name!r}; compute a key first: "
-                    "with_columns(key=expression).key_by('key')"
-                )
-        _refuse_repeated(keys, "key_by")
-        return KeyedStream(self, keys)
+        return KeyedStream(self, require_key_columns(keys, "key_by", ", or one function of an element"))
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> "AllWindowedStream":
         """Return this stream cut into windows, without keys: all rows come to one place.
@@ -418,6 +407,26 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
             raise ConfigurationError(f"{call} takes a DataStream, not {stream!r}")
         if stream.get_execution_environment() is not self._environment:
             raise ConfigurationError(f"{call} takes a stream of the same environment, not of another one")
+
+
+def require_key_columns(columns: tuple[Any, ...], call: str, otherwise: str = "") -> tuple[str, ...]:
+    """Return the names of the columns that make up a key.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none, one is given twice, or one is no name.
+    """
+    if not columns:
+        raise ConfigurationError(f"{call} needs at least one column: {call}('user'){otherwise}")
+    for name in columns:
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(
+                f"{call} takes names of columns{otherwise}, not {name!r}; compute a key first: "
+                f"with_columns(key=expression), then {call}('key')"
+            )
+    _refuse_repeated(columns, call)
+    return columns
 
 
 def _require_expression(value: object, call: str) -> None:

@@ -1,6 +1,7 @@
 """Steps of a job that join two streams."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
@@ -51,6 +52,8 @@ class WindowJoinTransformation(TwoInputTransformation):
     function : WindowOperation
         Its windows are of elements of both streams.
     """
+
+    call: ClassVar[str] = "apply"
 
     function: WindowOperation
 

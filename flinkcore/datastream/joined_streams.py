@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
-from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.data_stream import DataStream, require_key_columns
 from flinkcore.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction
 from flinkcore.datastream.join_transformations import WindowJoinTransformation
@@ -47,11 +47,10 @@ class _TwoStreams(Generic[F]):
         -----
         Columns instead of Flink's key selector.
         """
-        return Where(self, self._keyed(self.stream1, key_columns))
+        return Where(self, self._keyed(self.stream1, key_columns, "where"))
 
-    def _keyed(self, stream: DataStream, key_columns: tuple[str, ...]) -> PartitionTransformation:
-        keyed = stream.key_by(*key_columns)
-        return PartitionTransformation(keyed._transformation, keyed._key_columns)
+    def _keyed(self, stream: DataStream, key_columns: tuple[str, ...], call: str) -> PartitionTransformation:
+        return PartitionTransformation(stream._transformation, require_key_columns(key_columns, call))
 
 
 class JoinedStreams(_TwoStreams[JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any]]):
@@ -107,7 +106,7 @@ class Where(Generic[F]):
         ConfigurationError
             If their number differs, there is none, one is given twice, or one is no name.
         """
-        keyed2 = self._streams._keyed(self._streams.stream2, key_columns)
+        keyed2 = self._streams._keyed(self._streams.stream2, key_columns, "equal_to")
         columns1 = self._keyed1.key_columns
         if len(columns1) != len(keyed2.key_columns):
             raise ConfigurationError(

@@ -184,6 +184,8 @@ class PartitionTransformation(OneInputTransformation):
 class WindowTransformation(OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
+    call: ClassVar[str] = "aggregate"
+
     assigner: WindowAssigner[Any, Any]
     allowed_lateness_ms: int
     late_tag: OutputTag | None
@@ -219,6 +221,8 @@ class ProcessTransformation(OneInputTransformation):
         Side outputs that are wanted of it, each with its schema.
     timestamp_column : str or None
         Column that all its outputs get with the timestamps of their records.
+    call : str
+        The method of the stream that the program called, for messages.
     """
 
     path: ClassVar[str] = "rows"
@@ -228,9 +232,10 @@ class ProcessTransformation(OneInputTransformation):
     output_type: Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
+    call: str = "process"
 
     def __post_init__(self) -> None:
-        check_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of the function."""
@@ -279,7 +284,7 @@ class WindowProcessTransformation(ProcessTransformation):
     def __post_init__(self) -> None:
         if self.output_type is None and not self.gives_rows:
             raise ConfigurationError(
-                "functions over windows need an output_type, a pyarrow.Schema such as "
+                f"{self.call} over windows needs an output_type, a pyarrow.Schema such as "
                 "pyarrow.schema({'user': pyarrow.string()}): only a reduce function without a window function gives "
                 "rows as they come"
             )
@@ -313,23 +318,23 @@ class WindowProcessTransformation(ProcessTransformation):
 
 
 def check_function_outputs(
-    output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None
+    output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None, call: str
 ) -> None:
-    """Check what is declared of the outputs of a function.
+    """Check what is declared of the outputs of a function, in a call of a method of a stream.
 
     Raises
     ------
     ConfigurationError
         If a type is missing or no schema, a tag comes twice, or the timestamps' column is another one's.
     """
-    schemas = {"the output_type of process": output_type}
+    schemas = {f"the output_type of {call}": output_type}
     require_row_schema(output_type, *schemas)
     for tag in tags:
         if not isinstance(tag, OutputTag):
             raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
         if tags.count(tag) > 1:
-            raise ConfigurationError(f"process names the side output {tag.tag_id!r} twice")
-        name = f"the type_info of OutputTag({tag.tag_id!r}), for a process function,"
+            raise ConfigurationError(f"{call} names the side output {tag.tag_id!r} twice")
+        name = f"the type_info of OutputTag({tag.tag_id!r}), a side output of {call},"
         require_row_schema(tag.type_info, name)
         schemas[name] = tag.type_info
     for name, schema in schemas.items():

@@ -87,6 +87,7 @@ class TwoInputTransformation(Transformation):
     """
 
     path: ClassVar[str] = "rows"
+    call: ClassVar[str] = "process"
 
     input1: Transformation = field(repr=False)
     input2: Transformation = field(repr=False)
@@ -101,7 +102,7 @@ class TwoInputTransformation(Transformation):
         return declared_type(self.output_type)
 
     def __post_init__(self) -> None:
-        check_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
 
     def inputs(self) -> tuple[Transformation, ...]:
         """Return both inputs."""

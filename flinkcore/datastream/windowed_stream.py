@@ -278,7 +278,7 @@ class WindowedStream:
                     f"aggregate(n=count()), not {aggregate_function!r}"
                 )
             return self._of_functions(
-                aggregate_function, window_function, output_type, side_outputs, timestamp_column
+                "aggregate", aggregate_function, window_function, output_type, side_outputs, timestamp_column
             )
         by_function = {
             "aggregate_function": aggregate_function,
@@ -362,7 +362,12 @@ class WindowedStream:
             If a function is another one, or a type is none.
         """
         return self._of_functions(
-            as_reduce_function(reduce_function), window_function, output_type, side_outputs, timestamp_column
+            "reduce",
+            as_reduce_function(reduce_function),
+            window_function,
+            output_type,
+            side_outputs,
+            timestamp_column,
         )
 
     def apply(
@@ -374,7 +379,7 @@ class WindowedStream:
         timestamp_column: str | None = None,
     ) -> DataStream:
         """Return what a function gives for the rows of a window, at each firing; as :meth:`process`."""
-        return self._of_functions(None, window_function, output_type, side_outputs, timestamp_column)
+        return self._of_functions("apply", None, window_function, output_type, side_outputs, timestamp_column)
 
     def process(
         self,
@@ -408,10 +413,13 @@ class WindowedStream:
         -----
         Follows ``pyflink.datastream.WindowedStream.process``.
         """
-        return self._of_functions(None, process_window_function, output_type, side_outputs, timestamp_column)
+        return self._of_functions(
+            "process", None, process_window_function, output_type, side_outputs, timestamp_column
+        )
 
     def _of_functions(
         self,
+        call: str,
         pre_aggregation: PreAggregation | None,
         window_function: AnyWindowFunction | None,
         output_type: Schema,
@@ -442,7 +450,7 @@ class WindowedStream:
         if self._runs_over_log(operation, output_type):
             return self._stream._then(
                 WindowProcessTransformation(
-                    self._stream._input(), operation, output_type, tuple(side_outputs), timestamp_column
+                    self._stream._input(), operation, output_type, tuple(side_outputs), timestamp_column, call
                 )
             )
         refuse_columns_of_outputs(side_outputs, timestamp_column)

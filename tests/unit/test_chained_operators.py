@@ -274,12 +274,12 @@ def test_what_cannot_follow_an_operator_is_refused() -> None:
         (
             counted.key_by("nobody").process(Sees(), SEEN),
             SchemaError,
-            "key_by before operator 2: there is no column 'nobody'",
+            "the key before operator 2: there is no column 'nobody'",
         ),
         (
             counted.key_by("user").process(Sees(), SEEN).filter(pc.field("value") > 1),
             ConfigurationError,
-            "a job ends with aggregate",
+            r"a job ends with process\(\.\.\.\), but this one goes on with: filter",
         ),
         (
             counted.key_by("user")

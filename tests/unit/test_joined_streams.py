@@ -212,7 +212,31 @@ def test_errors_of_functions_name_function_key_and_window(env: StreamExecutionEn
 Job = Callable[[DataStream, DataStream], Any]
 REFUSED: dict[str, tuple[Job, type[Exception], str]] = {
     "no stream": (lambda a, b: a.join("b"), ConfigurationError, "join takes a DataStream, not 'b'"),  # type: ignore[arg-type]
-    "no key": (lambda a, b: a.join(b).where(), ConfigurationError, "key_by"),
+    "no key": (
+        lambda a, b: a.join(b).where(),
+        ConfigurationError,
+        r"where needs at least one column: where\('user'\)",
+    ),
+    "no second key": (
+        lambda a, b: a.join(b).where("user").equal_to(),
+        ConfigurationError,
+        "equal_to needs at least one column",
+    ),
+    "a function as the key": (
+        lambda a, b: a.co_group(b).where(lambda row: row.user),  # type: ignore[arg-type]
+        ConfigurationError,
+        r"where takes names of columns, not <function.*with_columns\(key=expression\), then where\('key'\)",
+    ),
+    "a function as the second key": (
+        lambda a, b: a.join(b).where("user").equal_to(len),  # type: ignore[arg-type]
+        ConfigurationError,
+        "equal_to takes names of columns, not <built-in",
+    ),
+    "a column twice": (
+        lambda a, b: a.join(b).where("user", "user"),
+        ConfigurationError,
+        "where names columns twice: user",
+    ),
     "keys of other lengths": (
         lambda a, b: a.join(b).where("user", "ts").equal_to("who"),
         ConfigurationError,
@@ -226,7 +250,7 @@ REFUSED: dict[str, tuple[Job, type[Exception], str]] = {
     "no such column": (
         lambda a, b: a.join(b).where("nobody").equal_to("who").window(TEN_MS).apply(Pair(), PAIRS).execute(),
         SchemaError,
-        "there is no column 'nobody'",
+        "^the key: there is no column 'nobody'",
     ),
     "no assigner": (
         lambda a, b: a.join(b).where("user").equal_to("who").window(7),  # type: ignore[arg-type]
@@ -246,7 +270,36 @@ REFUSED: dict[str, tuple[Job, type[Exception], str]] = {
     "no type": (
         lambda a, b: a.join(b).where("user").equal_to("who").window(TEN_MS).apply(Pair()),
         ConfigurationError,
-        "output_type",
+        "^the output_type of apply is a pyarrow.Schema, such as .*, not None",
+    ),
+    "no type of a co-group": (
+        lambda a, b: a.co_group(b).where("user").equal_to("who").window(TEN_MS).apply(Sizes()),
+        ConfigurationError,
+        "^the output_type of apply is a pyarrow.Schema, such as .*, not None",
+    ),
+    "a side output twice": (
+        lambda a, b: (
+            a.join(b)
+            .where("user")
+            .equal_to("who")
+            .window(TEN_MS)
+            .apply(Pair(), PAIRS, side_outputs=[Pairs.side] * 2)
+        ),
+        ConfigurationError,
+        "^apply names the side output 'side' twice",
+    ),
+    "a step behind a join": (
+        lambda a, b: (
+            a.join(b)
+            .where("user")
+            .equal_to("who")
+            .window(TEN_MS)
+            .apply(Pair(), PAIRS)
+            .select("user")
+            .execute()
+        ),
+        ConfigurationError,
+        r"^a job ends with apply\(\.\.\.\), but this one goes on with: select user",
     ),
     "negative lateness": (
         lambda a, b: (

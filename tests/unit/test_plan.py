@@ -160,7 +160,7 @@ def test_late_and_rejected_rows_need_side_outputs_of_their_own(env: StreamExecut
     [
         (
             lambda s: windowed(s, "user").aggregate(n=count()),
-            "key_by: there is no column 'user'; columns: ts, seconds",
+            "the key: there is no column 'user'; columns: ts, seconds",
         ),
         (lambda s: windowed(s).aggregate(n=sum_("cost")), r"n = sum\(cost\): there is no column 'cost'"),
         (lambda s: windowed(s).aggregate(n=max_by("note", by="cost")), r"max_by\(note by cost\): .*'cost'"),

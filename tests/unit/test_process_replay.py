@@ -524,7 +524,7 @@ class Unkeyed(ProcessFunction):
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS, side_outputs=[OutputTag("s")]),
-            r"type_info of OutputTag\('s'\), for a process function, is a pyarrow.Schema",
+            r"type_info of OutputTag\('s'\), a side output of process, is a pyarrow.Schema",
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS, side_outputs=[SIDE, SIDE]),
@@ -541,11 +541,11 @@ class Unkeyed(ProcessFunction):
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS).get_side_output(OutputTag("s")),
-            r"type_info of OutputTag\('s'\), for a process function, is a pyarrow.Schema",
+            r"type_info of OutputTag\('s'\), a side output of process, is a pyarrow.Schema",
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS).execute().get_side_output(SIDE),
-            r"no side output is named 'side'; this job has: none; name it in process\(side_outputs",
+            r"no side output is named 'side'; this job has: none; name it in side_outputs=",
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS).filter(pc.field("x") > 1).to_arrow(),
@@ -567,7 +567,7 @@ def test_what_has_no_meaning_is_refused_with_what_to_do(make: Callable[[Any], An
 
 
 def test_a_key_that_is_no_column_is_refused() -> None:
-    with pytest.raises(SchemaError, match="key_by: there is no column 'who'; columns: ts, at, key, value"):
+    with pytest.raises(SchemaError, match="the key: there is no column 'who'; columns: ts, at, key, value"):
         keyed(LOG, None, "who").process(Give(numbers), NUMBERS).to_arrow()
 
 

@@ -354,6 +354,31 @@ def test_windows_that_cannot_run_are_refused_when_they_are_described(
         make(keyed().window(TEN))
 
 
+@pytest.mark.parametrize(
+    ("call", "make"),
+    [
+        ("process", lambda w, type_info, tags: w.process(Values(), type_info, side_outputs=tags)),
+        ("apply", lambda w, type_info, tags: w.apply(Values(), type_info, side_outputs=tags)),
+        ("reduce", lambda w, type_info, tags: w.reduce(Sum(), Values(), type_info, side_outputs=tags)),
+        (
+            "aggregate",
+            lambda w, type_info, tags: w.aggregate(
+                Count(), Values(), output_type=type_info, side_outputs=tags
+            ),
+        ),
+    ],
+)
+def test_what_is_refused_of_outputs_names_the_method_that_was_called(call: str, make: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^the output_type of {call} needs at least one column"):
+        make(keyed().window(TEN), pa.schema([]), ())
+    with pytest.raises(ConfigurationError, match=f"^{call} names the side output 'side' twice"):
+        make(keyed().window(TEN), WINDOW_OF_VALUES, [SIDE, SIDE])
+    with pytest.raises(ConfigurationError, match=f"of OutputTag.'bare'., a side output of {call}, is a pya"):
+        make(keyed().window(TEN), WINDOW_OF_VALUES, [OutputTag("bare")])
+    with pytest.raises(ConfigurationError, match=rf"^a job ends with {call}\(\.\.\.\), but this one goes on"):
+        make(keyed().window(TEN), WINDOW_OF_VALUES, ()).select("user").execute()
+
+
 def test_windows_that_merge_need_a_trigger_that_does() -> None:
     with pytest.raises(ConfigurationError, match="NeverTrigger does not support merging"):
         keyed().window(EventTimeSessionWindows(5)).trigger(NeverTrigger())

@@ -183,9 +183,10 @@ def make_job_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayP
 def _require_operator_at_end(graph: StreamGraph) -> None:
     if isinstance(graph.result, OPERATORS):
         return
-    if any(isinstance(step, OPERATORS) for step in graph.transformations()):
+    operators = [step for step in graph.transformations() if isinstance(step, OPERATORS)]
+    if operators:
         raise ConfigurationError(
-            f"a job ends with aggregate(...) or process(...), but this one goes on with: {graph.result}; apply "
+            f"a job ends with {operators[-1].call}(...), but this one goes on with: {graph.result}; apply "
             "that to the rows that the job gives, as to_arrow(), to_batches() or to_dataframe()"
         )
     raise ConfigurationError(
@@ -305,7 +306,7 @@ class _JobPlanner:
 
 def _check_results_input(number: int, each: StageInput, operator: KeyedOperator) -> None:
     for key in each.keys:
-        require_column(key, each.schema, f"key_by before operator {number}")
+        require_column(key, each.schema, f"the key before operator {number}")
         untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
         if not (untyped and pa.types.is_null(each.schema.field(key).type)):
             require_key_type(key, each.schema)

@@ -166,7 +166,7 @@ class ReplayPlan:
             raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
         if output_tag not in self.side_outputs():
             known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
-            how = "; name it in process(side_outputs=[...])" if isinstance(self.operator, UserProcess) else ""
+            how = "; name it in side_outputs=[...]" if isinstance(self.operator, UserProcess) else ""
             raise ConfigurationError(
                 f"no side output is named {output_tag.tag_id!r}; this job has: {known}{how}"
             )
@@ -301,9 +301,9 @@ def _shape(
         )
     *before_key, partition, last = steps[: steps.index(keyed[0]) + 1]
     if graph.result is not last:
-        end = "aggregate(...)" if isinstance(last, WindowTransformation) else "process(...)"
+        behind = steps[steps.index(last) + 1]
         raise ConfigurationError(
-            f"a job ends with {end}, but this one goes on with: {steps[steps.index(last) + 1]}; apply that to the "
+            f"a job ends with {keyed[0].call}(...), but this one goes on with: {behind}; apply that to the "
             "rows that the job gives, as to_arrow(), to_batches() or to_dataframe()"
         )
     assert isinstance(partition, PartitionTransformation)
@@ -419,7 +419,7 @@ def _check_columns(plan: ReplayPlan) -> None:
     require_column(plan.log.timestamp, given, "timestamp")
     at_key = output_schema(plan.after, given)
     for key in plan.keys:
-        require_column(key, _visible(at_key), "key_by")
+        require_column(key, _visible(at_key), "the key")
         # A result has the key as a column, of some type; a function's results have what it gives.
         untyped = isinstance(plan.operator, UserProcess) and plan.operator.takes_untyped_keys
         if not (untyped and pa.types.is_null(at_key.field(key).type)):
