@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore.common import Row
+from flinkcore.errors import DataError
 from flinkcore.replay.stages.element_rows import NegativeZero, element_keys, element_rows
 
 
@@ -27,6 +28,26 @@ def test_rows_have_the_values_that_arrow_gives() -> None:
     assert isinstance(first, Row)
     assert first.as_dict() == {"user": "ada", "n": 1, "at": moment, "tags": ["x"]}
     assert list(second) == [None, None, None, []]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "why"),
+    [
+        ("ms", -(2**63) + 1, "Python int too large"),
+        ("us", -(2**63) + 1, "date value out of range"),
+        ("s", 2**60, "Python int too large"),
+    ],
+)
+def test_a_time_that_python_cannot_hold_is_named_with_its_column(kind: str, number: int, why: str) -> None:
+    column = pa.array([5, None, number, 7], pa.int64()).view(pa.timestamp(kind))
+    batch = pa.record_batch({"n": pa.array([1, 2, 3, 4]), "at": column})
+    message = (
+        rf"the column 'at' \(timestamp\[{kind}\]\) holds {number} that no value .*{why}.*filter such rows out"
+    )
+    with pytest.raises(DataError, match=message):
+        element_rows(batch)
+    with pytest.raises(DataError, match=message):
+        element_keys(batch, ["n", "at"])
 
 
 def keys(*columns: pa.Array) -> list[Any]:

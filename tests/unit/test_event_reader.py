@@ -473,17 +473,23 @@ def test_timestamps_out_of_the_range_are_bad_rows(target):
     assert counts == {"null timestamp": 1, "timestamp out of range": 2}
     log = EventLog.of(table.drop_null(), timestamp="ts")
     with pytest.raises(
-        DataError, match=r"row 2 \(from 0\) of the table: timestamp out of range \(column 'ts'\)"
+        DataError,
+        match=r"row 2 \(from 0\) of the table: timestamp out of range \(column 'ts'\): 11 ms, for which",
     ):
         list(EventReader(log, (), None, (5, 10)).read(log.chunks(1)[0]))
 
 
-def test_flinks_missing_timestamp_is_a_null_timestamp():
-    (timed,) = read(
-        EventLog.of(pa.table({"ts": [-(2**63), 5, -(2**63) + 1]}), timestamp="ts", on_bad_row="drop")
-    )
+def test_flinks_missing_timestamp_is_a_bad_row_that_is_told_from_null():
+    table = pa.table({"ts": pa.array([-(2**63), 5, None, -(2**63) + 1], pa.int64())})
+    (timed,) = read(EventLog.of(table, timestamp="ts", on_bad_row="drop"))
     assert timed.timestamp_ms.tolist() == [5, -(2**63) + 1]
-    assert timed.rejected.counts == {"null timestamp": 1}
+    assert timed.rejected.counts == {"null timestamp": 1, "timestamp out of range": 1}
+    with pytest.raises(
+        DataError,
+        match=r"row 0 \(from 0\) of the table: timestamp out of range \(column 'ts'\): -9223372036854775808 ms, by "
+        "which Flink means that there is no timestamp; repair",
+    ):
+        read(EventLog.of(table, timestamp="ts"))
 
 
 def test_a_log_with_a_column_named_reason_keeps_it():

@@ -66,18 +66,30 @@ class Fault(NamedTuple):
         The rows with this fault; None if there is none.
     unreadable : pyarrow.Array, optional
         The column, if the values are the fault.
+    outside_ms : numpy.ndarray, shape (n,), int64, optional
+        The column's times, if they are the fault.
     """
 
     reason: str
     column: str
     rows: npt.NDArray[np.bool_] | None
     unreadable: pa.Array | None = None
+    outside_ms: npt.NDArray[np.int64] | None = None
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
         if self.unreadable is not None:
             return no_time(self.unreadable[row], self.column)
-        return f"{self.reason} (column {self.column!r})"
+        told = f"{self.reason} (column {self.column!r})"
+        if self.outside_ms is None:
+            return told
+        time_ms = int(self.outside_ms[row])
+        why = (
+            "by which Flink means that there is no timestamp"
+            if time_ms == MIN_TIMESTAMP
+            else "for which the job's windows have no bounds within 64 bits"
+        )
+        return f"{told}: {time_ms} ms, {why}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,8 @@ class EventReader:
         Columns needed downstream, in this order, as they are after ``before``; "all": every one; None: only
         the timestamp. The operations are narrowed to what gives these.
     timestamp_range : tuple of int
-        Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows.
+        Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows, as are those with
+        -2**63, which Flink's window operators refuse as no timestamp.
 
     Attributes
     ----------
@@ -165,7 +178,8 @@ class EventReader:
         self._arrival_name, arrival_is_computed = shown_column(self._arrival or "", self._arrival_ops)
         self._split = log.split
         self._on_bad_row = log.on_bad_row
-        self._timestamp_range = timestamp_range
+        lowest, highest = timestamp_range
+        self._timestamp_range = max(lowest, MIN_TIMESTAMP + 1), highest
         available = log.schema
         if self._arrival is not None:
             if not self._arrival_ops:
@@ -284,8 +298,13 @@ class EventReader:
         name = self._timestamp_name
         faults = [
             Fault("unreadable timestamp", name, unreadable, times),
-            Fault("null timestamp", name, _null_times(times, timestamp_ms)),
-            Fault("timestamp out of range", name, _outside(timestamp_ms, *self._timestamp_range)),
+            Fault("null timestamp", name, _nulls(times)),
+            Fault(
+                "timestamp out of range",
+                name,
+                _outside(timestamp_ms, *self._timestamp_range),
+                outside_ms=timestamp_ms,
+            ),
         ]
         if self._arrival is not None:
             arrival_ms, unreadable = to_milliseconds(arrivals)
@@ -360,17 +379,8 @@ def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
     return mask
 
 
-def _null_times(column: pa.Array, timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
-    """Null, or Flink's "no timestamp" (Long.MIN_VALUE), which its window operators refuse too."""
-    mask = _nulls(column)
-    if len(timestamp_ms) and timestamp_ms.min() == MIN_TIMESTAMP:
-        missing: npt.NDArray[np.bool_] = timestamp_ms == MIN_TIMESTAMP
-        mask = missing if mask is None else mask | missing
-    return mask
-
-
 def _outside(timestamp_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
-    """Timestamps that would make a window overflow; also where the column is null."""
+    """Timestamps that would make a window overflow, or are none; also where the column is null."""
     if len(timestamp_ms) == 0 or (lowest <= timestamp_ms.min() and timestamp_ms.max() <= highest):
         return None
     mask: npt.NDArray[np.bool_] = (timestamp_ms < lowest) | (timestamp_ms > highest)

@@ -11,14 +11,46 @@ import pyarrow as pa
 
 from flinkcore._native.key_groups import key_groups
 from flinkcore.common.row import Row, rows_of_columns
+from flinkcore.errors import DataError
 
 ALL: Final = 0
 """The key of all rows, where there are no key columns."""
 
 
 def element_rows(batch: pa.RecordBatch) -> Iterator[Row]:
-    """Rows with the values that Arrow gives in Python; each is made when it is asked for."""
-    return rows_of_columns(batch.schema.names, [column.to_pylist() for column in batch.columns])
+    """Rows with the values that Arrow gives in Python; each is made when it is asked for.
+
+    Raises
+    ------
+    DataError
+        At once, if Python has no value for one of a column's, such as a date beyond the year 9999.
+    """
+    names = batch.schema.names
+    columns = [_values(column, name) for name, column in zip(names, batch.columns, strict=True)]
+    return rows_of_columns(names, columns)
+
+
+def _values(column: pa.Array, name: str) -> list[Any]:
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError) as failure:
+        raise DataError(_without_value(column, name, failure)) from failure
+    return values
+
+
+def _without_value(column: pa.Array, name: str, failure: Exception) -> str:
+    at = 0
+    for at in range(len(column)):
+        try:
+            column[at].as_py()
+        except (OverflowError, ValueError):
+            break
+    number = getattr(column[at], "value", None)  # Arrow shows times as text only if Python can hold them
+    return (
+        f"the column {name!r} ({column.type}) holds {'a value' if number is None else number} that no value in Python "
+        f"stands for ({failure}): filter such rows out, leave the column out by select(...), or cast it in the log, to "
+        "int64 or to a coarser unit"
+    )
 
 
 def element_keys(batch: pa.RecordBatch, columns: list[str]) -> list[Any]:
@@ -30,7 +62,7 @@ def element_keys(batch: pa.RecordBatch, columns: list[str]) -> list[Any]:
     """
     if not columns:
         return [ALL] * batch.num_rows
-    values = [_key_values(batch.column(name)) for name in columns]
+    values = [_key_values(batch.column(name), name) for name in columns]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
@@ -67,11 +99,11 @@ _NAN = float("nan")
 _NEGATIVE_ZERO = NegativeZero()
 
 
-def _key_values(column: pa.Array) -> list[Any]:
+def _key_values(column: pa.Array, name: str) -> list[Any]:
     types = pa.types
     if types.is_timestamp(column.type) and column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
-    values: list[Any] = column.to_pylist()
+    values = _values(column, name)
     if not types.is_floating(column.type):
         return values
     numbers = np.array([np.nan if value is None else value for value in values])
