@@ -159,6 +159,11 @@ def interval_or_ms(interval: int | Time | Duration, setting: str) -> int:
     """Return the length of an interval in milliseconds, where a bare number means milliseconds too."""
     if isinstance(interval, int):
         return _milliseconds(interval, setting)
+    if not isinstance(interval, Time | Duration):
+        raise ConfigurationError(
+            f"{setting} takes a whole number of milliseconds, a Time or a Duration, such as Time.seconds(10), not "
+            f"{interval!r}"
+        )
     return interval_ms(interval, setting)
 
 

@@ -69,6 +69,10 @@ def test_where_pyflink_takes_a_number_of_milliseconds_so_does_the_setting() -> N
     assert interval_or_ms(Time.seconds(1), "allowed_lateness") == 1000
     with pytest.raises(ConfigurationError, match="allowed_lateness takes an integer"):
         interval_or_ms(True, "allowed_lateness")
+    with pytest.raises(
+        ConfigurationError, match="allowed_lateness takes a whole number of milliseconds, a T"
+    ):
+        interval_or_ms(1.5, "allowed_lateness")  # type: ignore[arg-type]
 
 
 def test_an_interval_beyond_64_bits_is_refused() -> None:

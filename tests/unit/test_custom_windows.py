@@ -95,14 +95,22 @@ class Gap(SessionWindowTimeGapExtractor):
 @pytest.mark.parametrize("gap", [0, -5, 1.5, None, True])
 def test_a_session_gap_that_is_no_length_of_time_is_an_error(around: Surroundings, gap: Any) -> None:
     operator = around.windows(windows_of(EventTimeSessionWindows.with_dynamic_gap(Gap())))
-    with pytest.raises(UserCodeError, match=rf"above zero, but the extractor gave {gap!r} .* the key 'a'"):
+    with pytest.raises(UserCodeError, match=rf"extract gave {gap!r} as the gap of .* the key 'a'"):
         operator.process_element(record("a", gap, 3))
 
 
 def test_a_gap_extractor_that_raises_is_named(around: Surroundings) -> None:
-    operator = around.windows(windows_of(DynamicEventTimeSessionWindows(lambda element: 1 // element[1])))
-    with pytest.raises(UserCodeError, match=r"DynamicEventTimeSessionWindows.*ZeroDivisionError"):
-        operator.process_element(record("a", 0, 3))
+    class Failing(Gap):
+        def extract(self, element: Any) -> int:
+            return 1 // 0
+
+    for extractor, name in ((lambda element: 1 // element[1], "<lambda>"), (Failing(), r"Failing\.extract")):
+        operator = around.windows(windows_of(DynamicEventTimeSessionWindows(extractor)))
+        with pytest.raises(
+            UserCodeError,
+            match=rf"{name} failed to give the gap of a session: ZeroDivisionError.*at the element \('a', 0\)",
+        ):
+            operator.process_element(record("a", 0, 3))
 
 
 def test_an_equal_session_takes_the_place_of_one_that_was_merged_as_in_flink(around: Surroundings) -> None:
@@ -230,13 +238,13 @@ def test_a_random_stagger_depends_on_the_key_group_alone() -> None:
 
 
 class Scissors(Evictor[Any]):
-    def __init__(self, cut: Callable[[list[TimestampedValue]], None]) -> None:
+    def __init__(self, cut: Callable[[list[TimestampedValue]], Any]) -> None:
         self.cut = cut
 
     def evict_before(self, elements: Any, size: int, window: Any, evictor_context: Any) -> None:
         assert size == len(elements)
         assert evictor_context.get_current_watermark() >= MIN_TIMESTAMP
-        self.cut(elements)
+        return self.cut(elements)  # type: ignore[no-any-return]
 
     def evict_after(self, elements: Any, size: int, window: Any, evictor_context: Any) -> None:
         pass
@@ -257,7 +265,11 @@ def test_a_custom_evictor_removes_elements_for_good(around: Surroundings) -> Non
 @pytest.mark.parametrize(
     ("cut", "message"),
     [
-        (lambda elements: elements.append(7), r"Scissors.evict_before left 7 in TimeWindow.*remove elements"),
+        (
+            lambda elements: elements.append(7),
+            r"Scissors.evict_before left 7 in the window TimeWindow.*'a': it is to remove",
+        ),
+        (lambda elements: [], r"Scissors.evict_before gave \[\] at the window TimeWindow.*to return nothing"),
         (lambda elements: 1 // 0, r"Scissors.evict_before failed at the window .* ZeroDivisionError"),
     ],
 )

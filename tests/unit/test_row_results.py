@@ -92,11 +92,11 @@ def test_one_nested_column_takes_the_value_itself(kind: pa.DataType, value: Any)
     [
         (("ada",), "1 values for the 2 columns user, n"),
         (Row("ada", 1, 2), "3 values for the 2 columns"),
-        (7, "neither a Row nor a tuple, list or dict; .*: return a list of results, or yield$"),
-        ({"user": "ada"}, "without the columns n$"),
+        (7, r"neither a Row nor a tuple, list or dict \(.*: return a list of results, or yield\);"),
+        ({"user": "ada"}, "without the columns n;"),
         (
             {"user": "ada", "n": 1, "m": 2},
-            "with the unknown columns m$",
+            "with the unknown columns m;",
         ),
         (Row(user="ada", m=2), "without the columns n; with the unknown columns m"),
         (("ada", "x"), r"'x' \(str\) in the column 'n', which is int64: "),
@@ -110,6 +110,9 @@ def test_what_does_not_fit_is_named_with_its_subject(value: Any, message: str) -
         converted(("good", 1), value)
     assert str(failure.value).startswith("the output got ")
     assert " from 7 at 5: " in str(failure.value)
+    assert str(failure.value).endswith(
+        "; let the function give the declared columns (user: string, n: int64), or declare others"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,9 @@ def test_rows_other_than_insertions_are_refused() -> None:
 
 def test_none_is_refused_where_a_column_cannot_be_null() -> None:
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
-    with pytest.raises(UserCodeError, match="None in the column 'n', which cannot be null"):
+    with pytest.raises(
+        UserCodeError, match=r"None in the column 'n', which cannot be null; .* \(n: int64 not null\)"
+    ):
         converted(1, None, schema=schema)
 
 

@@ -76,8 +76,3 @@ def _flat(function: FlatJoinFunction[Any, Any], first: list[Any], second: list[A
                     f"it gave {results!r} for a pair: yield elements, or return a list of them, or None"
                 )
             yield from results
-
-
-def called_function(function: Function) -> Function:
-    """Return the user's function, for messages: that of a join is within another one."""
-    return function.wrapped_function if isinstance(function, CoGroupWindowFunction) else function

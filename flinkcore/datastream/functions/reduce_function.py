@@ -39,6 +39,11 @@ class ReduceFunctionWrapper(ReduceFunction[T]):
     def __init__(self, function: Callable[[T, T], T]) -> None:
         self._function = function
 
+    @property
+    def wrapped_function(self) -> Callable[[T, T], T]:
+        """The plain function."""
+        return self._function
+
     def reduce(self, value1: T, value2: T) -> T:
         """Return what the function gives."""
         return self._function(value1, value2)

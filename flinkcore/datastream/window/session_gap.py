@@ -38,16 +38,23 @@ def gap_of(extractor: GapExtractor, element: Any) -> int:
     Raises
     ------
     UserCodeError
-        If the extractor gives no int, or one that is not above zero.
+        If the extractor raises, gives no int, or one that is not above zero.
     """
-    gap = (
-        extractor.extract(element)
-        if isinstance(extractor, SessionWindowTimeGapExtractor)
-        else extractor(element)
-    )
+    is_object = isinstance(extractor, SessionWindowTimeGapExtractor)
+    try:
+        gap = extractor.extract(element) if is_object else extractor(element)  # type: ignore[union-attr, operator]
+    except Exception as failure:
+        raise UserCodeError(
+            f"{_name(extractor)} failed to give the gap of a session: {type(failure).__name__}: {failure}"
+        ) from failure
     if isinstance(gap, bool) or not isinstance(gap, int) or gap <= 0:
         raise UserCodeError(
-            f"the gap of a session must be a number of milliseconds above zero, but the extractor gave {gap!r} for "
-            f"the element {element!r}"
+            f"{_name(extractor)} gave {gap!r} as the gap of a session: it is to return an int of ms above zero"
         )
     return gap
+
+
+def _name(extractor: GapExtractor) -> str:
+    if isinstance(extractor, SessionWindowTimeGapExtractor):
+        return f"{type(extractor).__qualname__}.extract"
+    return str(getattr(extractor, "__qualname__", type(extractor).__qualname__))

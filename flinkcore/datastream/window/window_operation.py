@@ -12,8 +12,9 @@ from flinkcore.datastream.functions import (
     ProcessWindowFunction,
     ReduceFunction,
     WindowFunction,
+    function_name,
 )
-from flinkcore.datastream.functions.co_group_window_function import called_function
+from flinkcore.datastream.functions.called_function import called_function
 from flinkcore.datastream.window.evictor import Evictor
 from flinkcore.datastream.window.trigger import Trigger
 from flinkcore.datastream.window.window_assigner import (
@@ -101,11 +102,9 @@ class WindowOperation:
 
     @property
     def function_names(self) -> list[str]:
-        """The classes of the functions, in the order of their calls; not empty."""
+        """The names of the functions, in the order of their calls; not empty."""
         functions = (self.pre_aggregation, self.window_function)
-        return [
-            type(called_function(function)).__qualname__ for function in functions if function is not None
-        ]
+        return [function_name(called_function(function)) for function in functions if function is not None]
 
     def __str__(self) -> str:
         late = (

@@ -77,6 +77,11 @@ class WindowJoinProcess(ConnectedProcess):
         return self.function.function_names[-1]
 
     @property
+    def gives_windows(self) -> bool:
+        """True."""
+        return True
+
+    @property
     def needs_event_time(self) -> bool:
         """Whether the windows do."""
         return self.function.assigner.is_event_time()

@@ -179,6 +179,11 @@ class UserProcess:
         return type(self.function).__qualname__
 
     @property
+    def gives_windows(self) -> bool:
+        """Whether results are of windows, whose ends are their timestamps."""
+        return False
+
+    @property
     def takes_untyped_keys(self) -> bool:
         """Whether a key column may have no type, as one without values in JSON: keys are Python objects then."""
         return True
@@ -265,6 +270,11 @@ class WindowProcess(UserProcess):
     def function_name(self) -> str:
         """The class of the function that gives the results, for messages."""
         return self.function.function_names[-1]
+
+    @property
+    def gives_windows(self) -> bool:
+        """True."""
+        return True
 
     @property
     def needs_event_time(self) -> bool:

@@ -241,9 +241,11 @@ class ConnectedOutput(ProcessOutput):
         assert self.elements is not None
         number = int(self.is_second[subject])
         batch = self._inputs.batch_of(number, self.elements.slice(subject, 1))
-        (element,) = element_rows(batch)
         names = self._input_keys[number]
         of_key = f" of the key {shown(element_keys(batch, names)[0])}" if names else ""
+        if self._gives_windows:
+            return f"{self._fired(timestamp)}{of_key}"
+        (element,) = element_rows(batch)
         stream = ("first", "second")[number]
         return f"the element {shown(element)} of the {stream} stream{of_key} with the timestamp {timestamp}"
 

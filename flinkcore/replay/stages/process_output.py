@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common import OutputTag, Watermark
+from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
@@ -58,6 +58,7 @@ class ProcessOutput:
         self.dropped = 0
         self.places: ResultPlaces | None = None
         self._name = name
+        self._gives_windows = process.gives_windows
         self._keys = list(plan.keys)
         self._key_context = key_context
         self._results = RowResults(
@@ -102,12 +103,27 @@ class ProcessOutput:
 
     def _described(self, subject: Subject, timestamp: int | None) -> str:
         if isinstance(subject, tuple):
-            timer = "a processing-time timer" if timestamp is None else f"the timer at {timestamp} ms"
-            return f"{timer} of the key {shown(subject[0])}"
+            return f"{self._fired(timestamp)}{self._of_key(subject[0])}"
         assert self.elements is not None
         batch = self.elements.slice(subject, 1)
-        (element,), (key,) = element_rows(batch), element_keys(batch, self._keys)
-        return f"the element {shown(element)} of the key {shown(key)} with the timestamp {timestamp}"
+        (key,) = element_keys(batch, self._keys)
+        if self._gives_windows:
+            return f"{self._fired(timestamp)}{self._of_key(key)}"
+        (element,) = element_rows(batch)
+        return f"the element {shown(element)}{self._of_key(key)} with the timestamp {timestamp}"
+
+    def _of_key(self, key: Any) -> str:
+        return f" of the key {shown(key)}" if self._keys else ""
+
+    def _fired(self, timestamp: int | None) -> str:
+        """What gave a result that is not for an element."""
+        if timestamp is None:
+            return "a processing-time timer"
+        if not self._gives_windows:
+            return f"the timer at {timestamp} ms"
+        return (
+            "the window without end" if timestamp == MAX_TIMESTAMP else f"the window up to {timestamp + 1} ms"
+        )
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Drop it: nothing comes after this operator."""

@@ -13,7 +13,7 @@ from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.copied_value import copied
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.operators.function_results import cut_off, shown
 
 BATCH_ROWS = 1 << 15
 
@@ -47,6 +47,10 @@ class RowResults:
         self._has_timestamps = len(batch_schema) > len(schema)
         self._is_nested = len(schema) == 1 and pa.types.is_nested(schema.field(0).type)
         self._has_nested = any(pa.types.is_nested(field.type) for field in schema)
+        declared = ", ".join(
+            f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema
+        )
+        self._remedy = f"let the function give the declared columns ({cut_off(declared)}), or declare others"
         self._describe = describe
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
@@ -112,8 +116,8 @@ class RowResults:
             return (value,)
         else:
             raise self._error(
-                "neither a Row nor a tuple, list or dict; a row that is returned by itself is taken for a list of its "
-                "values: return a list of results, or yield",
+                "neither a Row nor a tuple, list or dict (a row that is returned by itself is taken for a list of its "
+                "values: return a list of results, or yield)",
                 place,
             )
         if len(values) != len(self._names):
@@ -175,7 +179,9 @@ class RowResults:
 
     def _error(self, problem: str, place: int) -> UserCodeError:
         subject = self._describe(self._subjects[place], self._timestamps[place])
-        return UserCodeError(f"{self._output} got {shown(self._values[place])} from {subject}: {problem}")
+        return UserCodeError(
+            f"{self._output} got {shown(self._values[place])} from {subject}: {problem}; {self._remedy}"
+        )
 
 
 def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:

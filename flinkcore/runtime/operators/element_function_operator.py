@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import Function, FunctionOrCallable, RuntimeContext
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import DataError, FlinkcoreError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.keyed_calls import KeySelector, selected_key
@@ -95,11 +95,9 @@ class ElementFunctionOperator(AbstractStreamOperator):
     def _with_key(self, call: ElementCall, input_index: int = 0) -> ElementCall:
         return self._keyed_inputs[input_index].set_key_before(call) if self._keyed_inputs else call
 
-    def _converted(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        conversion = self._conversion
-        if conversion is None:
-            return function
-        return lambda value: conversion(function(value))
+    def _misfit(self, method: str, value: Any, record: StreamRecord[Any], failure: DataError) -> DataError:
+        """The error to raise where a result is not of the declared type."""
+        return self._results.misfit(value, f" at {self._results.described(record)}", failure, method)
 
     def _failed(self, method: str, record: StreamRecord[Any], failure: Exception) -> FlinkcoreError:
         return (

@@ -7,8 +7,9 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import FunctionOrCallable, function_name
+from flinkcore.datastream.functions.called_function import called_function
 from flinkcore.datastream.window import Window
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import DataError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.output import Output
@@ -94,10 +95,14 @@ class FunctionResults:
         self, method: str, subject: Subject, failure: Exception, culprit: object | None = None
     ) -> UserCodeError:
         """Return the error to raise from a failure of the function, or of another object of the user's."""
-        name = self._function if culprit is None else type(culprit).__qualname__
+        name = self._function if culprit is None else function_name(called_function(culprit))
         return UserCodeError(
             f"{name}.{method} failed at {self.described(subject)}: {type(failure).__name__}: {failure}"
         )
+
+    def misfit(self, value: Any, place: str, failure: DataError, method: str) -> DataError:
+        """Return the error to raise where a result is not of the declared type; see :func:`misfit`."""
+        return misfit(f"{self._function}.{method}", value, place, failure)
 
     def _refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:
         if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
@@ -121,6 +126,25 @@ class FunctionResults:
         return f"the element {shown(subject.value)}{key} {told_time(subject)}"
 
 
+def misfit(what: str, value: Any, place: str, failure: DataError) -> DataError:
+    """Return the error to raise where what a function gave is not of the declared type.
+
+    Parameters
+    ----------
+    what : str
+        What gave it.
+    value
+        What it gave.
+    place : str
+        For what, with a space before; empty if that is not known.
+    failure : DataError
+        Of the conversion: says where in the value.
+    """
+    return DataError(
+        f"{what} gave {shown(value)}{place}: {failure}; let it give what its declared type says, or declare another"
+    )
+
+
 def told_time(record: StreamRecord[Any]) -> str:
     """Return what messages say of the timestamp of a record."""
     return "without a timestamp" if record.timestamp is None else f"with the timestamp {record.timestamp}"
@@ -132,4 +156,9 @@ def shown(value: object) -> str:
         text = repr(value)
     except Exception as failure:
         return f"<{type(value).__qualname__} whose repr raises {type(failure).__name__}>"
+    return cut_off(text)
+
+
+def cut_off(text: str) -> str:
+    """Return a text, cut off where it is long."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"

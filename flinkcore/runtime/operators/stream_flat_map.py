@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkcore.datastream.functions import FlatMapFunction, RuntimeContext, function_call
+from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
 from flinkcore.runtime.operators.keyed_function_operator import refuse_before_open
@@ -33,6 +34,7 @@ class StreamFlatMap(ElementFunctionOperator, OneInputStreamOperator):
 
     def _flat_map(self, call: Callable[[Any], Any], method: str) -> ElementCall:
         collect, failed, conversion = self._output.collect, self._failed, self._conversion
+        misfit = self._misfit
 
         def process(record: StreamRecord[Any]) -> None:
             element, timestamp = record.value, record.timestamp
@@ -41,7 +43,11 @@ class StreamFlatMap(ElementFunctionOperator, OneInputStreamOperator):
                 if results is None:
                     return
                 for value in results:
-                    record.value = value if conversion is None else conversion(value)
+                    try:
+                        record.value = value if conversion is None else conversion(value)
+                    except DataError as failure:
+                        record.value = element
+                        raise misfit(method, value, record, failure) from failure
                     record.timestamp = timestamp
                     collect(record)
             except Exception as failure:

@@ -9,6 +9,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import ReduceFunction, RuntimeContext, function_call
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
 from flinkcore.runtime.operators.keyed_calls import selected_key
@@ -52,10 +53,13 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
             if before is not None:
                 try:
                     value = reduce(before, value)
-                    if conversion is not None:
-                        value = conversion(value)
                 except Exception as failure:
                     raise failed("reduce", record, failure) from failure
+                if conversion is not None:
+                    try:
+                        value = conversion(value)
+                    except DataError as failure:
+                        raise self._misfit("reduce", value, record, failure) from failure
                 record.value = value
             elif begin is not None:
                 begin(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkcore.datastream.functions import MapFunction, RuntimeContext, function_call
+from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
 from flinkcore.runtime.operators.keyed_function_operator import refuse_before_open
@@ -39,9 +40,13 @@ class StreamMap(ElementFunctionOperator, OneInputStreamOperator):
 
         def process_converted(record: StreamRecord[Any]) -> None:
             try:
-                record.value = conversion(call(record.value))  # type: ignore[misc]
+                value = call(record.value)
             except Exception as failure:
                 raise failed("map", record, failure) from failure
+            try:
+                record.value = conversion(value)  # type: ignore[misc]
+            except DataError as failure:
+                raise self._misfit("map", value, record, failure) from failure
             collect(record)
 
         self._call = self._with_key(process if conversion is None else process_converted)

@@ -29,6 +29,7 @@ from flinkcore.datastream.functions import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     SinkFunction,
+    function_name,
 )
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.transformations import (
@@ -40,7 +41,7 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.two_input_transformations import BroadcastTransformation, TwoInputTransformation
 from flinkcore.datastream.window import WindowOperation
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.operators import (
     AbstractStreamOperator,
     BroadcastProcessOperator,
@@ -55,6 +56,7 @@ from flinkcore.runtime.operators import (
 from flinkcore.runtime.operators.co_stream_flat_map import CoStreamFlatMap
 from flinkcore.runtime.operators.co_stream_map import CoStreamMap
 from flinkcore.runtime.operators.element_function_operator import KeyedInput
+from flinkcore.runtime.operators.function_results import misfit
 from flinkcore.runtime.operators.sink_writer_operator import (
     CollectSinkOperator,
     SinkWriterOperator,
@@ -115,13 +117,17 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
         assert isinstance(step, ElementTransformation)
         return _function_operator(setup, step, make_output(None), conversion)
     if isinstance(step, ElementWindowTransformation):
-        return _window(setup, step.operation, step.input, make_output(conversion))
+        name = step.operation.function_names[-1]
+        return _window(setup, step.operation, step.input, make_output(_telling(setup, name, conversion)))
     if isinstance(step, WindowProcessTransformation):
-        return _window(setup, step.function, step.input, make_output(_of_columns(step)))
-    if isinstance(step, ElementProcessTransformation):
-        return _process(setup, step, make_output(conversion))
-    if isinstance(step, ProcessTransformation):
-        return _process(setup, step, make_output(_of_columns(step)))
+        name = step.function.function_names[-1]
+        return _window(
+            setup, step.function, step.input, make_output(_telling(setup, name, _of_columns(step)))
+        )
+    if isinstance(step, ElementProcessTransformation | ProcessTransformation):
+        columns = None if isinstance(step, ElementProcessTransformation) else _of_columns(step)
+        name = function_name(step.function)
+        return _process(setup, step, make_output(_telling(setup, name, columns or conversion)))
     if isinstance(step, ConnectedTransformation):
         return _connected(setup, step, make_output, conversion)
     if isinstance(step, TwoInputTransformation):
@@ -161,6 +167,20 @@ def _function_operator(
         kind = BatchGroupedReduce
     operator: AbstractStreamOperator = kind(setup.copied(step.function), output, conversion, keyed_inputs)
     return operator
+
+
+def _telling(setup: OperatorSetup, name: str, conversion: Conversion) -> Conversion:
+    """What converts the results of a function, and says whose they are where they cannot be converted."""
+    if conversion is None:
+        return None
+
+    def convert(value: Any) -> Any:
+        try:
+            return conversion(value)
+        except DataError as failure:
+            raise misfit(name, value, setup.told_key(), failure) from failure
+
+    return convert
 
 
 def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Conversion:
@@ -205,12 +225,13 @@ def _connected(
     function, clock = setup.copied(step.function), setup.clock
     selectors = [setup.key_selector(given) for given in step.inputs() if _is_keyed(given)]
     backend = setup.keyed_state_backend if selectors else None
-    if isinstance(function, CoMapFunction | CoFlatMapFunction):
-        keyed = tuple(KeyedInput(selector, setup.keyed_state_backend) for selector in selectors)
-        if isinstance(function, CoMapFunction):
-            return CoStreamMap(function, make_output(None), conversion, keyed)
-        return CoStreamFlatMap(function, make_output(conversion), None, keyed)
-    output = make_output(conversion)
+    keyed = tuple(KeyedInput(selector, setup.keyed_state_backend) for selector in selectors)
+    if isinstance(function, CoMapFunction):
+        return CoStreamMap(function, make_output(None), conversion, keyed)
+    given_by = function.function if isinstance(function, IntervalJoinOperation) else function
+    output = make_output(_telling(setup, function_name(given_by), conversion))
+    if isinstance(function, CoFlatMapFunction):
+        return CoStreamFlatMap(function, output, None, keyed)
     if isinstance(function, CoProcessFunction):
         return CoProcessOperator(function, output, clock)
     if isinstance(function, KeyedCoProcessFunction):

@@ -13,7 +13,8 @@ from flinkcore.datastream.element_transformations import KeyedTransformation
 from flinkcore.datastream.functions import Function, FunctionOrCallable, function_call
 from flinkcore.datastream.transformations import PartitionTransformation, Transformation
 from flinkcore.errors import DataError
-from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.key_context import NO_KEY, KeyContext
+from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.operators.keyed_calls import KeySelector
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
@@ -114,6 +115,15 @@ class OperatorSetup:
             return self.further(step.key_selector, functions.KeySelector, "get_key")
         assert isinstance(step, PartitionTransformation)
         return field_key(step.key_columns)
+
+    def told_key(self) -> str:
+        """Return what messages say of the key at hand; nothing where there is none."""
+        if "keyed_state_backend" not in self.__dict__:
+            return ""
+        key_context = self.keyed_state_backend.key_context
+        return (
+            "" if key_context.current_key_id == NO_KEY else f" for the key {shown(key_context.current_key)}"
+        )
 
     def runtime_context(self) -> StreamingRuntimeContext:
         """Return what the operator's function is opened with."""

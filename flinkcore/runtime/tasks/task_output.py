@@ -9,7 +9,9 @@ from typing import Any, Protocol
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.declared_type import declared_type
+from flinkcore.errors import DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
+from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.tasks.detached_value import detached
 from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector
 
@@ -212,7 +214,19 @@ class TaskOutput:
 
 def _of_tag(tag: OutputTag, collect: ElementCall) -> ElementCall:
     conversion = declared_type(tag.type_info).conversion()
-    return collect if conversion is None else _converting(conversion, collect)
+    if conversion is None:
+        return collect
+
+    def convert(value: Any) -> Any:
+        try:
+            return conversion(value)
+        except DataError as failure:
+            raise DataError(
+                f"the side output {tag.tag_id!r} got {shown(value)}: {failure}; emit what its OutputTag declares, "
+                "or declare another type"
+            ) from failure
+
+    return _converting(convert, collect)
 
 
 def _converting(conversion: Callable[[Any], Any], collect: ElementCall) -> ElementCall:

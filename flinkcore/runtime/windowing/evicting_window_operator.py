@@ -45,15 +45,20 @@ class EvictingWindowOperator(WindowOperator):
         evictor = self._operation.evictor
         before = len(elements)
         try:
-            getattr(evictor, method)(elements, before, window, self._trigger_context)
+            given = getattr(evictor, method)(elements, before, window, self._trigger_context)
         except Exception as failure:
             raise self._results.failed(method, window, failure, evictor) from failure
+        if given is not None:
+            raise self._misused(method, f"gave {shown(given)} at", window)
         for element in elements:
             if type(element) is not TimestampedValue:
-                raise UserCodeError(
-                    f"{type(evictor).__qualname__}.{method} left {shown(element)} in {window!r}: it is to remove "
-                    "elements from the list that it is given, and to put nothing else in"
-                )
+                raise self._misused(method, f"left {shown(element)} in", window)
+
+    def _misused(self, method: str, what: str, window: Window) -> UserCodeError:
+        return UserCodeError(
+            f"{type(self._operation.evictor).__qualname__}.{method} {what} {self._results.described(window)}: it is to "
+            "remove elements from the list that it is given, to put nothing else in, and to return nothing"
+        )
 
     def _give(self, values: list[Any], window: Window) -> None:
         aggregation = self._operation.pre_aggregation

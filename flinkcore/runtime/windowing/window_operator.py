@@ -6,7 +6,7 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, RuntimeContext
-from flinkcore.datastream.functions.co_group_window_function import called_function
+from flinkcore.datastream.functions.called_function import called_function
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -336,7 +336,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         if isinstance(failure, FlinkcoreError):
             return failure
         aggregation = self._operation.pre_aggregation
-        method = "reduce" if not isinstance(aggregation, AggregateFunction) else "add, merge or get_result"
+        method = (
+            "reduce"
+            if not isinstance(aggregation, AggregateFunction)
+            else "create_accumulator, add, merge or get_result"
+        )
         return self._results.failed(method, subject, failure, aggregation)
 
 
