@@ -46,9 +46,27 @@ _OF_KEYS: Final = frozenset(
 )
 """Calls of a KeyedStream that no other stream has."""
 
+_OF_WINDOWS: Final = frozenset(
+    (
+        "aggregate",
+        "apply",
+        "trigger",
+        "evictor",
+        "allowed_lateness",
+        "side_output_late_data",
+        "retracting",
+        "delta",
+    )
+)
+"""Calls of a WindowedStream that no other stream has."""
+
 
 class StreamWithoutKeysError(ConfigurationError, AttributeError):
     """A call on a stream without keys that only a keyed stream has."""
+
+
+class StreamWithoutWindowsError(ConfigurationError, AttributeError):
+    """A call on a stream without windows that only a windowed stream has."""
 
 
 class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
@@ -81,6 +99,11 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
     if not TYPE_CHECKING:  # a type checker knows that there is no such call
 
         def __getattr__(self, name: str) -> Any:
+            if name in _OF_WINDOWS:
+                raise StreamWithoutWindowsError(
+                    f"{name} needs windows: call window(TumblingEventTimeWindows.of(Time.hours(1))), or another, "
+                    "right before it, behind key_by('column')"
+                )
             if name not in _OF_KEYS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             without = {

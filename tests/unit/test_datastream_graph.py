@@ -199,6 +199,9 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
             "right before it, behind filter, select and with_columns",
         ),
         (lambda s: s.sum("a"), "sum needs a keyed stream"),
+        (lambda s: s.aggregate(n=count()), "aggregate needs windows: call window"),
+        (lambda s: s.key_by("a").aggregate(n=count()), "aggregate needs windows: call window"),
+        (lambda s: s.key_by("a").allowed_lateness(5), "allowed_lateness needs windows"),
         (
             lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(),
             r"aggregate needs at least one: aggregate\(n=count\(\)\)",
