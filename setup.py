@@ -18,6 +18,7 @@ MODULES = (
     "batch_cuts",
     "byte_values",
     "column_blocks",
+    "count_windows",
     "current_key",
     "distinct_sets",
     "event_clock",

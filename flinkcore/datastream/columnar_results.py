@@ -245,7 +245,7 @@ class ColumnarResults:
 def _path(step: Transformation, needs_rows: bool) -> str:
     """How a step runs, and why, where its own way is another one."""
     if isinstance(step, WindowTransformation):
-        refusal = why_not_columnar(step.assigner, step.trigger)
+        refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
         if refusal is not None:
             return f"refused: {refusal}"
     if step.needs_rows or not needs_rows or step.path == "rows":

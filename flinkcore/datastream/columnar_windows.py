@@ -5,12 +5,15 @@ from typing import Any, Final, Literal
 
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
     CumulativeEventTimeWindows,
     EndOfStreamTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
+    Evictor,
     GlobalWindows,
     NeverTrigger,
     PurgingTrigger,
@@ -33,6 +36,7 @@ _ASSIGNERS = (
     EventTimeSessionWindows,
     GlobalWindows,
     CountTumblingWindowAssigner,
+    CountSlidingWindowAssigner,
 )
 
 
@@ -72,7 +76,8 @@ def columnar_trigger(
     ColumnarTrigger or None
         None: it does not run over columns.
     """
-    if trigger is None and type(assigner) is CountTumblingWindowAssigner:
+    if trigger is None and type(assigner) in (CountTumblingWindowAssigner, CountSlidingWindowAssigner):
+        assert isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner)
         return ColumnarTrigger("count", assigner.window_size, purges=True)
     if trigger is None:
         trigger = assigner.get_default_trigger()
@@ -90,7 +95,11 @@ def columnar_trigger(
     return None
 
 
-def why_not_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None) -> str | None:
+def why_not_columnar(
+    assigner: WindowAssigner[Any, Any],
+    trigger: Trigger[Any, Any] | None,
+    evictor: Evictor[Any] | None = None,
+) -> str | None:
     """Return why windows do not run over columns.
 
     Parameters
@@ -98,6 +107,7 @@ def why_not_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, A
     assigner : WindowAssigner
     trigger : Trigger or None
         None: the one that the windows have by themselves.
+    evictor : Evictor, optional
 
     Returns
     -------
@@ -112,7 +122,7 @@ def why_not_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, A
         and assigner.window_stagger is not WindowStagger.ALIGNED
     ):
         return f"staggered windows ({assigner.window_stagger}) do not run over columns: {_USE_FUNCTIONS}"
-    if isinstance(assigner, CountTumblingWindowAssigner) and trigger is not None:
+    if isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner) and trigger is not None:
         return (
             "windows of a count run over columns only with the trigger that they have by themselves: leave "
             f"{trigger} out, or {_USE_FUNCTIONS}"
@@ -122,11 +132,30 @@ def why_not_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, A
         if isinstance(trigger, NeverTrigger):
             return "windows that never fire give no rows: set a trigger, such as CountTrigger.of(10)"
         return f"the trigger {trigger} does not run over columns: {_USE_FUNCTIONS}"
+    return None if evictor is None else _why_not_evicted(assigner, trigger, evictor)
+
+
+def _why_not_evicted(
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None, evictor: Evictor[Any]
+) -> str | None:
+    firing = columnar_trigger(assigner, trigger)
+    by_count = isinstance(assigner, GlobalWindows) and firing is not None and firing.name == "count"
+    if type(evictor) is not CountEvictor or not by_count:
+        return (
+            f"{assigner} with the evictor {evictor} do not run over columns, but global windows with a CountTrigger "
+            f"and a CountEvictor do: take these, or {_USE_FUNCTIONS}"
+        )
+    if evictor.max_count == 0 and not evictor.do_evict_after:
+        return f"{evictor} leaves no row to aggregate: let it keep some, or {_USE_FUNCTIONS}"
     return None
 
 
-def require_columnar(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None) -> None:
+def require_columnar(
+    assigner: WindowAssigner[Any, Any],
+    trigger: Trigger[Any, Any] | None,
+    evictor: Evictor[Any] | None = None,
+) -> None:
     """Raise a ConfigurationError if windows do not run over columns; parameters as of `why_not_columnar`."""
-    reason = why_not_columnar(assigner, trigger)
+    reason = why_not_columnar(assigner, trigger, evictor)
     if reason is not None:
         raise ConfigurationError(f"aggregates of columns: {reason}")

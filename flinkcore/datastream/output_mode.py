@@ -4,7 +4,15 @@ from enum import Enum
 from typing import Any, Final
 
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.window import MergingWindowAssigner, PurgingTrigger, Trigger, WindowAssigner
+from flinkcore.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    Evictor,
+    MergingWindowAssigner,
+    PurgingTrigger,
+    Trigger,
+    WindowAssigner,
+)
 from flinkcore.errors import ConfigurationError
 
 ROW_KIND: Final = "row_kind"
@@ -30,6 +38,7 @@ def require_output_mode(
     output_mode: OutputMode,
     assigner: WindowAssigner[Any, Any],
     trigger: Trigger[Any, Any] | None,
+    evictor: Evictor[Any] | None,
     aggregates: dict[str, Aggregate],
 ) -> None:
     """Check that windows can give their results in this way.
@@ -37,7 +46,8 @@ def require_output_mode(
     Raises
     ------
     ConfigurationError
-        If windows are purged, which forget what they gave; for differences also if windows merge, or an aggregate has
+        If windows are purged, which forget what they gave, or an evictor removes rows that were in it; if windows
+        that give one result each should withdraw it; for differences also if windows merge, or an aggregate has
         no difference.
     """
     if output_mode is OutputMode.ACCUMULATING:
@@ -46,7 +56,16 @@ def require_output_mode(
         raise ConfigurationError(
             f"{output_mode.value} windows remember what they gave, but {trigger} empties them: take the trigger in it"
         )
+    if evictor is not None:
+        raise ConfigurationError(
+            f"{output_mode.value} windows remember what they gave, but {evictor} removes rows that were in it: leave "
+            f"{output_mode.value} out, each result is that of the rows then in the window"
+        )
     if output_mode is OutputMode.RETRACTING:
+        if isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner):
+            raise ConfigurationError(
+                f"{assigner} give one result each, when they are full, and never withdraw it: leave retracting() out"
+            )
         return
     if isinstance(assigner, MergingWindowAssigner):
         raise ConfigurationError(

@@ -15,7 +15,7 @@ from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
 from flinkcore.datastream.operator_settings import OperatorSettings
 from flinkcore.datastream.output_mode import OutputMode
-from flinkcore.datastream.window import Trigger, WindowAssigner, WindowOperation
+from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 from flinkcore.errors import ConfigurationError
 
 
@@ -192,6 +192,7 @@ class WindowTransformation(OneInputTransformation):
     aggregates: tuple[tuple[str, Aggregate], ...]
     trigger: Trigger[Any, Any] | None = None
     output_mode: OutputMode = OutputMode.ACCUMULATING
+    evictor: Evictor[Any] | None = None
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tag of late rows, if they go to a side output."""
@@ -203,9 +204,10 @@ class WindowTransformation(OneInputTransformation):
         )
         aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
         trigger = f", trigger {self.trigger}" if self.trigger is not None else ""
+        evictor = f", evictor {self.evictor}" if self.evictor is not None else ""
         mode = f", {self.output_mode.value}" if self.output_mode is not OutputMode.ACCUMULATING else ""
         lateness = f"allowed lateness {self.allowed_lateness_ms} ms, late rows {late}"
-        return f"{self.assigner}{trigger}, {lateness}{mode}: {aggregates}"
+        return f"{self.assigner}{trigger}{evictor}, {lateness}{mode}: {aggregates}"
 
 
 @dataclass(frozen=True, eq=False)

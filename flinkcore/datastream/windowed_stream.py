@@ -108,12 +108,13 @@ class WindowedStream:
         return self._with(trigger=trigger)
 
     def evictor(self, evictor: Evictor[Any]) -> "WindowedStream":
-        """Return this with windows that an evictor removes rows from when they fire; they run row by row.
+        """Return this with windows that an evictor removes rows from when they fire.
 
         Parameters
         ----------
         evictor : Evictor
-            From :mod:`flinkcore.datastream.window`.
+            From :mod:`flinkcore.datastream.window`. Over columns runs a CountEvictor on global windows with a
+            CountTrigger; the others run row by row.
 
         Raises
         ------
@@ -263,8 +264,7 @@ class WindowedStream:
         ------
         ConfigurationError
             If there is no aggregate, one is something else, or its name is taken by another output column; or if
-            there are both aggregates and a function, or an evictor, which no aggregate over columns has; or if the
-            windows cannot give their results as they should.
+            there are both aggregates and a function; or if the windows cannot give their results as they should.
 
         Examples
         --------
@@ -296,11 +296,6 @@ class WindowedStream:
                 )
         if not aggregates:
             raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
-        if self._evictor is not None:
-            raise ConfigurationError(
-                f"aggregates of columns do not run with an evictor ({self._evictor}): use an AggregateFunction, or "
-                "process()"
-            )
         keys = self._stream._key_columns
         retracting = self._output_mode is OutputMode.RETRACTING
         taken = (*WINDOW_RESULT_COLUMNS, ROW_KIND) if retracting else WINDOW_RESULT_COLUMNS
@@ -321,7 +316,9 @@ class WindowedStream:
                     f"an aggregate cannot be named {name!r}: results already have the columns "
                     f"{', '.join((*keys, *taken))}"
                 )
-        require_output_mode(self._output_mode, self._window_assigner, self._trigger, aggregates)
+        require_output_mode(
+            self._output_mode, self._window_assigner, self._trigger, self._evictor, aggregates
+        )
         return self._stream._then(
             WindowTransformation(
                 self._stream._input(),
@@ -331,6 +328,7 @@ class WindowedStream:
                 tuple(aggregates.items()),
                 self._trigger,
                 self._output_mode,
+                self._evictor,
             ),
         )
 

@@ -10,6 +10,7 @@ from models.columnar_scenarios import (
     OVERFLOWING,
     aggregates_of,
     assigner_of,
+    evictor_of,
     inner_trigger,
     shown,
     trigger_of,
@@ -33,7 +34,13 @@ def make_operator(
 ) -> WindowOperator:
     aggregates = aggregates_of(item["function"])
     return WindowOperator(
-        window_kernel(assigner_of(item), trigger_of(item), item["allowed_lateness"], shareable=shareable),
+        window_kernel(
+            assigner_of(item),
+            trigger_of(item),
+            item["allowed_lateness"],
+            evictor_of(item),
+            shareable=shareable,
+        ),
         keys=KeyEncoder(ROWS, ["key"]),
         accumulators=Accumulators(ROWS, aggregates),
         key_names=["key"],

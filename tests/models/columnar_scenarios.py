@@ -5,6 +5,7 @@ from typing import Any
 from flinkcore.common import Time
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -49,8 +50,10 @@ def why_not_columnar(item: dict[str, Any]) -> str | None:
         return f"assigner {assigner} does not run over columns"
     if trigger not in TRIGGERS or (assigner == "global" and trigger == "default"):
         return f"trigger {trigger} of {assigner} does not run over columns"
-    if item["evictor"]:
-        return "evictors do not run over columns"
+    if item["evictor"] and (
+        item["evictor"]["type"] != "count" or trigger != "count" or not assigner.startswith("global")
+    ):
+        return "only evictors by count, on global windows with a trigger by count, run over columns"
     if assigner == "session" and item["function"].get("window_state"):
         return "per-window state needs a ProcessWindowFunction"
     if any(event[0] == "r" and event[1] is None for event in item["events"]):
@@ -90,6 +93,11 @@ def trigger_of(item: dict[str, Any]) -> Trigger[Any, Any] | None:
     elif trigger["type"] == "continuous_event_time":
         made = ContinuousEventTimeTrigger.of(Time.milliseconds(trigger["interval"]))
     return PurgingTrigger.of(made) if item["trigger"]["type"] == "purging" else made
+
+
+def evictor_of(item: dict[str, Any]) -> CountEvictor | None:
+    evictor = item["evictor"]
+    return evictor and CountEvictor.of(evictor["n"], evictor["after"])
 
 
 def value_of(item: dict[str, Any], row: dict[str, Any]) -> Any:

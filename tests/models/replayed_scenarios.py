@@ -171,6 +171,9 @@ class ColumnarPath:
         trigger = columnar_scenarios.trigger_of(item)
         if trigger is not None:
             windows = windows.trigger(trigger)
+        evictor = columnar_scenarios.evictor_of(item)
+        if evictor is not None:
+            windows = windows.evictor(evictor)
         windows = windows.allowed_lateness(item["allowed_lateness"])
         if item["late_output"]:
             windows = windows.side_output_late_data(LATE)

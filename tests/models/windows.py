@@ -1,7 +1,8 @@
 """A keyed event-time window operator, row by row with timers: the model for the native ones.
 
 Follows WindowOperator, MergingWindowSet, EventTimeTrigger, CountTrigger, ContinuousEventTimeTrigger and PurgingTrigger,
-with one list of elements per key and window.
+with one list of elements per key and window; and EvictingWindowOperator with CountTrigger and CountEvictor, or
+CountSlidingWindowAssigner, with one list of elements per key.
 """
 
 import math
@@ -38,13 +39,19 @@ class Window:
 
 @dataclass
 class WindowModel:
-    """`size`/`slide`/`offset` for aligned windows, also `cumulative` ones; `gap` for sessions; global without these."""
+    """`size`/`slide`/`offset` for aligned windows, also `cumulative` ones; `gap` for sessions; global without these.
+
+    `elements` for windows of so many, at every `elements_slide`; all those that fire are full where `full_only`.
+    """
 
     size: int = 0
     slide: int = 0
     offset: int = 0
     cumulative: bool = False
     gap: int = 0
+    elements: int = 0
+    elements_slide: int = 0
+    full_only: bool = False
     lateness: int = 0
     trigger: str = "event_time"
     every: int = 0
@@ -57,6 +64,7 @@ class WindowModel:
     late: list[object] = field(default_factory=list)
     in_no_window: int = 0
     windowed: int = 0
+    counted: dict[object, list[object]] = field(default_factory=dict)
 
     @property
     def is_global(self) -> bool:
@@ -151,7 +159,37 @@ class WindowModel:
             self._next(window, time)
         return True
 
+    def _counted_element(self, key: object, value: object) -> None:
+        elements = self.counted.setdefault(key, [])
+        elements.append(value)
+        n = len(elements)
+        if self.full_only:
+            fires = n >= self.elements and (n - self.elements) % self.elements_slide == 0
+            is_between = (n - 1) % self.elements_slide >= self.elements
+        else:
+            fires, is_between = n % self.elements_slide == 0, False
+        self.in_no_window += is_between
+        self.windowed += not is_between
+        if fires:
+            last = elements[-self.elements :]
+            self.firings.append(Firing(key, None, None, last, self.watermark == MAX, self.watermark))
+
+    @property
+    def open_counted(self) -> int:
+        """How many windows of elements have some and are not full; those that start with the same one are one."""
+        found = 0
+        for elements in self.counted.values():
+            n = len(elements)
+            ends = range(n + 1, n + self.elements + 1)
+            phase = self.elements % self.elements_slide if self.full_only else 0
+            starts = {max(end - self.elements, 0) for end in ends if end % self.elements_slide == phase}
+            found += sum(start < n for start in starts)
+        return found
+
     def element(self, key: object, timestamp: int, value: object) -> None:
+        if self.elements:
+            self._counted_element(key, value)
+            return
         skipped = True
         for start, end in self._assigned(timestamp):
             window = self._window_for(key, start, end)

@@ -19,11 +19,14 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
+    Evictor,
     GlobalWindows,
     PurgingTrigger,
     SlidingEventTimeWindows,
@@ -45,6 +48,7 @@ RESULT = pa.schema(
     ]
 )
 Accumulator = tuple[int, int, int, int]
+Window = tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None, Evictor[Any] | None]
 
 
 def bounds(context: WindowContext[Any]) -> tuple[int | None, int | None]:
@@ -108,11 +112,22 @@ triggers = st.one_of(
     fired,
     st.builds(lambda trigger: PurgingTrigger(EventTimeTrigger() if trigger is None else trigger), fired),
 )
-of_time = st.tuples(st.one_of(tumbling, sliding, cumulative, sessions), triggers)
+of_time = st.tuples(st.one_of(tumbling, sliding, cumulative, sessions), triggers, st.none())
+counts = st.builds(CountTrigger, st.integers(0, 5))
 counted = st.one_of(
-    st.tuples(st.builds(CountTumblingWindowAssigner, st.integers(1, 4)), st.none()),
-    st.tuples(st.just(GlobalWindows.create()), triggers.filter(bool)),
-    st.tuples(st.just(GlobalWindows.create_with_end_of_stream_trigger()), st.none()),
+    st.tuples(st.builds(CountTumblingWindowAssigner, st.integers(1, 4)), st.none(), st.none()),
+    st.tuples(
+        st.builds(CountSlidingWindowAssigner, st.integers(1, 7), st.integers(1, 5)), st.none(), st.none()
+    ),
+    st.tuples(st.just(GlobalWindows.create()), triggers.filter(bool), st.none()),
+    st.tuples(
+        st.just(GlobalWindows.create()),
+        st.one_of(counts, st.builds(PurgingTrigger, counts)),
+        st.builds(CountEvictor, st.integers(0, 7), st.booleans()).filter(
+            lambda evictor: evictor.max_count or evictor.do_evict_after
+        ),
+    ),
+    st.tuples(st.just(GlobalWindows.create_with_end_of_stream_trigger()), st.none(), st.none()),
 )
 windows = st.one_of(of_time, counted)
 events = st.lists(
@@ -157,6 +172,7 @@ def windowed(
     table: pa.Table,
     assigner: WindowAssigner[Any, Any],
     trigger: Trigger[Any, Any] | None,
+    evictor: Evictor[Any] | None,
     lateness: int,
     has_late_output: bool,
     bound: int,
@@ -166,6 +182,7 @@ def windowed(
     stream = log_of(table, bound, interval, parallelism).key_by("user").window(assigner)
     stream = stream.allowed_lateness(lateness)
     stream = stream if trigger is None else stream.trigger(trigger)
+    stream = stream if evictor is None else stream.evictor(evictor)
     return stream.side_output_late_data(LATE) if has_late_output else stream
 
 
@@ -196,7 +213,7 @@ def assert_equal_counts(rows: Any, columnar: Any) -> None:
 )
 def test_functions_over_windows_give_what_aggregates_of_columns_give(
     drawn: list[tuple[int, int, int, str, int]],
-    window: tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None],
+    window: Window,
     lateness: int,
     has_late_output: bool,
     bound: int,
@@ -239,18 +256,19 @@ class OfAllElements(ProcessAllWindowFunction[Any, Any, Any]):
 )
 def test_functions_over_windows_of_all_rows_give_what_aggregates_of_columns_give(
     drawn: list[tuple[int, int, int, str, int]],
-    window: tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None],
+    window: Window,
     lateness: int,
     has_late_output: bool,
     bound: int,
     interval: int,
     parallelism: int,
 ) -> None:
-    assigner, trigger = window
+    assigner, trigger, evictor = window
     stream = (
         log_of(table_of(drawn), bound, interval, parallelism).window_all(assigner).allowed_lateness(lateness)
     )
     stream = stream if trigger is None else stream.trigger(trigger)
+    stream = stream if evictor is None else stream.evictor(evictor)
     stream = stream.side_output_late_data(LATE) if has_late_output else stream
     columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
     rows = stream.process(OfAllElements(), pa.schema(list(RESULT)[1:-1])).execute()

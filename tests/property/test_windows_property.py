@@ -13,6 +13,7 @@ from models.windows import Firing, WindowModel
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.count_windows import count_windows
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
@@ -28,8 +29,13 @@ STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark
 
 
 @st.composite
-def jobs(draw: st.DrawFn, purging: bool = True) -> dict[str, Any]:
-    kind = draw(st.sampled_from(["tumbling", "sliding", "cumulate", "session", "global"]))
+def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[str, Any]:
+    kinds = ["tumbling", "sliding", "cumulate", "session", "global"]
+    kind = draw(st.sampled_from([*kinds, "count"] if counting else kinds))
+    if kind == "count":
+        elements = {"elements": draw(st.integers(1, 9)), "elements_slide": draw(st.integers(1, 6))}
+        fires = {"trigger": "count", "every": 1, "purges": False, "shares": False}
+        return {"lateness": 0, **elements, "full_only": draw(st.booleans()), **fires}
     job: dict[str, Any] = {"lateness": draw(st.sampled_from([0, 0, 1, 10, 60, 2**63 - 1]))}
     if kind == "session":
         job["gap"] = draw(st.integers(1, 15))
@@ -52,6 +58,8 @@ def jobs(draw: st.DrawFn, purging: bool = True) -> dict[str, Any]:
 
 def kernel_of(job: dict[str, Any]) -> WindowKernel:
     trigger = {name: job[name] for name in ("trigger", "every", "purges")}
+    if "elements" in job:
+        return count_windows(size=job["elements"], slide=job["elements_slide"], full_only=job["full_only"])
     if "gap" in job:
         return session_windows(gap=job["gap"], allowed_lateness=job["lateness"], **trigger)
     if "size" not in job:
@@ -226,7 +234,10 @@ def test_native_windows_agree_with_the_model(
         model.in_no_window,
     )
     assert all(len(r["elements"]) == r["n"] for r in results)
-    assert operator.live_windows == ("gap" not in job and "size" not in job and bool(events))
+    if "elements" in job:
+        assert operator.live_windows == model.open_counted
+    else:
+        assert operator.live_windows == ("gap" not in job and "size" not in job and bool(events))
 
 
 @settings(deadline=None, max_examples=200)
@@ -299,7 +310,7 @@ def test_limits_of_results_cut_batches_and_change_no_row(
 @settings(deadline=None, max_examples=150)
 @given(
     kind=st.sampled_from(["int64", "string"]),
-    job=jobs(purging=False),
+    job=jobs(purging=False, counting=False),
     events=st.lists(EVENT, max_size=60),
     steps=st.lists(STEP, max_size=20),
     row_limit=st.sampled_from([1, 3, 2**62]),
@@ -381,7 +392,7 @@ def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:
 @given(
     kind=st.sampled_from(["int64", "string"]),
     jobs_and_modes=st.one_of(
-        st.tuples(jobs(), st.just(False)), st.tuples(jobs(purging=False), st.just(True))
+        st.tuples(jobs(), st.just(False)), st.tuples(jobs(purging=False, counting=False), st.just(True))
     ),
     events=st.lists(EVENT, min_size=1, max_size=60),
     steps=st.lists(STEP, max_size=12),

@@ -13,6 +13,7 @@ from flinkcore.datastream.aggregates import Aggregate, collect, count, max_, sum
 from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
@@ -24,6 +25,7 @@ from flinkcore.datastream.window import (
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
+    TimeEvictor,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
@@ -134,7 +136,12 @@ class Mine(CountTrigger):
             None,
             "windows of class TumblingProcessingTimeWindows",
         ),
-        (CountSlidingWindowAssigner.of(4, 2), None, "windows of class CountSlidingWindowAssigner"),
+        (CountSlidingWindowAssigner.of(4, 2), None, None),
+        (
+            CountSlidingWindowAssigner.of(4, 2),
+            CountTrigger.of(2),
+            "only with the trigger that they have by themselves",
+        ),
         (
             CountTumblingWindowAssigner.of(4),
             CountTrigger.of(2),
@@ -157,6 +164,61 @@ def test_it_is_told_why_windows_do_not_run_over_columns(
     assert reason in (why_not_columnar(assigner, trigger) or "")
     with pytest.raises(ConfigurationError, match=reason):
         job(log, assigner, trigger).to_arrow()
+
+
+class MyEvictor(CountEvictor):
+    """Could remove anything."""
+
+
+@pytest.mark.parametrize(
+    ("assigner", "trigger", "evictor", "reason"),
+    [
+        (GlobalWindows.create(), CountTrigger.of(2), CountEvictor.of(3), None),
+        (GlobalWindows.create(), PurgingTrigger.of(CountTrigger.of(2)), CountEvictor.of(0, True), None),
+        (
+            GlobalWindows.create(),
+            CountTrigger.of(2),
+            CountEvictor.of(0),
+            "CountEvictor.* leaves no row to aggregate: let it keep some, or take a function",
+        ),
+        (
+            GlobalWindows.create(),
+            CountTrigger.of(2),
+            TimeEvictor.of(Time.seconds(1)),
+            "the global window with the evictor TimeEvictor.* do not run over columns, but global windows with a "
+            "CountTrigger and a CountEvictor do",
+        ),
+        (GlobalWindows.create(), CountTrigger.of(2), MyEvictor(3), "with the evictor MyEvictor"),
+        (
+            GlobalWindows.create_with_end_of_stream_trigger(),
+            None,
+            CountEvictor.of(3),
+            "the global window with the evictor CountEvictor.* do not run",
+        ),
+        (TUMBLING, CountTrigger.of(2), CountEvictor.of(3), "with the evictor CountEvictor.* do not run"),
+        (
+            CountSlidingWindowAssigner.of(4, 2),
+            None,
+            CountEvictor.of(3),
+            "windows of 4 elements, every 2 with",
+        ),
+        (GlobalWindows.create(), NeverTrigger(), CountEvictor.of(3), "windows that never fire give no rows"),
+    ],
+)
+def test_only_evictors_by_count_run_over_columns(
+    assigner: Any, trigger: Any, evictor: Any, reason: str | None
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    windows = env.from_event_log(pa.table({"key": ["a"], "ts": [1]}), timestamp="ts").key_by("key")
+    evicted = windows.window(assigner).evictor(evictor)
+    stream = (evicted if trigger is None else evicted.trigger(trigger)).aggregate(n=count())
+    if reason is None:
+        assert f"evictor {evictor}" in stream.explain()
+        assert stream.to_arrow().num_rows == 0
+        return
+    assert re.search(rf"3\. \[refused: .*{reason}", stream.explain())
+    with pytest.raises(ConfigurationError, match=reason):
+        stream.to_arrow()
 
 
 def test_a_trigger_is_a_trigger_and_merges_where_windows_do() -> None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.count_windows import count_windows
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.triggered_windows import triggered_windows
@@ -30,7 +31,9 @@ KERNELS = {
         size=10, slide=10, offset=0, allowed_lateness=0, trigger="continuous_event_time", every=5
     ),
     "time": lambda: time_windows(size=10, slide=10, offset=0, allowed_lateness=0),
+    "count": lambda: count_windows(size=3, slide=1, full_only=True),
 }
+FURTHER = 64
 
 
 def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, Accumulators]:
@@ -53,9 +56,9 @@ def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, A
 
 def table(kind: str, rows: list[dict[str, Any]]) -> CheckpointTable:
     """Hand-made rows of a checkpoint: each a window of key 7 but for what is said."""
-    written = windows_to_table(*opened(KERNELS[kind](), retracting=True), ["key"], 128)
-    usual = {"key_group": 0, "key.key": 7, "window_start": 0, "window_end": 10, "trigger_state": NONE}
-    usual |= {"flags": 0, "touched": 1, "0.words": 3}
+    written = windows_to_table(*opened(KERNELS[kind](), retracting=kind != "count"), ["key"], 128)
+    usual = {"key_group": 0, "key.key": 7, "window_start": 0, "window_end": 10}
+    usual |= {"trigger_state": 1 if kind == "count" else NONE, "flags": 0, "touched": 1, "0.words": 3}
     full = [{**dict.fromkeys(written.batch.schema.names, 0), **usual, **row} for row in rows]
     return CheckpointTable(
         pa.RecordBatch.from_pylist(full, schema=written.batch.schema), {}, written.attributes
@@ -123,3 +126,43 @@ def test_a_window_with_its_other_entry_is_opened_and_fires(kind: str) -> None:
         {"key": 7, "n": 3, "row_kind": "+I"}
     ]
     assert made.live_windows == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"trigger_state": NONE}],
+        [{"trigger_state": 0}],
+        [{"trigger_state": 2**62 + 1}],
+        [{"trigger_state": 2, "flags": 1}],
+        [{"trigger_state": 2}, {"trigger_state": 2}],
+        [{"trigger_state": 2, "flags": FURTHER}],
+        [{"trigger_state": 2}, {"trigger_state": 3, "flags": FURTHER}],
+        [{"trigger_state": 2}, {"trigger_state": 2, "flags": FURTHER, "key.key": 8}],
+        [{"trigger_state": 2}, *[{"trigger_state": 2, "flags": FURTHER}] * 2],
+        [{"trigger_state": 2}, {"key.key": 8, "trigger_state": 2}, {"trigger_state": 2, "flags": FURTHER}],
+    ],
+    ids=[
+        "no count",
+        "no element",
+        "too many elements",
+        "an unknown flag",
+        "twice",
+        "no first window",
+        "other counts",
+        "a window of another key",
+        "more windows than are open",
+        "behind another key",
+    ],
+)
+def test_windows_that_a_count_of_elements_does_not_leave_open_are_refused(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(
+        SchemaError, match=rf"row {len(rows) - 1} of the windows .* is no window of this operator"
+    ):
+        restore("count", rows, retracting=False)
+
+
+def test_windows_of_counts_that_a_checkpoint_lacks_are_open_and_empty() -> None:
+    made = restore("count", [{"trigger_state": 2}], retracting=False)
+    made._check()
+    assert made.live_windows == 2

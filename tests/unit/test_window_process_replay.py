@@ -337,7 +337,6 @@ class NoWindowFunction(ProcessAllWindowFunction[Any, Any, Any]):
             lambda w: w.aggregate(output_type=WINDOW_OF_VALUES),
             "belongs to an AggregateFunction, but there is none",
         ),
-        (lambda w: w.evictor(CountEvictor.of(1)).aggregate(n=count()), "do not run with an evictor"),
         (lambda w: w.evictor(5), "evictor takes one such as"),
         (lambda w: w.trigger(5), "trigger takes one such as"),
         (lambda w: w.allowed_lateness(-1), "allowed_lateness cannot be negative"),

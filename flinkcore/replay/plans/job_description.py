@@ -101,7 +101,10 @@ def _describe_operator(plan: OperatorPlan) -> dict[str, str]:
         return {"operator": f"process function of two streams{second}"}
     if not isinstance(operator, WindowAggregation):
         return {"operator": "process function"}
-    own = tuple(each.name for each in fields(operator) if each.name not in ("late_tag", "aggregates"))
+    elsewhere = (
+        {"late_tag", "aggregates"} if operator.evictor is not None else {"late_tag", "aggregates", "evictor"}
+    )
+    own = tuple(each.name for each in fields(operator) if each.name not in elsewhere)
     aggregates = ", ".join(
         f"{name} = {aggregate}"
         + "".join(

@@ -19,6 +19,7 @@ from flinkcore.datastream.output_mode import ROW_KIND, OutputMode
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
+    Evictor,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
@@ -79,6 +80,8 @@ class WindowAggregation:
         None: the one that the windows have by themselves.
     output_mode : OutputMode
         What a window gives when it fires again.
+    evictor : Evictor or None
+        What removes rows from windows when they fire.
     """
 
     window: WindowAssigner[Any, Any]
@@ -87,6 +90,7 @@ class WindowAggregation:
     aggregates: tuple[tuple[str, Aggregate], ...]
     trigger: Trigger[Any, Any] | None = None
     output_mode: OutputMode = OutputMode.ACCUMULATING
+    evictor: Evictor[Any] | None = None
 
     @property
     def needs_event_time(self) -> bool:
@@ -148,6 +152,7 @@ class WindowAggregation:
             self.window,
             self.trigger,
             self.allowed_lateness_ms,
+            self.evictor,
             shareable=shareable,
             purges=self.output_mode is OutputMode.DELTA,
         )

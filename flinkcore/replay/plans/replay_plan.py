@@ -317,7 +317,7 @@ def keyed_operator(step: Transformation) -> KeyedOperator:
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     assert isinstance(step, WindowTransformation)
     # Before watermarks are asked for, which would not help windows of another kind.
-    require_columnar(step.assigner, step.trigger)
+    require_columnar(step.assigner, step.trigger, step.evictor)
     return WindowAggregation(
         step.assigner,
         step.allowed_lateness_ms,
@@ -325,6 +325,7 @@ def keyed_operator(step: Transformation) -> KeyedOperator:
         step.aggregates,
         step.trigger,
         step.output_mode,
+        step.evictor,
     )
 
 

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from flinkcore._native.count_windows import count_windows
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.sliced_windows import sliced_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.windows import time_windows
-from flinkcore.datastream.columnar_windows import columnar_trigger, require_columnar
+from flinkcore.datastream.columnar_windows import ColumnarTrigger, columnar_trigger, require_columnar
 from flinkcore.datastream.window import (
+    CountEvictor,
+    CountSlidingWindowAssigner,
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
+    Evictor,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
     WindowAssigner,
 )
 
+_BEYOND_ALL_ELEMENTS: Final = 2**62
+
 
 def window_kernel(
     assigner: WindowAssigner[Any, Any],
     trigger: Trigger[Any, Any] | None,
     allowed_lateness_ms: int,
+    evictor: Evictor[Any] | None = None,
     *,
     shareable: bool,
     purges: bool = False,
@@ -36,6 +43,7 @@ def window_kernel(
     trigger : Trigger or None
         None: the one that the windows have by themselves.
     allowed_lateness_ms : int
+    evictor : Evictor, optional
     shareable : bool
         Whether windows that overlap may share what they aggregate.
     purges : bool
@@ -51,9 +59,13 @@ def window_kernel(
     ConfigurationError
         If the windows do not run over columns.
     """
-    require_columnar(assigner, trigger)
+    require_columnar(assigner, trigger, evictor)
     firing = columnar_trigger(assigner, trigger)
     assert firing is not None
+    if isinstance(assigner, CountSlidingWindowAssigner):
+        return _count_windows(assigner.window_size, assigner.window_slide, full_only=True)
+    if isinstance(evictor, CountEvictor):
+        return _last_elements(firing, evictor)
     purges = purges or firing.purges
     by_trigger: dict[str, Any] = {"trigger": firing.name, "every": firing.every, "purges": purges}
     if isinstance(assigner, EventTimeSessionWindows):
@@ -77,6 +89,21 @@ def window_kernel(
     if shareable and overlap and not (purges and allowed_lateness_ms):
         return sliced_windows(**windows)
     return time_windows(**windows, purges=purges)
+
+
+def _last_elements(firing: ColumnarTrigger, evictor: CountEvictor) -> WindowKernel:
+    """What an evictor leaves of a window without end, each time that it fires by a count."""
+    slide = max(firing.every, 1)  # a CountTrigger of 0 fires at every element
+    size = evictor.max_count
+    if evictor.do_evict_after:
+        size += slide  # what came since the last firing is in the result before it is evicted
+    return _count_windows(min(size, slide) if firing.purges else size, slide, full_only=False)
+
+
+def _count_windows(size: int, slide: int, *, full_only: bool) -> WindowKernel:
+    return count_windows(
+        size=min(size, _BEYOND_ALL_ELEMENTS), slide=min(slide, _BEYOND_ALL_ELEMENTS), full_only=full_only
+    )
 
 
 def _slide_ms(
