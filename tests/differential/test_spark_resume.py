@@ -27,6 +27,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, sum_
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from flinkcore.datastream.window import CountSlidingWindowAssigner
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.runtime.checkpoint import Checkpoint
 from flinkcore.spark import SparkExecutionEnvironment
@@ -177,8 +178,12 @@ def test_functions_on_spark_go_on_from_a_checkpoint_though_workers_die(
 
 @pytest.mark.parametrize(
     "window",
-    [None, SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(30))],
-    ids=["sessions", "sliding"],
+    [
+        None,
+        SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(30)),
+        CountSlidingWindowAssigner(7, 3),
+    ],
+    ids=["sessions", "sliding", "counts"],
 )
 def test_windows_on_spark_and_embedded_go_on_from_checkpoints_of_each_other(
     spark: Any, log: pa.Table, days: list[Path], tmp_path: Path, window: Any

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.aggregates import collect, count, count_distinct, last, sum_
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -159,13 +159,40 @@ def columns_of_all(env: StreamExecutionEnvironment, log: Path) -> DataStream:
     return stream(env, log).window_all(TumblingEventTimeWindows(50)).aggregate(n=count())
 
 
+def columns_of_counts(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").count_window(5, 2)
+    return windows.aggregate(n=count(), rows=collect("row"), names=count_distinct("user"))
+
+
+def columns_of_the_last_three(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    windows = stream(env, log).key_by("user").window(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    return windows.evictor(CountEvictor.of(3)).aggregate(rows=collect("row"), last=last("user"))
+
+
+def columns_of_counts_of_all(env: StreamExecutionEnvironment, log: Path) -> DataStream:
+    return stream(env, log).count_window_all(7, 3).aggregate(rows=collect("row"), total=sum_("row"))
+
+
 def sorted_rows(found: pa.Table) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize(
-    "job", [tumbling, sessions, last_three, on_the_clock, staggered, counts, of_all, columns_of_all]
+    "job",
+    [
+        tumbling,
+        sessions,
+        last_three,
+        on_the_clock,
+        staggered,
+        counts,
+        of_all,
+        columns_of_all,
+        columns_of_counts,
+        columns_of_the_last_three,
+        columns_of_counts_of_all,
+    ],
 )
 def test_rows_late_rows_and_report_are_those_of_an_embedded_replay(
     spark: Any, log: Path, job: Any, parallelism: int

@@ -12,7 +12,7 @@ from flinkcore.common import OutputTag, Row, Watermark
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import ListStateDescriptor
-from flinkcore.datastream.window import WindowOperation
+from flinkcore.datastream.window import TimeWindow, WindowOperation
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.key_context import KeyContext
@@ -61,11 +61,12 @@ class Follower(KeyedProcessFunction):
 
 
 class Counts(ProcessWindowFunction):
-    """Gives key, start, end and number of the elements of a window."""
+    """Gives key, start and end, which windows of counts have not, and number of the elements of a window."""
 
     def process(self, key: Any, context: Any, elements: Any) -> Any:
         window = context.window()
-        return [(key, window.start, window.end, len(list(elements)))]
+        bounds = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
+        return [(key, *bounds, len(list(elements)))]
 
 
 def keyed_operator(

@@ -13,12 +13,14 @@ from models.two_inputs import RULES, ScriptedCo, ScriptedRules, TellingRules
 
 from flinkcore.common import OutputTag, Row, Time, Watermark, WatermarkGenerator, WatermarkOutput
 from flinkcore.datastream import CoProcessFunction, DataStream, KeyedProcessFunction
-from flinkcore.datastream.aggregates import collect, count, max_, sum_
+from flinkcore.datastream.aggregates import collect, count, max_, min_, sum_
 from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction, ProcessWindowFunction
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.window import (
+    CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
+    GlobalWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -173,6 +175,19 @@ def three_operators(logs: Logs) -> DataStream:
     return session.key_by("user").process(Follower(), TOLD, **TIME)
 
 
+def counts_in_a_row(logs: Logs) -> DataStream:
+    """Counts behind counts: each result is an event of its own."""
+    last_two = (
+        logs[0]
+        .key_by("user")
+        .window(GlobalWindows.create())
+        .trigger(CountTrigger.of(1))
+        .evictor(CountEvictor.of(2))
+        .aggregate(n=sum_("number"))
+    )
+    return last_two.key_by("user").count_window(3, 1).aggregate(numbers=collect("n"), least=min_("n"))
+
+
 def windows_of_functions_in_a_row(logs: Logs) -> DataStream:
     first = logs[0].key_by("user").window(tumbling(20)).process(Elements(), NUMBERS)
     numbered = first.select("user", number=pc.list_value_length(pc.field("first")))
@@ -242,6 +257,7 @@ ONE_LOG: list[Callable[[Logs], DataStream]] = [
     windows_behind_a_function,
     top_of_windows,
     three_operators,
+    counts_in_a_row,
     windows_of_functions_in_a_row,
 ]
 TWO_LOGS: list[Callable[[Logs], DataStream]] = [

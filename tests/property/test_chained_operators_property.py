@@ -20,13 +20,14 @@ from flinkcore.datastream import (
     WindowAssigner,
 )
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.window import CountTrigger, WindowOperation
+from flinkcore.datastream.window import CountSlidingWindowAssigner, CountTrigger, WindowOperation
 from flinkcore.replay.stages import process_stage
 
 WINDOWS = [
     TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(3)),
     SlidingEventTimeWindows.of(Time.milliseconds(12), Time.milliseconds(5)),
     EventTimeSessionWindows.with_gap(Time.milliseconds(6)),
+    CountSlidingWindowAssigner(4, 2),
 ]
 
 
@@ -105,6 +106,8 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
     by_window: bool,
 ) -> None:
     table = table_of(rows, batch_rows)
+    if not assigner.is_event_time():
+        counts_to, by_window = None, False
     trigger = assigner.get_default_trigger() if counts_to is None else CountTrigger.of(counts_to)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
@@ -113,9 +116,9 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
         .assign_timestamps_and_watermarks(strategy_of(bound))
         .key_by("user")
         .window(assigner)
-        .trigger(trigger)
         .allowed_lateness(lateness)
     )
+    windows = windows.trigger(trigger) if assigner.is_event_time() else windows
     kind = pc.field("window_start").cast("string") if by_window else pc.field("user")
     result = (
         windows.aggregate(number=count())

@@ -48,7 +48,10 @@ from flinkcore.datastream.aggregates import (
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
     CountTrigger,
+    CountTumblingWindowAssigner,
     CumulativeEventTimeWindows,
     GlobalWindows,
     PurgingTrigger,
@@ -166,6 +169,9 @@ WINDOWS = st.sampled_from(
         EventTimeSessionWindows.with_gap(Time.milliseconds(200)),
         CumulativeEventTimeWindows.of(Time.milliseconds(90), Time.milliseconds(30)),
         GlobalWindows.create(),
+        CountTumblingWindowAssigner(2),
+        CountSlidingWindowAssigner(3, 1),
+        CountSlidingWindowAssigner(2, 3),
     ]
 )
 TRIGGERS = st.sampled_from(
@@ -231,6 +237,7 @@ def with_values(table: pa.Table) -> pa.Table:
     lateness=st.sampled_from([0, 30]),
     keys=st.sampled_from([("user",), ("split",), ("user", "split")]),
     trigger=TRIGGERS,
+    evictor=st.sampled_from([None, CountEvictor.of(3), CountEvictor.of(1, True)]),
     aggregates=st.sampled_from([AGGREGATES, FEW_AGGREGATES, None]),
     retracting=st.booleans(),
 )
@@ -244,12 +251,19 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
     lateness: int,
     keys: tuple[str, ...],
     trigger: Trigger[Any, Any] | None,
+    evictor: CountEvictor | None,
     aggregates: dict[str, Any] | None,
     retracting: bool,
 ) -> None:
     if isinstance(window, GlobalWindows):
         lateness = 0
         trigger = CountTrigger.of(2) if trigger is None else trigger
+        evictor = evictor if trigger == CountTrigger.of(3) else None
+    elif not window.is_event_time():
+        trigger = evictor = None
+        retracting = False
+    else:
+        evictor = None
     table = with_values(table_of(rows))
     late = OutputTag("late")
 
@@ -260,11 +274,13 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
         windowed = events.assign_timestamps_and_watermarks(strategy).key_by(*keys).window(window)
         if trigger is not None:
             windowed = windowed.trigger(trigger)
+        if evictor is not None:
+            windowed = windowed.evictor(evictor)
         windowed = windowed.allowed_lateness(lateness).side_output_late_data(late)
         if aggregates is None:
             result = windowed.process(OfElements(), ELEMENTS).execute(**checkpoints)
         else:
-            withdraws = retracting and not isinstance(trigger, PurgingTrigger)
+            withdraws = retracting and evictor is None and not isinstance(trigger, PurgingTrigger)
             windowed = windowed.retracting() if withdraws else windowed
             result = windowed.aggregate(**aggregates).execute(**checkpoints)
         return [result.to_arrow(), result.get_side_output(late).to_arrow()]
