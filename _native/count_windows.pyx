@@ -26,17 +26,23 @@ from libc.stdlib cimport free
 
 from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
-from flinkcore._native.firings cimport (
-    Firings,
-    RowKind,
-    cursor_step,
-    firings_append,
-    firings_append_bytes_keys,
-    firings_append_int64_keys,
-    pending_add,
-    pending_flush,
+from flinkcore._native.count_firings cimport (
+    MOST_FIRINGS,
+    append_counted_key,
+    count_firing_add,
+    count_firings_emit,
 )
+from flinkcore._native.entry_lists cimport (
+    EMPTY_ENTRY,
+    END_OF_LIST,
+    entries_taken,
+    entry_give,
+    entry_list_check,
+    entry_lists_free,
+    entry_lists_start,
+    entry_take,
+)
+from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.key_dictionary cimport key_table_add, key_table_free
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
@@ -50,8 +56,6 @@ from flinkcore._native.window_kernel cimport (
     WindowVerbs,
     check_retracts,
     core_advance,
-    core_count,
-    core_emit,
     core_is_full,
     input_row,
     window_kernel,
@@ -60,49 +64,21 @@ from flinkcore._native.window_kernel cimport (
 
 cdef enum:
     LOOK_AHEAD = 16
-    EMPTY_ENTRY = 0      # for a key without an open window, in a checkpoint
     FURTHER_WINDOW = 64  # flag of a checkpoint's row: a later window of the key of the row before
 
-cdef const char* _WHAT = b"the windows of counted elements"  # that memory is for
 cdef int64_t MOST_ELEMENTS = 1 << 62  # of a window or a slide: sums of two do not overflow
 
 
-# ---- entries -----------------------------------------------------------------------------------------------------
-
-
-cdef int64_t _take_entry(CountWindows* state) except -1 nogil:
-    # An empty one.
-    cdef uint32_t entry = state.free_entry
-    cdef int64_t capacity
-    if entry != NO_WINDOW:
-        state.free_entry = state.following[entry]
-        return entry
-    if state.n_entries == state.entries_capacity:
-        if state.n_entries == NO_WINDOW:
-            with gil:
-                raise MemoryError("more than 4,294,967,295 open (key, window) entries in one task; use more partitions")
-        capacity = min(state.entries_capacity + (state.entries_capacity >> 1) + 64, <int64_t> NO_WINDOW)
-        state.following = <uint32_t*> grow(state.following, capacity * sizeof(uint32_t), _WHAT)
-        accumulators_reserve(state.core.table, <uint32_t> capacity)
-        state.entries_capacity = capacity
-    state.n_entries += 1
-    return state.n_entries - 1
-
-
-cdef void _give_entry(CountWindows* state, uint32_t entry) noexcept nogil:
-    accumulators_clear_range(state.core.table, entry, 1)
-    state.following[entry] = state.free_entry
-    state.free_entry = entry
+# ---- open windows ------------------------------------------------------------------------------------------------
 
 
 cdef int _open(CountWindows* state, CountedKey* key) except -1 nogil:
     # A window of the key, its last one.
-    cdef uint32_t entry = <uint32_t> _take_entry(state)
-    state.following[entry] = NO_WINDOW
-    if key.first == NO_WINDOW:
+    cdef uint32_t entry = <uint32_t> entry_take(&state.lists)
+    if key.first == END_OF_LIST:
         key.first = entry
     else:
-        state.following[key.last] = entry
+        state.lists.following[key.last] = entry
     key.last = entry
     state.n_open += 1
     return 0
@@ -130,14 +106,14 @@ cdef int64_t _key(CountWindows* state, const KeyBatch* keys, int64_t row) except
     cdef CountedKey* key
     if id == state.counted_capacity:
         capacity = state.counted_capacity * 2 + 64
-        state.counted = <CountedKey*> grow(state.counted, capacity * sizeof(CountedKey), _WHAT)
+        state.counted = <CountedKey*> grow(state.counted, capacity * sizeof(CountedKey), b"counted keys")
         state.counted_capacity = capacity
     if id == state.n_counted:
         state.n_counted = id + 1
         key = &state.counted[id]
         key.count = 0
         key.phase = _phase(state, 0)
-        key.first = key.last = NO_WINDOW
+        key.first = key.last = END_OF_LIST
         key.firing = False
     return id
 
@@ -145,64 +121,34 @@ cdef int64_t _key(CountWindows* state, const KeyBatch* keys, int64_t row) except
 # ---- firing ------------------------------------------------------------------------------------------------------
 
 
-cdef int _append_key(const CountWindows* state, Firings* firings, uint32_t id) except -1 nogil:
-    if state.core.bytes_keys:
-        return firings_append_bytes_keys(firings, state.keys.data.data, &(<const int64_t*> state.keys.offsets.data)[id], 1)
-    return firings_append_int64_keys(firings, &(<const int64_t*> state.keys.values.data)[id], 1)
-
-
-cdef void _add_firing(CountWindows* state, uint32_t id, bint is_full) noexcept nogil:
-    # The first window of a key fires: its result comes with the next _emit_firing. There is room for it.
-    cdef int64_t i = state.n_firing
+cdef void _fire(CountWindows* state, uint32_t id, bint is_full) noexcept nogil:
+    # The first window of a key: its result comes with the next _emit_firing. There is room for it.
     cdef CountedKey* key = &state.counted[id]
-    cdef const int64_t* offsets = <const int64_t*> state.keys.offsets.data
-    state.firing[i].key = id
-    state.firing[i].stays_open = not is_full
-    state.entries[i] = key.first
-    if state.core.bytes_keys:
-        state.key_offsets[i + 1] = state.key_offsets[i] + offsets[id + 1] - offsets[id]
-    state.n_firing = i + 1
+    count_firing_add(&state.fired, &state.keys, id, key.first)
     if is_full:
-        key.first = state.following[key.first]
+        key.first = state.lists.following[key.first]
         state.n_open -= 1
     else:
         key.firing = True
 
 
-cdef int64_t _emit_some(CountWindows* state) except -1 nogil:
-    # As many results as there is room for.
-    cdef bint late = state.core.cursor.watermark == INT64_MAX
-    cdef int64_t i, n = core_emit(
-        &state.core,
-        state.entries + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
-    cdef const CountFiring* firing
-    for i in range(state.n_emitted, state.n_emitted + n):
-        firing = &state.firing[i]
-        core_count(&state.core, RowKind.INSERT, late)
-        _append_key(state, &state.core.firings, firing.key)
-        if firing.stays_open:
-            state.counted[firing.key].firing = False
-        else:
-            _give_entry(state, state.entries[i])
-    firings_append(&state.core.firings, INT64_MIN, INT64_MAX, late, state.core.cursor.watermark, n)
-    state.n_emitted += n
-    return n
-
-
 cdef bint _emit_firing(CountWindows* state) except -1 nogil:
     # False where results are full before all are out.
-    if state.n_firing == 0:
-        return True
+    cdef int64_t i, first, n = state.fired.n
+    cdef uint32_t id
     pending_flush(&state.core.pending, state.core.table)
-    while state.n_emitted < state.n_firing:
-        if _emit_some(state) == 0:
+    while state.fired.n:
+        first = state.fired.n_emitted
+        n = count_firings_emit(&state.fired, &state.keys, &state.core)
+        if n == 0:
             state.core.due = True
             return False
-    state.n_firing = state.n_emitted = 0
+        for i in range(first, first + n):
+            id = state.fired.keys[i]
+            if state.counted[id].firing:
+                state.counted[id].firing = False
+            else:
+                entry_give(&state.lists, state.fired.entries[i])
     return True
 
 
@@ -236,25 +182,25 @@ cdef bint _take_row(CountWindows* state, const InputRows* input, uint32_t row) e
         return False
     id = _key(state, input.keys, row)
     key = &state.counted[id]
-    if (key.firing or state.n_firing == MOST_FIRINGS) and not _emit_firing(state):
+    if (key.firing or state.fired.n == MOST_FIRINGS) and not _emit_firing(state):
         return False
     phase = key.phase
     if (phase == 0 and key.count >= state.first_start) or (key.count == 0 and state.first_start < 0):
         _open(state, key)
     entry = key.first
-    if entry == NO_WINDOW and not state.fires_short:
+    if entry == END_OF_LIST and not state.fires_short:
         state.core.in_no_window += 1
     else:
         state.core.windowed += 1
-    while entry != NO_WINDOW:
+    while entry != END_OF_LIST:
         pending_add(&state.core.pending, state.core.table, entry, row)
-        entry = state.following[entry]
+        entry = state.lists.following[entry]
     key.count += 1
     key.phase = phase + 1 if phase + 1 < state.slide else 0
     if phase == state.fires_at:
         is_full = key.count >= state.first_start + state.size
         if is_full or state.fires_short:
-            _add_firing(state, <uint32_t> id, is_full)
+            _fire(state, <uint32_t> id, is_full)
     return True
 
 
@@ -267,10 +213,9 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         if not _take_row(state, input, input_row(input, i)):
             break
         i += 1
-        if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
+        if state.core.table.rows + state.fired.n >= state.core.row_limit or core_is_full(&state.core):
             break
     _emit_firing(state)
-    pending_flush(&state.core.pending, state.core.table)
     return i
 
 
@@ -288,13 +233,13 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
         window.trigger_state = state.counted[id].count
         window.flags = 0
         entry = state.counted[id].first
-        _append_key(state, &rows.firings, id)
-        window_rows_add(rows, &window, EMPTY_ENTRY if entry == NO_WINDOW else entry)
+        append_counted_key(&rows.firings, &state.keys, id)
+        window_rows_add(rows, &window, EMPTY_ENTRY if entry == END_OF_LIST else entry)
         window.flags = FURTHER_WINDOW
-        while entry != NO_WINDOW:
-            entry = state.following[entry]
-            if entry != NO_WINDOW:
-                _append_key(state, &rows.firings, id)
+        while entry != END_OF_LIST:
+            entry = state.lists.following[entry]
+            if entry != END_OF_LIST:
+                append_counted_key(&rows.firings, &state.keys, id)
                 window_rows_add(rows, &window, entry)
     return 0
 
@@ -306,7 +251,7 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
     cdef uint32_t entry
     if window.flags == FURTHER_WINDOW:
         entry = state.restored
-        if id != state.restored_key or entry == NO_WINDOW or window.trigger_state != key.count:
+        if id != state.restored_key or entry == END_OF_LIST or window.trigger_state != key.count:
             return NO_ENTRY
     else:
         if window.flags or id < known or not 0 < window.trigger_state <= MOST_ELEMENTS:
@@ -317,10 +262,10 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
             _open(state, key)
         state.restored_key = <uint32_t> id
         entry = key.first
-        if entry == NO_WINDOW:
-            state.restored = NO_WINDOW
+        if entry == END_OF_LIST:
+            state.restored = END_OF_LIST
             return EMPTY_ENTRY
-    state.restored = state.following[entry]
+    state.restored = state.lists.following[entry]
     return entry
 
 
@@ -332,7 +277,7 @@ cdef int _start(void* windows) except -1:
     check_retracts(&state.core, True)
     state.keys.bytes_keys = state.core.bytes_keys
     state.core.unbounded_windows = True
-    _take_entry(state)
+    entry_lists_start(&state.lists, state.core.table)
     return 0
 
 
@@ -344,37 +289,30 @@ cdef void _free(void* windows) noexcept nogil:
     cdef CountWindows* state = <CountWindows*> windows
     key_table_free(&state.keys)
     free(state.counted)
-    free(state.following)
+    entry_lists_free(&state.lists)
     free(state)
 
 
 cdef int _check(const void* windows) except -1:
     cdef const CountWindows* state = <const CountWindows*> windows
     cdef const CountedKey* key
-    cdef int64_t i, n_open, all_open = 0, unused = 0
-    cdef uint32_t id, entry
-    assert state.core.due or state.n_firing == 0, "results were left behind"
+    cdef int64_t i, n_open, all_open = 0, emptied = 0
+    cdef uint32_t id
+    assert state.core.due or state.fired.n == 0, "results were left behind"
     assert state.n_counted == state.keys.n_keys
     for id in range(state.keys.n_keys):
         key = &state.counted[id]
         assert key.phase == _phase(state, key.count)
         assert state.core.due or not key.firing
-        n_open = 0
-        entry = key.first
-        while entry != NO_WINDOW:
-            n_open += 1
-            assert state.following[entry] != NO_WINDOW or key.last == entry, "a window was lost"
-            entry = state.following[entry]
+        n_open = entry_list_check(&state.lists, key.first)
         assert n_open == _open_windows(state, key.count), "windows and elements differ"
+        assert n_open == 0 or state.lists.following[key.last] == END_OF_LIST, "a window was lost"
         all_open += n_open
     assert all_open == state.n_open
-    for i in range(state.n_emitted, state.n_firing):
-        unused += not state.firing[i].stays_open
-    entry = state.free_entry
-    while entry != NO_WINDOW:
-        unused += 1
-        entry = state.following[entry]
-    assert 1 + all_open + unused == state.n_entries, "an entry was lost"
+    for i in range(state.fired.n_emitted, state.fired.n):
+        emptied += not state.counted[state.fired.keys[i]].firing
+    assert all_open + emptied == entries_taken(&state.lists), "an entry was lost"
+    assert entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
     return 0
 
 
@@ -418,5 +356,5 @@ def count_windows(*, int64_t size, int64_t slide, bint full_only):
         state.first_start = slide - size if slide > size else -(size % slide)
     state.fires_at = (size - 1) % slide
     state.fires_short = not full_only
-    state.free_entry = state.restored = state.restored_key = NO_WINDOW
+    state.restored = state.restored_key = END_OF_LIST
     return kernel

@@ -34,17 +34,21 @@ cdef int _reserve_bits(BitBuffer* bits, int64_t length) except -1 nogil:
     return buffer_reserve(&bits.bytes, (length >> 3) + 2 - bits.bytes.size)
 
 
+cdef int _refuse_size(const ResultColumn* result) except -1 with gil:
+    # On its own: a function with an object of Python's takes the GIL each time that it is left.
+    name = result.name.decode()
+    raise DataError(
+        f"the values of column {name!r} in one batch of results take more than 2 GiB; "
+        f"{advise_large(name, result.type == ColumnType.STRING)}"
+    )
+
+
 cdef int result_reserve(ResultColumn* result, int64_t n, int64_t data_bytes) except -1 nogil:
     cdef int32_t width = result.width
     if _has_int32_offsets(result):
         width = 4
         if result.data.size + data_bytes > INT32_MAX:
-            with gil:
-                name = result.name.decode()
-                raise DataError(
-                    f"the values of column {name!r} in one batch of results take more than 2 GiB; "
-                    f"{advise_large(name, result.type == ColumnType.STRING)}"
-                )
+            _refuse_size(result)
     elif _has_int64_offsets(result):
         width = 8
     _reserve_bits(&result.validity, result.length + n)

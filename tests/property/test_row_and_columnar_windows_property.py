@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -36,6 +37,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.datastream.windowed_stream import WindowedStream
+from flinkcore.replay.stages import native_windows
 
 LATE = OutputTag("late")
 RESULT = pa.schema(
@@ -210,6 +212,7 @@ def assert_equal_counts(rows: Any, columnar: Any) -> None:
     st.integers(1, 4),
     st.integers(1, 2),
     st.booleans(),
+    st.sampled_from([1, 100]),
 )
 def test_functions_over_windows_give_what_aggregates_of_columns_give(
     drawn: list[tuple[int, int, int, str, int]],
@@ -220,9 +223,12 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
     interval: int,
     parallelism: int,
     pre_aggregates: bool,
+    sharing_pays: int,
 ) -> None:
     stream = windowed(table_of(drawn), *window, lateness, has_late_output, bound, interval, parallelism)
-    columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
+    with patch.object(native_windows, "_SHARING_PAYS", sharing_pays):
+        columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
+        columnar.to_arrow()
     if pre_aggregates:
         rows = stream.aggregate(Statistics(), WithWindow(), output_type=RESULT).execute()
     else:

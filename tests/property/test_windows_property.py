@@ -17,6 +17,7 @@ from flinkcore._native.count_windows import count_windows
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.sliced_count_windows import sliced_count_windows
 from flinkcore._native.sliced_windows import sliced_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
@@ -33,8 +34,11 @@ def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[s
     kinds = ["tumbling", "sliding", "cumulate", "session", "global"]
     kind = draw(st.sampled_from([*kinds, "count"] if counting else kinds))
     if kind == "count":
-        elements = {"elements": draw(st.integers(1, 9)), "elements_slide": draw(st.integers(1, 6))}
-        fires = {"trigger": "count", "every": 1, "purges": False, "shares": False}
+        slide = draw(st.integers(1, 6))
+        shares = draw(st.booleans())
+        size = slide * draw(st.integers(2, 5)) if shares else draw(st.integers(1, 9))
+        elements = {"elements": size, "elements_slide": slide}
+        fires = {"trigger": "count", "every": 1, "purges": False, "shares": shares}
         return {"lateness": 0, **elements, "full_only": draw(st.booleans()), **fires}
     job: dict[str, Any] = {"lateness": draw(st.sampled_from([0, 0, 1, 10, 60, 2**63 - 1]))}
     if kind == "session":
@@ -59,7 +63,8 @@ def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[s
 def kernel_of(job: dict[str, Any]) -> WindowKernel:
     trigger = {name: job[name] for name in ("trigger", "every", "purges")}
     if "elements" in job:
-        return count_windows(size=job["elements"], slide=job["elements_slide"], full_only=job["full_only"])
+        kernel = sliced_count_windows if job["shares"] else count_windows
+        return kernel(size=job["elements"], slide=job["elements_slide"], full_only=job["full_only"])
     if "gap" in job:
         return session_windows(gap=job["gap"], allowed_lateness=job["lateness"], **trigger)
     if "size" not in job:
@@ -235,7 +240,7 @@ def test_native_windows_agree_with_the_model(
     )
     assert all(len(r["elements"]) == r["n"] for r in results)
     if "elements" in job:
-        assert operator.live_windows == model.open_counted
+        assert job["shares"] or operator.live_windows == model.open_counted
     else:
         assert operator.live_windows == ("gap" not in job and "size" not in job and bool(events))
 

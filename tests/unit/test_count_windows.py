@@ -4,10 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.count_windows import count_windows
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.sliced_count_windows import sliced_count_windows
+from flinkcore._native.window_operator import WindowOperator
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import (
@@ -242,3 +247,72 @@ def test_count_windows_of_a_stream_have_whole_sizes_and_slides(size: Any, slide:
     for call in (log_of("a").key_by("user").count_window, log_of("a").count_window_all):
         with pytest.raises(ConfigurationError, match="must be a whole number of at least 1"):
             call(size, slide)
+
+
+@pytest.mark.parametrize("full_only", [True, False])
+@pytest.mark.parametrize(("size", "slide"), [(40, 1), (40, 4), (96, 48)])
+def test_windows_give_the_same_whether_they_share_slices_or_not(
+    size: int, slide: int, full_only: bool, tmp_path: Path
+) -> None:
+    n = 1000
+
+    def job(start: int, stop: int, *, shares: bool) -> DataStream:
+        env = StreamExecutionEnvironment().set_parallelism(2)
+        rows = range(start, stop)
+        table = pa.table(
+            {
+                "user": [i * i % 7 for i in rows],
+                "ts": rows,
+                "v": pa.array([None if i % 3 == 0 else i * 7 % 101 for i in rows], pa.int64()),
+            }
+        )
+        keyed = env.from_event_log(table, timestamp="ts", arrival="ts").key_by("user")
+        windows = keyed.count_window(size, slide)
+        if not full_only:
+            windows = keyed.window(GlobalWindows.create()).trigger(CountTrigger.of(slide))
+            windows = windows.evictor(CountEvictor.of(size))
+        aggregates = {"n": count(), "known": count("v"), "v": sum_("v"), "low": min_("v"), "high": max_("v")}
+        return windows.aggregate(**aggregates if shares else {**aggregates, "all": collect("v")})
+
+    def shown(*results: pa.Table) -> list[str]:
+        names = ["user", "n", "known", "v", "low", "high", "late_firing", "watermark"]
+        return sorted(str(row) for result in results for row in result.select(names).to_pylist())
+
+    one_by_one = shown(job(0, n, shares=False).to_arrow())
+    assert len(one_by_one) > n // slide // 2
+    assert shown(job(0, n, shares=True).to_arrow()) == one_by_one
+    before = job(0, 457, shares=True).execute(stop_with_checkpoint=tmp_path / "cut").to_arrow()
+    after = job(457, n, shares=True).execute(restore_from=tmp_path / "cut").to_arrow()
+    assert shown(before, after) == one_by_one
+
+
+@pytest.mark.parametrize(("size", "slide"), [(4, 4), (5, 2), (0, 1), (4, 0), (2, -1), (2, 4), (2**62 + 2, 2)])
+def test_the_kernel_of_slices_refuses_windows_that_are_not_made_of_them(size: int, slide: int) -> None:
+    with pytest.raises(ConfigurationError, match="the size must be a multiple of the slide"):
+        sliced_count_windows(size=size, slide=slide, full_only=True)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "retracting", "message"),
+    [
+        (("collect", "v", None), False, "windows share slices only where results do not depend on the order"),
+        (("count", None, None), True, "cannot withdraw results"),
+    ],
+)
+def test_the_kernel_of_slices_refuses_what_it_cannot_share(
+    aggregate: tuple[str, str | None, str | None], retracting: bool, message: str
+) -> None:
+    schema = pa.schema({"user": pa.string(), "v": pa.int64()})
+    with pytest.raises(ConfigurationError, match=message):
+        WindowOperator(
+            sliced_count_windows(size=4, slide=2, full_only=True),
+            keys=KeyEncoder(schema, ["user"]),
+            accumulators=Accumulators(schema, [aggregate]),
+            key_names=["user"],
+            aggregate_names=["a"],
+            clocks=np.empty(0, np.int64),
+            watermarks=np.empty(0, np.int64),
+            row_limit=10,
+            byte_limit=10,
+            retracting=retracting,
+        )

@@ -10,6 +10,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.count_windows import count_windows
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.sliced_count_windows import sliced_count_windows
 from flinkcore._native.triggered_windows import triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
@@ -32,8 +33,10 @@ KERNELS = {
     ),
     "time": lambda: time_windows(size=10, slide=10, offset=0, allowed_lateness=0),
     "count": lambda: count_windows(size=3, slide=1, full_only=True),
+    "sliced_count": lambda: sliced_count_windows(size=3, slide=1, full_only=True),
 }
 FURTHER = 64
+COUNTED = ("count", "sliced_count")
 
 
 def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, Accumulators]:
@@ -56,9 +59,9 @@ def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, A
 
 def table(kind: str, rows: list[dict[str, Any]]) -> CheckpointTable:
     """Hand-made rows of a checkpoint: each a window of key 7 but for what is said."""
-    written = windows_to_table(*opened(KERNELS[kind](), retracting=kind != "count"), ["key"], 128)
+    written = windows_to_table(*opened(KERNELS[kind](), retracting=kind not in COUNTED), ["key"], 128)
     usual = {"key_group": 0, "key.key": 7, "window_start": 0, "window_end": 10}
-    usual |= {"trigger_state": 1 if kind == "count" else NONE, "flags": 0, "touched": 1, "0.words": 3}
+    usual |= {"trigger_state": 1 if kind in COUNTED else NONE, "flags": 0, "touched": 1, "0.words": 3}
     full = [{**dict.fromkeys(written.batch.schema.names, 0), **usual, **row} for row in rows]
     return CheckpointTable(
         pa.RecordBatch.from_pylist(full, schema=written.batch.schema), {}, written.attributes
@@ -128,6 +131,7 @@ def test_a_window_with_its_other_entry_is_opened_and_fires(kind: str) -> None:
     assert made.live_windows == 0
 
 
+@pytest.mark.parametrize("kind", COUNTED)
 @pytest.mark.parametrize(
     "rows",
     [
@@ -155,14 +159,19 @@ def test_a_window_with_its_other_entry_is_opened_and_fires(kind: str) -> None:
         "behind another key",
     ],
 )
-def test_windows_that_a_count_of_elements_does_not_leave_open_are_refused(rows: list[dict[str, Any]]) -> None:
+def test_windows_that_a_count_of_elements_does_not_leave_open_are_refused(
+    kind: str, rows: list[dict[str, Any]]
+) -> None:
+    if len(rows) == 3 and kind == "sliced_count" and "key.key" not in rows[1]:
+        rows = [*rows, rows[-1]]
     with pytest.raises(
         SchemaError, match=rf"row {len(rows) - 1} of the windows .* is no window of this operator"
     ):
-        restore("count", rows, retracting=False)
+        restore(kind, rows, retracting=False)
 
 
-def test_windows_of_counts_that_a_checkpoint_lacks_are_open_and_empty() -> None:
-    made = restore("count", [{"trigger_state": 2}], retracting=False)
+@pytest.mark.parametrize("kind", COUNTED)
+def test_what_a_checkpoint_lacks_of_counted_elements_is_open_and_empty(kind: str) -> None:
+    made = restore(kind, [{"trigger_state": 2}], retracting=False)
     made._check()
-    assert made.live_windows == 2
+    assert made.live_windows == {"count": 2, "sliced_count": 3}[kind]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from flinkcore._native.count_windows import count_windows
 from flinkcore._native.session_windows import session_windows
+from flinkcore._native.sliced_count_windows import sliced_count_windows
 from flinkcore._native.sliced_windows import sliced_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
@@ -24,6 +25,12 @@ from flinkcore.datastream.window import (
 )
 
 _BEYOND_ALL_ELEMENTS: Final = 2**62
+_SHARING_PAYS: Final = 32
+"""By how many elements windows are longer than their slide where it costs less to share slices.
+
+Where there are many keys, adding up a slice costs as much as it costs 13 windows to take in an element; where there
+are few, more.
+"""
 
 
 def window_kernel(
@@ -63,9 +70,9 @@ def window_kernel(
     firing = columnar_trigger(assigner, trigger)
     assert firing is not None
     if isinstance(assigner, CountSlidingWindowAssigner):
-        return _count_windows(assigner.window_size, assigner.window_slide, full_only=True)
+        return _count_windows(assigner.window_size, assigner.window_slide, True, shareable)
     if isinstance(evictor, CountEvictor):
-        return _last_elements(firing, evictor)
+        return _last_elements(firing, evictor, shareable)
     purges = purges or firing.purges
     by_trigger: dict[str, Any] = {"trigger": firing.name, "every": firing.every, "purges": purges}
     if isinstance(assigner, EventTimeSessionWindows):
@@ -91,19 +98,20 @@ def window_kernel(
     return time_windows(**windows, purges=purges)
 
 
-def _last_elements(firing: ColumnarTrigger, evictor: CountEvictor) -> WindowKernel:
+def _last_elements(firing: ColumnarTrigger, evictor: CountEvictor, shareable: bool) -> WindowKernel:
     """What an evictor leaves of a window without end, each time that it fires by a count."""
     slide = max(firing.every, 1)  # a CountTrigger of 0 fires at every element
     size = evictor.max_count
     if evictor.do_evict_after:
         size += slide  # what came since the last firing is in the result before it is evicted
-    return _count_windows(min(size, slide) if firing.purges else size, slide, full_only=False)
+    return _count_windows(min(size, slide) if firing.purges else size, slide, False, shareable)
 
 
-def _count_windows(size: int, slide: int, *, full_only: bool) -> WindowKernel:
-    return count_windows(
-        size=min(size, _BEYOND_ALL_ELEMENTS), slide=min(slide, _BEYOND_ALL_ELEMENTS), full_only=full_only
-    )
+def _count_windows(size: int, slide: int, full_only: bool, shareable: bool) -> WindowKernel:
+    size, slide = min(size, _BEYOND_ALL_ELEMENTS), min(slide, _BEYOND_ALL_ELEMENTS)
+    shares = shareable and size % slide == 0 and size - slide >= _SHARING_PAYS
+    kernel = sliced_count_windows if shares else count_windows
+    return kernel(size=size, slide=slide, full_only=full_only)
 
 
 def _slide_ms(

@@ -1,0 +1,1 @@
+"""Results of windows of counted elements, at C level; nothing here for Python."""

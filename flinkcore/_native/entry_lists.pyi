@@ -1,0 +1,1 @@
+"""Lists of entries at C level; nothing here for Python."""

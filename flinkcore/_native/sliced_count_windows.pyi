@@ -1,0 +1,3 @@
+from flinkcore._native.window_kernel import WindowKernel
+
+def sliced_count_windows(*, size: int, slide: int, full_only: bool) -> WindowKernel: ...
