@@ -1,4 +1,8 @@
-"""Which windows run over columns, without a Python object per row."""
+"""Which windows run over columns, without a Python object per row.
+
+Windows of event time, global windows and those of counts, with triggers of event time, counts and continuous firings.
+An evictor only by count, on global windows with a trigger by count.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal

@@ -291,6 +291,10 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
         ------
         ConfigurationError
             If the size is below 1, or the slide negative.
+
+        Notes
+        -----
+        As :meth:`KeyedStream.count_window`; PyFlink has none.
         """
         if slide == 0:
             return self.window_all(CountTumblingWindowAssigner(size))

@@ -112,7 +112,7 @@ class KeyedStream(DataStream):
         -----
         Follows ``pyflink.datastream.KeyedStream.count_window``: only full windows fire. Java's sliding count windows
         fire at every slide: ``window(GlobalWindows.create())`` with a CountTrigger of the slide and a CountEvictor of
-        the size.
+        the size. Both run over columns; rows in no window, where the slide is above the size, are counted.
         """
         if slide == 0:
             return self.window(CountTumblingWindowAssigner(size))

@@ -173,6 +173,8 @@ class WindowedStream:
     def retracting(self) -> "WindowedStream":
         """Return this with windows that withdraw their last result before they give another one.
 
+        Windows that fire once, when they are full, and windows that an evictor removes rows from are refused.
+
         Results get a column ``row_kind``, Flink's ``RowKind`` in short: ``+I`` is the first result of a window. When it
         fires again, the last one comes once more as ``-U``, and the new one as ``+U``. When a session that has given a
         result becomes a part of another one, that result comes once more as ``-D``. What is not withdrawn are the final
