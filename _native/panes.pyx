@@ -207,7 +207,7 @@ cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept
 cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil:
     cdef uint32_t n_blocks = <uint32_t> ((<int64_t> n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK)
     cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # what one crowded window took is not kept for ever
-    if n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
+    if pane.keys_capacity == 0 or n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
         _pane_reserve_keys(store, pane, <uint32_t> min(n_keys + (<int64_t> n_keys >> 2) + 32, <int64_t> UINT32_MAX))
     if n_bytes > pane.data_capacity or pane.data_capacity > 4 * n_bytes + 4096:
         pane.data = <uint8_t*> grow(pane.data, n_bytes + (n_bytes >> 2) + 64, _WHAT)

@@ -87,12 +87,12 @@ cdef void _subtract(
     if aggregate.function == Function.LEAST:
         for i in range(n):
             doubtful[i] |= ordered[others[i]] <= ordered[into[i]]
-    else:
+        return
+    for i in range(n):
+        words[into[i]] -= words[others[i]]
+    if states != NULL:  # a sum of 0 may have values or none
         for i in range(n):
-            words[into[i]] -= words[others[i]]
-    if states != NULL:
-        for i in range(n):
-            doubtful[i] |= states[others[i]] != ValueState.NO_VALUE
+            doubtful[i] |= words[into[i]] == 0
 
 
 cdef void accumulators_subtract(

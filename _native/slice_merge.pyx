@@ -1,7 +1,7 @@
 """A window that is made of slices of time, which enter and leave it one after the other.
 
-As a window slides on, most of its keys stay. What a slice holds is added when it enters, and taken out when it leaves: what
-windows cost does not depend on how many slices each has.
+As a window slides on, most of its keys stay. What a slice holds is added when it enters, and taken out when it leaves: how
+many slices windows have does not matter.
 
     slices            | 0 | 1 | 2 | 3 |
     window            [ 0   1   2 ]
@@ -11,8 +11,8 @@ windows cost does not depend on how many slices each has.
 Window and slices are merged in order of their hashes, from one end of memory to the other: all keys of a window are read anyway
 when it fires, and what is read in a row costs a fraction of what is looked up.
 
-A greatest value that leaves says nothing of the next one: it is looked for in the slices that are left, for the keys alone that
-lose it.
+A greatest value that leaves says nothing of the next one: it is looked for in all slices that are left, for the keys alone that
+lose it. That makes windows dear whose least value is always the first, and which have many slices.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -247,30 +247,64 @@ cdef int _drop_gone(SliceMerge* merge, PaneStore* store) except -1 nogil:
     return _rewrite(merge, store, &nothing, NULL)
 
 
+# ---- keys that are gathered before they enter together -----------------------------------------------------------
+
+
+cdef int64_t _gathered(
+    SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
+) except -1 nogil:
+    # Entry of a row's key.
+    cdef int64_t k
+    cdef uint32_t n_known
+    if merge.gathered == NULL:
+        merge.gathered = pane_open(store, merge.start, merge.end)
+    n_known = merge.gathered.n_keys
+    k = pane_key(store, merge.gathered, keys, row)
+    if merge.gathered.n_keys > merge.gathered_capacity:
+        merge.gathered_n_slices = <uint32_t*> grow(
+            merge.gathered_n_slices, merge.gathered.keys_capacity * sizeof(uint32_t), b"the slices of windows"
+        )
+        merge.gathered_capacity = merge.gathered.keys_capacity
+    if k == n_known:
+        merge.gathered_n_slices[k] = 0
+    merge.gathered_n_slices[k] += is_new
+    return pane_entry(merge.gathered, k)
+
+
 cdef int64_t merge_late_entry(
     SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
 ) except -1 nogil:
+    return _gathered(merge, store, keys, row, is_new)
+
+
+cdef int _gather(SliceMerge* merge, PaneStore* store, const Pane* slice) except -1 nogil:
+    cdef KeyBatch keys = pane_keys(store, slice)
+    cdef EntryPairs sums
     cdef int64_t k
-    cdef uint32_t n_known
-    if merge.late == NULL:
-        merge.late = pane_open(store, merge.start, merge.end)
-    n_known = merge.late.n_keys
-    k = pane_key(store, merge.late, keys, row)
-    if merge.late.n_keys > merge.late_n_slices_capacity:
-        merge.late_n_slices = <uint32_t*> grow(
-            merge.late_n_slices, merge.late.keys_capacity * sizeof(uint32_t), b"the slices of windows"
-        )
-        merge.late_n_slices_capacity = merge.late.keys_capacity
-    if k == n_known:
-        merge.late_n_slices[k] = 0
-    merge.late_n_slices[k] += is_new
-    return pane_entry(merge.late, k)
+    sums.n = 0
+    for k in range(slice.n_keys):
+        if _pair(&sums, <uint32_t> _gathered(merge, store, &keys, k, True), pane_entry(slice, k)):
+            accumulators_add(store.table, sums.into, sums.others, sums.n)
+            sums.n = 0
+    accumulators_add(store.table, sums.into, sums.others, sums.n)
+    return 0
 
 
-cdef int _enter_late(SliceMerge* merge, PaneStore* store) except -1 nogil:
-    if merge.late != NULL and merge.late.n_keys:
-        _enter(merge, store, merge.late, merge.late_n_slices)
-        pane_empty(store, merge.late)
+cdef void _empty_gathered(SliceMerge* merge, PaneStore* store) noexcept nogil:
+    cdef bint roomy
+    if merge.gathered == NULL or merge.gathered.n_keys == 0:
+        return
+    roomy = merge.gathered.mask > 16 * <uint64_t> merge.gathered.n_keys + 1024
+    pane_empty(store, merge.gathered)
+    if roomy:  # what one crowded time took is not kept for ever
+        pane_free(merge.gathered)
+        merge.gathered = NULL
+
+
+cdef int _enter_gathered(SliceMerge* merge, PaneStore* store) except -1 nogil:
+    if merge.gathered != NULL and merge.gathered.n_keys:
+        _enter(merge, store, merge.gathered, merge.gathered_n_slices)
+        _empty_gathered(merge, store)
     return 0
 
 
@@ -343,8 +377,7 @@ cdef int _leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int
 cdef void _empty(SliceMerge* merge, PaneStore* store) noexcept nogil:
     pane_empty_plain(store, merge.pane)
     pane_empty_plain(store, merge.spare)
-    if merge.late != NULL:
-        pane_empty(store, merge.late)
+    _empty_gathered(merge, store)
     merge.n_gone = 0
 
 
@@ -356,7 +389,7 @@ cdef int merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices
         _empty(merge, store)
         merge.start = merge.end = start
         return 0
-    _enter_late(merge, store)
+    _enter_gathered(merge, store)
     i = pane_list_position(slices, merge.start + 1)
     while i < slices.n and slices.panes[i].end <= start:
         _leave(merge, store, slices, i)
@@ -368,18 +401,22 @@ cdef int merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices
 cdef int merge_slices(
     SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start, int64_t end
 ) except -1 nogil:
-    cdef int64_t i
+    cdef int64_t first, behind, i
     if merge.pane == NULL:
         merge.pane = pane_open_plain()
         merge.start = merge.end = start
     if merge.spare == NULL:
         merge.spare = pane_open_plain()
     merge_leave(merge, store, slices, start)
-    _enter_late(merge, store)
-    i = pane_list_position(slices, merge.end + 1)
-    while i < slices.n and slices.panes[i].end <= end:
-        _enter(merge, store, slices.panes[i], NULL)
-        i += 1
+    _enter_gathered(merge, store)
+    first = pane_list_position(slices, merge.end + 1)
+    behind = pane_list_position(slices, end + 1)
+    if behind == first + 1:
+        _enter(merge, store, slices.panes[first], NULL)
+    else:  # after a gap, or a checkpoint: not one by one through a large window
+        for i in range(first, behind):
+            _gather(merge, store, slices.panes[i])
+        _enter_gathered(merge, store)
     if merge.n_gone:
         _drop_gone(merge, store)
     merge.end = end
@@ -393,11 +430,11 @@ cdef void merge_free(SliceMerge* merge) noexcept nogil:
         pane_free(merge.pane)
     if merge.spare != NULL:
         pane_free(merge.spare)
-    if merge.late != NULL:
-        pane_free(merge.late)
+    if merge.gathered != NULL:
+        pane_free(merge.gathered)
     free(merge.n_slices)
     free(merge.spare_n_slices)
-    free(merge.late_n_slices)
+    free(merge.gathered_n_slices)
     hash_order_free(&merge.scratch)
 
 
@@ -426,11 +463,11 @@ cdef int64_t merge_check(const SliceMerge* merge, const PaneStore* store, const 
     keys = pane_keys(store, pane)
     for k in range(pane.n_keys):
         n_slices = merge.n_slices[k]
-        if merge.late != NULL:
-            late = pane_find(store, merge.late, &keys, k)
+        if merge.gathered != NULL:
+            late = pane_find(store, merge.gathered, &keys, k)
             if late >= 0:
-                n_slices += merge.late_n_slices[late]
+                n_slices += merge.gathered_n_slices[late]
         assert n_slices == _slices_of(merge, store, slices, &keys, k), "a key is in other slices than its window knows"
         assert k == 0 or pane.hashes[k - 1] < pane.hashes[k] or compare_bytes(&keys, k - 1, &keys, k) < 0, "out of order"
     blocks = pane.n_blocks + merge.spare.n_blocks
-    return blocks if merge.late == NULL else blocks + merge.late.n_blocks
+    return blocks if merge.gathered == NULL else blocks + merge.gathered.n_blocks

@@ -211,15 +211,28 @@ cdef class WindowOperator:
                 f"row {bad}: the window of timestamp {timestamps[bad]} ms would overflow the int64 range; "
                 "correct the timestamp or drop the row"
             )
+        self._begin()
         with nogil:
             taken = kernel.verbs.process(kernel.state, &input, first)
+        self._in_call = False
         self.core.events += taken - first
         return taken
 
     cdef bint _advance(self, int64_t arrival, bint to_end) except -1:
         cdef WindowKernel kernel = self._kernel
+        cdef bint done
+        self._begin()
         with nogil:
-            return core_advance(self.core, kernel.verbs, arrival, to_end)
+            done = core_advance(self.core, kernel.verbs, arrival, to_end)
+        self._in_call = False
+        return done
+
+    cdef int _begin(self) except -1:
+        # A call that fails does not come to its end: rows may then be in some windows and not in others.
+        if self._in_call:
+            raise RuntimeError("an earlier call of this operator has failed; make another one")
+        self._in_call = True
+        return 0
 
     def advance(self, int64_t arrival):
         """Walk the timeline up to what a row that arrives at this time (ms) would see; what is due fires.

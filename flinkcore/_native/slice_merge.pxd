@@ -16,9 +16,10 @@ cdef struct SliceMerge:
     Pane* spare          # what the next window is written to
     uint32_t* spare_n_slices
     int64_t n_slices_capacity
-    Pane* late           # what slices took in after they had entered, and not the window; NULL before the first such row
-    uint32_t* late_n_slices   # of how many of them each key is new
-    int64_t late_n_slices_capacity
+    # What enters next: what slices took in after they had entered, or several slices at once; NULL before the first key.
+    Pane* gathered
+    uint32_t* gathered_n_slices  # to how many slices each key is new
+    int64_t gathered_capacity
     HashOrder scratch
 
 

@@ -16,4 +16,6 @@ cdef class WindowOperator:
     cdef list _key_names
     cdef list _aggregate_names
     cdef str _time_format
+    cdef bint _in_call
+    cdef int _begin(self) except -1
     cdef bint _advance(self, int64_t arrival, bint to_end) except -1

@@ -114,7 +114,8 @@ class WindowedStream:
         ----------
         evictor : Evictor
             From :mod:`flinkcore.datastream.window`. Over columns runs a CountEvictor on global windows with a
-            CountTrigger; the others run row by row.
+            CountTrigger; the others run row by row. Aggregates that depend on the order of rows, or collect them, then
+            keep what they hold once per window, of which as many overlap as the one count goes into the other.
 
         Raises
         ------
@@ -123,7 +124,8 @@ class WindowedStream:
 
         Notes
         -----
-        Java's ``WindowedStream.evictor``; PyFlink has none.
+        Java's ``WindowedStream.evictor``; PyFlink has none. Deliberate difference: what an evictor returns is ignored
+        there; here a list is an error, since it is meant to be what is left.
         """
         if not isinstance(evictor, Evictor):
             raise ConfigurationError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")

@@ -262,6 +262,16 @@ def test_a_custom_evictor_removes_elements_for_good(around: Surroundings) -> Non
     assert [held for _, _, held in values(around)] == [[0], [0, 2]]
 
 
+def test_what_an_evictor_returns_is_ignored_unless_it_is_a_list(around: Surroundings) -> None:
+    windows = windows_of(
+        GlobalWindows.create(), trigger=CountTrigger.of(2), evictor=Scissors(lambda elements: elements.pop(0))
+    )
+    operator = around.windows(windows)
+    for value in range(2):
+        operator.process_element(record("a", value))
+    assert [held for _, _, held in values(around)] == [[1]]
+
+
 @pytest.mark.parametrize(
     ("cut", "message"),
     [
@@ -269,7 +279,7 @@ def test_a_custom_evictor_removes_elements_for_good(around: Surroundings) -> Non
             lambda elements: elements.append(7),
             r"Scissors.evict_before left 7 in the window TimeWindow.*'a': it is to remove",
         ),
-        (lambda elements: [], r"Scissors.evict_before gave \[\] at the window TimeWindow.*to return nothing"),
+        (lambda elements: [], r"Scissors.evict_before gave \[\] at the window TimeWindow.*to return no list"),
         (lambda elements: 1 // 0, r"Scissors.evict_before failed at the window .* ZeroDivisionError"),
     ],
 )

@@ -123,6 +123,7 @@ def checked(type_info: TypeInformation, given: Any) -> Any:
         (SCORES, {"ann": [1, "2"]}, "value of the key 'ann': item 1: '2' is no Double"),
         (SCORES, {"ann": [1], 5: []}, "key 5: 5 is no String"),
         (Types.MAP(Types.DOUBLE(), Types.INT()), {"5": 5}, "key '5': '5' is no Double"),
+        (Types.MAP(Types.LIST(Types.INT()), Types.INT()), {(1, 2): 5}, r"key \(1, 2\): .*unhashable"),
         (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, "b": 1.5}, "value of the key 'b': 1.5 is no Integer"),
         (Types.OBJECT_ARRAY(SCORES), [{}, {"a": 5}], "item 1: value of the key 'a': 5 is no ListTypeInfo"),
     ],

@@ -55,8 +55,10 @@ class MapTypeInfo(TypeInformation):
                 try:
                     converted_key = k if key is None else key(k)
                     place = "value of the key"
-                    converted[converted_key] = v if value is None else value(v)
-                except DataError as failure:
+                    converted_value = v if value is None else value(v)
+                    place = "key"
+                    converted[converted_key] = converted_value
+                except (DataError, TypeError) as failure:  # a key may become a list, which is none
                     raise DataError(f"{place} {k!r}: {failure}") from failure
             return converted
 

@@ -47,6 +47,8 @@ class CoStreamMap(ElementFunctionOperator, TwoInputStreamOperator):
                 record.value = value if conversion is None else conversion(value)
             except DataError as failure:
                 raise self._misfit(method, value, record, failure) from failure
+            except Exception as failure:
+                raise failed(method, record, failure) from failure
             collect(record)
 
         return process

@@ -60,6 +60,8 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
                         value = conversion(value)
                     except DataError as failure:
                         raise self._misfit("reduce", value, record, failure) from failure
+                    except Exception as failure:
+                        raise failed("reduce", record, failure) from failure
                 record.value = value
             elif begin is not None:
                 begin(value)

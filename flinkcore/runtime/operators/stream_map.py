@@ -47,6 +47,8 @@ class StreamMap(ElementFunctionOperator, OneInputStreamOperator):
                 record.value = conversion(value)  # type: ignore[misc]
             except DataError as failure:
                 raise self._misfit("map", value, record, failure) from failure
+            except Exception as failure:
+                raise failed("map", record, failure) from failure
             collect(record)
 
         self._call = self._with_key(process if conversion is None else process_converted)

@@ -48,7 +48,7 @@ class EvictingWindowOperator(WindowOperator):
             given = getattr(evictor, method)(elements, before, window, self._trigger_context)
         except Exception as failure:
             raise self._results.failed(method, window, failure, evictor) from failure
-        if given is not None:
+        if isinstance(given, list):  # meant as what is to be left, which Flink would ignore
             raise self._misused(method, f"gave {shown(given)} at", window)
         for element in elements:
             if type(element) is not TimestampedValue:
@@ -57,7 +57,7 @@ class EvictingWindowOperator(WindowOperator):
     def _misused(self, method: str, what: str, window: Window) -> UserCodeError:
         return UserCodeError(
             f"{type(self._operation.evictor).__qualname__}.{method} {what} {self._results.described(window)}: it is to "
-            "remove elements from the list that it is given, to put nothing else in, and to return nothing"
+            "remove elements from the list that it is given, to put nothing else in, and to return no list"
         )
 
     def _give(self, values: list[Any], window: Window) -> None:
