@@ -13,6 +13,7 @@ KERNEL_TESTS = (
     "accumulator_state",
     "aggregates",
     "batch_process",
+    "count_windows",
     "current_key",
     "exchange",
     "integer_codes",
