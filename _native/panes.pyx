@@ -142,11 +142,7 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
     if store.n_spare == 0:
         if store.spare == NULL:
             store.spare = <Pane**> grow(NULL, MOST_SPARE * sizeof(Pane*), _WHAT)
-        pane = <Pane*> calloc(1, sizeof(Pane))
-        if pane == NULL:
-            with gil:
-                raise MemoryError("a window")
-        store.spare[0] = pane
+        store.spare[0] = pane_open_plain()
         store.n_spare = 1
     pane = store.spare[store.n_spare - 1]
     if pane.slots == NULL:

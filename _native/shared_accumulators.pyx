@@ -3,12 +3,14 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from flinkcore.errors import ConfigurationError
+
 from flinkcore._native.aggregate_functions cimport Aggregate, Function, Part
 from flinkcore._native.aggregates cimport Accumulators
 from flinkcore._native.column_blocks cimport ValueState
 
 
-cdef bint accumulators_are_shareable(const AccumulatorTable* table) noexcept nogil:
+cdef bint _are_shareable(const AccumulatorTable* table) noexcept nogil:
     cdef const Aggregate* aggregate
     cdef int64_t i
     for i in range(table.n_aggregates):
@@ -104,10 +106,19 @@ cdef void accumulators_subtract(
         _subtract(&table.aggregates[i], into, others, n, doubtful)
 
 
+cdef int require_shareable(const AccumulatorTable* table) except -1:
+    if not _are_shareable(table):
+        raise ConfigurationError(
+            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers, "
+            "least and greatest values of fixed width"
+        )
+    return 0
+
+
 def are_shareable(Accumulators accumulators not None):
     """Whether overlapping windows can share the accumulators of slices of time.
 
     They can where results are the same in whatever order elements are added up: of counts, sums of whole numbers, least and
     greatest values of fixed width.
     """
-    return accumulators_are_shareable(accumulators.table)
+    return _are_shareable(accumulators.table)

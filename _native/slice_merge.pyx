@@ -250,10 +250,9 @@ cdef int _drop_gone(SliceMerge* merge, PaneStore* store) except -1 nogil:
 # ---- keys that are gathered before they enter together -----------------------------------------------------------
 
 
-cdef int64_t _gathered(
+cdef int64_t merge_gathered_entry(
     SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
 ) except -1 nogil:
-    # Entry of a row's key.
     cdef int64_t k
     cdef uint32_t n_known
     if merge.gathered == NULL:
@@ -271,19 +270,13 @@ cdef int64_t _gathered(
     return pane_entry(merge.gathered, k)
 
 
-cdef int64_t merge_late_entry(
-    SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
-) except -1 nogil:
-    return _gathered(merge, store, keys, row, is_new)
-
-
 cdef int _gather(SliceMerge* merge, PaneStore* store, const Pane* slice) except -1 nogil:
     cdef KeyBatch keys = pane_keys(store, slice)
     cdef EntryPairs sums
     cdef int64_t k
     sums.n = 0
     for k in range(slice.n_keys):
-        if _pair(&sums, <uint32_t> _gathered(merge, store, &keys, k, True), pane_entry(slice, k)):
+        if _pair(&sums, <uint32_t> merge_gathered_entry(merge, store, &keys, k, True), pane_entry(slice, k)):
             accumulators_add(store.table, sums.into, sums.others, sums.n)
             sums.n = 0
     accumulators_add(store.table, sums.into, sums.others, sums.n)

@@ -36,7 +36,7 @@ from flinkcore._native.key_dictionary cimport key_table_add, key_table_free
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
 from flinkcore._native.prefetch cimport prefetch
-from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_are_shareable
+from flinkcore._native.shared_accumulators cimport accumulators_add, require_shareable
 from flinkcore._native.window_kernel cimport (
     NO_ENTRY,
     InputRows,
@@ -312,11 +312,7 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
 cdef int _start(void* windows) except -1:
     cdef SlicedCountWindows* state = <SlicedCountWindows*> windows
     check_retracts(&state.core, True)
-    if not accumulators_are_shareable(state.core.table):
-        raise ConfigurationError(
-            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers, "
-            "least and greatest values of fixed width"
-        )
+    require_shareable(state.core.table)
     state.keys.bytes_keys = state.core.bytes_keys
     state.core.unbounded_windows = True
     entry_lists_start(&state.lists, state.core.table)

@@ -61,8 +61,8 @@ from flinkcore._native.panes cimport (
 )
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_in_blocks
-from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_are_shareable
-from flinkcore._native.slice_merge cimport merge_check, merge_free, merge_late_entry, merge_leave, merge_slices
+from flinkcore._native.shared_accumulators cimport accumulators_add, require_shareable
+from flinkcore._native.slice_merge cimport merge_check, merge_free, merge_gathered_entry, merge_leave, merge_slices
 from flinkcore._native.window_kernel cimport (
     InputRows,
     LiveWindow,
@@ -230,7 +230,7 @@ cdef int _add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t 
     cdef int64_t k = pane_key(&state.store, slice, keys, row), entry
     pending_add(&state.core.pending, state.core.table, pane_entry(slice, k), row)
     if state.window.start < end <= state.window.end:
-        entry = merge_late_entry(&state.window, &state.store, keys, row, k == n_known)
+        entry = merge_gathered_entry(&state.window, &state.store, keys, row, k == n_known)
         pending_add(&state.core.pending, state.core.table, <uint32_t> entry, row)
     return 0
 
@@ -320,11 +320,7 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
 
 cdef int _start(void* windows) except -1:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    if not accumulators_are_shareable(state.core.table):
-        raise ConfigurationError(
-            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers, "
-            "least and greatest values of fixed width"
-        )
+    require_shareable(state.core.table)
     state.store.bytes_keys = state.core.bytes_keys
     state.store.table = state.core.table
     state.fired_to = saturating_add(state.core.cursor.watermark, 1)

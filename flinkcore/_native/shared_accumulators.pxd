@@ -4,9 +4,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from flinkcore._native.aggregates cimport AccumulatorTable
 
 
-# Whether results are the same in whatever order elements are added up: counts, sums of whole numbers, least and greatest
-# values of fixed width. The others need their elements in the order in which they came, or own what a slice would share.
-cdef bint accumulators_are_shareable(const AccumulatorTable* table) noexcept nogil
+# Raises ConfigurationError but where results are the same in whatever order elements are added up: counts, sums of whole
+# numbers, least and greatest values of fixed width. The others need their elements in the order in which they came, or own what
+# a slice would share.
+cdef int require_shareable(const AccumulatorTable* table) except -1
 # For i in range(n): entry into[i] takes in what others[i] holds, which stays as it is. Of shareable accumulators only.
 cdef void accumulators_add(
     AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n

@@ -30,7 +30,7 @@ cdef int merge_slices(
 # Takes out the slices that end at or before `start`.
 cdef int merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start) except -1 nogil
 # The entry that takes in a late row which one of the window's slices takes in; is_new: as the first of this key.
-cdef int64_t merge_late_entry(
+cdef int64_t merge_gathered_entry(
     SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
 ) except -1 nogil
 cdef void merge_free(SliceMerge* merge) noexcept nogil

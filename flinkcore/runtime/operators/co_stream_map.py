@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkcore.datastream.functions import RuntimeContext
-from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
 from flinkcore.runtime.operators.keyed_function_operator import refuse_before_open
@@ -45,10 +44,8 @@ class CoStreamMap(ElementFunctionOperator, TwoInputStreamOperator):
                 return
             try:
                 record.value = value if conversion is None else conversion(value)
-            except DataError as failure:
-                raise self._misfit(method, value, record, failure) from failure
             except Exception as failure:
-                raise failed(method, record, failure) from failure
+                raise self._misfit(method, value, record, failure) from failure
             collect(record)
 
         return process

@@ -95,8 +95,12 @@ class ElementFunctionOperator(AbstractStreamOperator):
     def _with_key(self, call: ElementCall, input_index: int = 0) -> ElementCall:
         return self._keyed_inputs[input_index].set_key_before(call) if self._keyed_inputs else call
 
-    def _misfit(self, method: str, value: Any, record: StreamRecord[Any], failure: DataError) -> DataError:
-        """The error to raise where a result is not of the declared type."""
+    def _misfit(
+        self, method: str, value: Any, record: StreamRecord[Any], failure: Exception
+    ) -> FlinkcoreError:
+        """The error to raise where a result cannot be converted to the declared type."""
+        if not isinstance(failure, DataError):
+            return self._failed(method, record, failure)
         return self._results.misfit(value, f" at {self._results.described(record)}", failure, method)
 
     def _failed(self, method: str, record: StreamRecord[Any], failure: Exception) -> FlinkcoreError:

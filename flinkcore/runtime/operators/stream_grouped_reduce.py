@@ -9,7 +9,6 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import ReduceFunction, RuntimeContext, function_call
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
 from flinkcore.runtime.operators.keyed_calls import selected_key
@@ -58,10 +57,8 @@ class StreamGroupedReduce(ElementFunctionOperator, OneInputStreamOperator):
                 if conversion is not None:
                     try:
                         value = conversion(value)
-                    except DataError as failure:
-                        raise self._misfit("reduce", value, record, failure) from failure
                     except Exception as failure:
-                        raise failed("reduce", record, failure) from failure
+                        raise self._misfit("reduce", value, record, failure) from failure
                 record.value = value
             elif begin is not None:
                 begin(value)

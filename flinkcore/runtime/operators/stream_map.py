@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flinkcore.datastream.functions import MapFunction, RuntimeContext, function_call
-from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
 from flinkcore.runtime.operators.keyed_function_operator import refuse_before_open
@@ -45,10 +44,8 @@ class StreamMap(ElementFunctionOperator, OneInputStreamOperator):
                 raise failed("map", record, failure) from failure
             try:
                 record.value = conversion(value)  # type: ignore[misc]
-            except DataError as failure:
-                raise self._misfit("map", value, record, failure) from failure
             except Exception as failure:
-                raise failed("map", record, failure) from failure
+                raise self._misfit("map", value, record, failure) from failure
             collect(record)
 
         self._call = self._with_key(process if conversion is None else process_converted)
