@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -96,41 +97,60 @@ else:
     COMPILE_ARGS = ["-O3", "-fno-math-errno"]
     LINK_ARGS = []
 
-CONTRACTS = sorted(str(path) for path in Path("flinkcore/_native").glob("*.pxd"))
+CONTRACTS = Path("flinkcore/_native")
+CIMPORT = re.compile(r"^from flinkcore\._native\.(\w+) cimport", re.MULTILINE)
 
 
-def contracts_are_newer() -> bool:
-    """Cython does not track a .pxd that lies apart from its .pyx; a stale C file breaks at import."""
-    generated = [Path("build/cython/_native", f"{name}.c") for name in MODULES]
-    if not all(path.exists() for path in generated):
+def contracts_of(name: str) -> list[Path]:
+    """Every .pxd that a module is compiled with: its own, those that it cimports, and those that they cimport."""
+    found: set[str] = set()
+    left = {name, *CIMPORT.findall(Path(f"_native/{name}.pyx").read_text())}
+    while left:
+        found |= left
+        contracts = (CONTRACTS / f"{each}.pxd" for each in left)
+        left = {
+            cited for path in contracts if path.exists() for cited in CIMPORT.findall(path.read_text())
+        } - found
+    return sorted(path for each in found if (path := CONTRACTS / f"{each}.pxd").exists())
+
+
+def is_stale(extension: Extension) -> bool:
+    """Whether a contract is newer than the C file: Cython does not track a .pxd that lies apart from its .pyx."""
+    generated = Path("build/cython", extension.sources[0]).with_suffix(".c")
+    if SANITIZE or not generated.exists():
         return True
-    return max(os.path.getmtime(path) for path in CONTRACTS) > min(path.stat().st_mtime for path in generated)
+    return any(os.path.getmtime(contract) > generated.stat().st_mtime for contract in extension.depends)
 
+
+EXTENSIONS = [
+    Extension(
+        f"flinkcore._native.{name}",
+        [f"_native/{name}.pyx"],
+        depends=[str(contract) for contract in contracts_of(name)],
+        extra_compile_args=COMPILE_ARGS,
+        extra_link_args=LINK_ARGS,
+    )
+    for name in MODULES
+]
 
 # Processes that are not forked would run this file again.
 PROCESSES = (os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0
 
 
+def translated(extensions: list[Extension], force: bool) -> list[Extension]:
+    return cythonize(
+        extensions, build_dir="build/cython", compiler_directives=DIRECTIVES, force=force, nthreads=PROCESSES
+    )
+
+
+STALE = [extension for extension in EXTENSIONS if is_stale(extension)]
+FRESH = [extension for extension in EXTENSIONS if not is_stale(extension)]
+
 setup(
     packages=find_packages(include=["flinkcore", "flinkcore.*"]),
     package_dir={"": "."},
     package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.parquet", "*.csv"]},
-    ext_modules=cythonize(
-        [
-            Extension(
-                f"flinkcore._native.{name}",
-                [f"_native/{name}.pyx"],
-                depends=CONTRACTS,
-                extra_compile_args=COMPILE_ARGS,
-                extra_link_args=LINK_ARGS,
-            )
-            for name in MODULES
-        ],
-        build_dir="build/cython",
-        compiler_directives=DIRECTIVES,
-        force=SANITIZE or contracts_are_newer(),
-        nthreads=PROCESSES,
-    ),
+    ext_modules=translated(STALE, force=True) + translated(FRESH, force=False),
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,
 )
