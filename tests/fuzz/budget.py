@@ -1,0 +1,162 @@
+"""What a fuzz test may spend of the budget of its run, and what it has run; `conftest` tells how to use it."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+SLOW_OR_LARGE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+
+
+@dataclass
+class Fuzz:
+    """What one fuzz test may spend, and what it has run.
+
+    Parameters
+    ----------
+    name : str
+        Of the test.
+    seconds : float or None
+        It may spend; None: one round of examples.
+    seed : int or None
+        Of the first round; None: always the same examples.
+    """
+
+    name: str
+    seconds: float | None
+    seed: int | None
+    shapes: Counter[str] = field(default_factory=Counter)
+    trials: int = 0
+    rounds: int = 0
+    failed_seed: int | None = None
+    spent_s: float = 0.0
+
+    def count(self, shape: str) -> None:
+        """Count a trial of a shape, in any words, for the summary of the run."""
+        self.shapes[shape] += 1
+
+    def run(self, check: Callable[..., None], *, examples: int, **strategies: st.SearchStrategy[Any]) -> None:
+        """Check drawn examples: one round of them, or as many rounds as the budget has time for.
+
+        Parameters
+        ----------
+        check
+            Called with an example of each strategy; raises what is found.
+        examples : int
+            Of a round.
+        **strategies
+            By the names of the parameters of `check`.
+        """
+        start = time.monotonic()
+        try:
+            while self.rounds == 0 or (self.seconds is not None and time.monotonic() - start < self.seconds):
+                self._run_round(check, examples, strategies, start)
+                self.rounds += 1
+        finally:
+            self.spent_s += time.monotonic() - start
+
+    def _run_round(
+        self,
+        check: Callable[..., None],
+        examples: int,
+        strategies: dict[str, st.SearchStrategy[Any]],
+        start: float,
+    ) -> None:
+        seed = None if self.seed is None else self.seed + self.rounds
+        failing = False
+
+        def checked(**drawn: Any) -> None:
+            nonlocal failing
+            if self.seconds is not None and not failing and time.monotonic() - start >= self.seconds:
+                return  # what is left of the round
+            self.trials += 1
+            try:
+                check(**drawn)
+            except Exception:
+                failing = True
+                raise
+
+        checked.__name__ = checked.__qualname__ = check.__name__
+        round_of = settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            derandomize=seed is None,
+            phases=(Phase.generate, Phase.target, Phase.shrink),
+            suppress_health_check=SLOW_OR_LARGE,
+            report_multiple_bugs=False,
+        )(given(**strategies)(checked))
+        if seed is not None:
+            round_of = hypothesis.seed(seed)(round_of)
+        try:
+            round_of()
+        except Exception as error:
+            self.failed_seed = seed
+            if seed is not None and hasattr(error, "add_note"):
+                error.add_note(f"Repeat this round of examples with --fuzz-seed {seed}")
+            raise
+
+    def summary(self) -> str:
+        """What ran, in one line."""
+        seeds = "fixed examples"
+        if self.seed is not None:
+            seeds = f"seeds {self.seed} to {self.seed + max(self.rounds - 1, 0)}"
+        if self.failed_seed is not None:
+            seeds += f", failed with --fuzz-seed {self.failed_seed}"
+        shapes = ", ".join(f"{shape} {count}" for shape, count in sorted(self.shapes.items()))
+        return (
+            f"{self.name}: {self.trials} trials in {self.spent_s:.0f} s ({seeds}): {shapes or 'not counted'}"
+        )
+
+
+class FuzzSession:
+    """Shares the budget of a run among its fuzz tests; what one leaves is for those after it.
+
+    Parameters
+    ----------
+    seconds : float or None
+    seed : int or None
+    """
+
+    def __init__(self, seconds: float | None, seed: int | None) -> None:
+        self._left = seconds
+        self._seed = secrets.randbelow(10**9) if seed is None and seconds is not None else seed
+        self._waiting: dict[str, float] = {}
+        self.run: list[Fuzz] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._waiting = {
+            item.nodeid: share_of(item)
+            for item in session.items
+            if "fuzz" in getattr(item, "fixturenames", ())
+        }
+
+    def begin(self, item: pytest.Item) -> Fuzz:
+        shares = sum(self._waiting.values())
+        share = self._waiting.pop(item.nodeid, 1.0)
+        seconds = None if self._left is None else self._left * share / max(shares, share)
+        self.run.append(Fuzz(item.nodeid.rpartition("::")[2], seconds, self._seed))
+        return self.run[-1]
+
+    def end(self, fuzz: Fuzz) -> None:
+        if self._left is not None:
+            self._left = max(self._left - fuzz.spent_s, 0.0)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.run:
+            terminalreporter.section("fuzz")
+        for fuzz in self.run:
+            terminalreporter.write_line(fuzz.summary())
+
+
+def share_of(item: pytest.Item) -> float:
+    """How much of the budget a test gets, where other tests have 1."""
+    marker = item.get_closest_marker("fuzz_share")
+    return 1.0 if marker is None else float(marker.args[0])
