@@ -599,14 +599,141 @@ def test_a_damaged_page_is_an_error(tmp_path):
         read_all(FileSource.discover(tmp_path), 3)
 
 
-def test_lying_offsets_in_an_arrow_file_are_not_followed(tmp_path):
-    write_ipc(pa.table({"text": ["aaaa", "bbbb"]}), tmp_path / "a.arrow")
-    data = (tmp_path / "a.arrow").read_bytes()
-    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 4, 8))
-    assert data.count(offsets) == 1
-    (tmp_path / "a.arrow").write_bytes(data.replace(offsets, offsets[:8] + (1 << 30).to_bytes(4, "little")))
+def replace_once(path, found, other):
+    data = path.read_bytes()
+    assert data.count(found) == 1
+    path.write_bytes(data.replace(found, other))
+
+
+def little_endian(*numbers, width=4):
+    return b"".join(number.to_bytes(width, "little", signed=True) for number in numbers)
+
+
+@pytest.mark.parametrize("opener", [pa.ipc.new_file, pa.ipc.new_stream], ids=["file", "stream"])
+@pytest.mark.parametrize(
+    ("column", "found", "lie"),
+    [
+        (pa.array(["aaaa", "bbbb"]), little_endian(0, 4, 8), little_endian(0, 4, 1 << 30)),
+        (pa.array(["aaaa", "bbbb"]), little_endian(0, 4, 8), little_endian(0, 1 << 30, 8)),
+        (pa.array(["aaaa", "bbbb"]), little_endian(0, 4, 8), little_endian(0, -(1 << 30), 8)),
+        (pa.array(["aaaa", "bbbb"]), b"aaaabbbb", b"aaaa\xff\xffbb"),
+        (pa.array([[1], [2, 3]]), little_endian(0, 1, 3), little_endian(0, 1 << 20, 3)),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([2, 0, 1], pa.int32()), ["x", "y", "z"]),
+            little_endian(2, 0, 1),
+            little_endian(2, 1 << 29, 1),
+        ),
+        (
+            pa.array(["the first of the long ones"], pa.string_view()),
+            b"the " + little_endian(0, 0),
+            b"the " + little_endian(9, 1 << 20),
+        ),
+        (
+            pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array([7, 8])),
+            little_endian(2, 5),
+            little_endian(-2, 5),
+        ),
+    ],
+    ids=["end", "offset", "negative", "text", "list", "dictionary", "view", "runs"],
+)
+def test_what_an_arrow_file_says_of_its_values_is_checked_before_it_is_followed(
+    tmp_path, opener, column, found, lie
+):
+    write_ipc(pa.table({"ts": range(len(column)), "other": column}), tmp_path / "a.arrow", opener)
+    replace_once(tmp_path / "a.arrow", found, lie)
+    source = FileSource.discover(tmp_path)
+    with pytest.raises(SourceError, match=r"a\.arrow cannot be read: column 'other': .*write it again"):
+        read_all(source)
+    assert read_all(source, columns=["ts"])["ts"].to_pylist() == list(range(len(column)))
+
+
+def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error(tmp_path):
+    write_ipc(events(rows=100_000), tmp_path / "a.arrow")
+    (chunk,) = FileSource.discover(tmp_path).chunks(1)
+    batches = chunk.read(None, 100)
+    next(batches)
+    with (tmp_path / "a.arrow").open("r+b") as file:
+        file.truncate(10_000)
     with pytest.raises(SourceError, match=r"a\.arrow cannot be read"):
+        list(batches)
+
+
+def test_a_length_that_no_memory_holds_is_an_error_that_names_the_file(tmp_path):
+    table = pa.table({"ts": range(1000)})
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink:
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+    replace_once(tmp_path / "a.arrow", little_endian(8000, width=8), little_endian(1 << 60, width=8))
+    with pytest.raises(
+        SourceError, match=r"a\.arrow cannot be read: .*more memory than there is.*write it again"
+    ):
         read_all(FileSource.discover(tmp_path))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_checksums_of_parquet_pages_are_verified(tmp_path, version):
+    options = {"compression": "none", "use_dictionary": False, "data_page_version": version}
+    pq.write_table(events(), tmp_path / "a.parquet", write_page_checksum=True, **options)
+    replace_once(tmp_path / "a.parquet", little_endian(500, 501, width=8), little_endian(500, 502, width=8))
+    source = FileSource.discover(tmp_path)
+    with pytest.raises(SourceError, match=r"a\.parquet cannot be read: .*CRC checksum verification failed"):
+        read_all(source)
+    assert read_all(source, columns=["user"]) == events().select(["user"])
+
+
+def varint(number):
+    zigzag, encoded = 2 * number, b""
+    while zigzag > 127:
+        encoded += bytes([zigzag & 127 | 128])
+        zigzag >>= 7
+    return encoded + bytes([zigzag])
+
+
+@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("lie", [12_344, 12_346])
+def test_a_parquet_footer_that_contradicts_itself_on_the_rows_is_an_error(tmp_path, place, lie):
+    path = tmp_path / "a.parquet"
+    numbers = range(12_345)
+    pq.write_table(
+        pa.table({"ts": numbers}), path, use_dictionary=False, write_statistics=False, store_schema=False
+    )
+    data = bytearray(path.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    places = [at for at in range(footer, len(data)) if data.startswith(varint(12_345), at)]
+    assert (
+        len(places) == 4
+    )  # rows of the file, values of the column, its histogram of levels, rows of the row group
+    at = places[place]
+    data[at : at + len(varint(lie))] = varint(lie)
+    path.write_bytes(data)
+    with pytest.raises(
+        SourceError, match=r"a\.parquet cannot be read: .*(rows|values).*The file is truncated, damaged"
+    ):
+        read_all(FileSource.discover(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "log.jsonl"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_text_that_is_not_utf_8_is_an_error_that_names_the_column(tmp_path, name, nested):
+    text = [["plain"], ["Grüße"]] if nested else ["plain", "Grüße"]
+    if name == "log.parquet":
+        pq.write_table(
+            pa.table({"ts": [1, 2], "text": text}),
+            tmp_path / name,
+            compression="none",
+            write_statistics=False,
+        )
+    else:
+        rows = [{"ts": ts, "text": value} for ts, value in enumerate(text)]
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (tmp_path / name).write_bytes(lines.encode())
+    assert read_all(FileSource.discover(tmp_path))["text"].to_pylist() == text
+    replace_once(tmp_path / name, "Grüße".encode(), b"Gr\xffsser")
+    source = FileSource.discover(tmp_path)
+    with pytest.raises(SourceError, match=rf"{name} cannot be read: column 'text': .*Invalid UTF8"):
+        read_all(source)
+    assert read_all(source, columns=["ts"]).num_rows == 2
 
 
 def test_a_file_that_vanished_is_an_error(tmp_path):

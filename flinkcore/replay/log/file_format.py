@@ -33,7 +33,7 @@ class FileFormat(Protocol):
         """Stream the given pieces (None: all) in order, with bounded memory.
 
         The batches hold at least the given columns, in any order and encoding; the file's own are checked
-        first.
+        first. Their values are checked, too: what takes a batch may follow its lengths, offsets and indices.
         """
 
 
@@ -42,6 +42,11 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
     try:
         yield
+    except pa.ArrowMemoryError as error:
+        # A size that the file tells, which may be a lie, or a block too large for this machine.
+        raise SourceError(
+            f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}"
+        ) from error
     except (FlinkcoreError, MemoryError):
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:

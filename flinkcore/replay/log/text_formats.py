@@ -14,6 +14,7 @@ from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.file_format import source_faults
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.replay.log.sound_columns import check_values
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20
@@ -158,7 +159,9 @@ class JsonFormat:
                     raise self._fault(
                         file, offset, block, columns.schema, "ignore", error, columns
                     ) from error
-                yield from table.to_batches()
+                for batch in table.to_batches():
+                    check_values(batch)
+                    yield batch
 
     def _fault(
         self,
