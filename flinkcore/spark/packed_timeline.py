@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark.narrow import NarrowIntegers
@@ -19,55 +19,45 @@ class PackedTimeline:
     Attributes
     ----------
     steps
-        Number of steps before that at clock 2**63 - 1, the end of time, which follows from them.
+        Number of steps before the end of the log.
     clock_ms, watermark_ms
-        Of these steps; None if there are none.
+        Of these steps.
     split, position
-        Of these steps; None if none of them was made by an event.
+        Of these steps; None if the timeline has no places of events.
     ends
-        Whether the end of time follows: not where the job stops with a checkpoint.
+        Whether the end of the log follows: not where the job stops with a checkpoint.
     """
 
     steps: int
-    clock_ms: NarrowIntegers | None
-    watermark_ms: NarrowIntegers | None
-    split: NarrowIntegers | None = None
-    position: NarrowIntegers | None = None
-    ends: bool = True
+    clock_ms: NarrowIntegers
+    watermark_ms: NarrowIntegers
+    split: NarrowIntegers | None
+    position: NarrowIntegers | None
+    ends: bool
 
     @classmethod
     def of(cls, timeline: Timeline) -> PackedTimeline:
         """Pack a timeline."""
-        ends = MAX_TIMESTAMP in timeline.watermark_ms[-1:]
-        steps = len(timeline.clock_ms) - int(ends and timeline.clock_ms[-1] == MAX_TIMESTAMP)
-        if steps == 0:
-            return cls(0, None, None, ends=ends)
-        packed = cls(
+        steps = timeline.steps_before_end
+        return cls(
             steps,
-            NarrowIntegers.of(timeline.clock_ms[:steps]),
-            NarrowIntegers.of(timeline.watermark_ms[:steps]),
-            ends=ends,
-        )
-        if not timeline.is_punctuated:
-            return packed
-        return replace(
-            packed,
-            split=NarrowIntegers.of(timeline.split[:steps]),
-            position=NarrowIntegers.of(timeline.position[:steps]),
+            _packed(timeline.clock_ms[:steps]),
+            _packed(timeline.watermark_ms[:steps]),
+            _packed(timeline.split[:steps]) if timeline.is_punctuated else None,
+            _packed(timeline.position[:steps]) if timeline.is_punctuated else None,
+            steps < len(timeline.clock_ms),
         )
 
     def unpacked(self) -> Timeline:
         """The timeline again."""
-        none = np.empty(0, np.int64)
-        clock_ms = none if self.clock_ms is None else self.clock_ms.values(self.steps)
-        watermark_ms = none if self.watermark_ms is None else self.watermark_ms.values(self.steps)
-        split = None if self.split is None else self.split.values(self.steps)
-        position = None if self.position is None else self.position.values(self.steps)
-        if self.ends:
-            return Timeline.to_end_of_time(clock_ms, watermark_ms, split, position)
-        if split is None or position is None:
-            return Timeline(clock_ms, watermark_ms)
-        return Timeline(clock_ms, watermark_ms, split, position)
+        columns = [self.clock_ms.values(self.steps), self.watermark_ms.values(self.steps)]
+        if self.split is not None and self.position is not None:
+            columns += [self.split.values(self.steps), self.position.values(self.steps)]
+        return Timeline.to_end_of_time(*columns) if self.ends else Timeline(*columns)
+
+
+def _packed(values: npt.NDArray[np.int64]) -> NarrowIntegers:
+    return NarrowIntegers.of(values) if len(values) else NarrowIntegers(0, False, None)
 
 
 @dataclass(frozen=True)

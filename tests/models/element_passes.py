@@ -67,8 +67,7 @@ class RuntimeReplay:
             self.clock_ms = min(model.arrivals)
             self.valve = StatusWatermarkValve(len(model.splits))
             self._replay(min(model.arrivals), max(model.arrivals), model.interval_ms)
-        if not self.steps or self.steps[-1][1] != 2**63 - 1:
-            self.steps.append((2**63 - 1, 2**63 - 1))
+        self.steps.append((2**63 - 1, 2**63 - 1))
 
     def _replay(self, first: int, last: int, interval: int) -> None:
         first_tick = -(-first // interval) * interval if interval else last + 1

@@ -1,13 +1,15 @@
 """Random logs whose events tell a scripted function what to do, and what it gives."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from models.early_ends import ends_early, ends_early_model
 from models.even_timestamps import EvenTimestamps
 from models.process_replay import SIDE, Emitted
-from models.watermarks import Event, Punctuated, ReplayModel
+from models.watermarks import Event, Generator, Punctuated, ReplayModel
 
 from flinkcore.common import Duration, Row, WatermarkStrategy
 from flinkcore.common.row import rows_of_columns
@@ -55,9 +57,17 @@ ROWS = st.tuples(
 )
 
 
-def strategy_of(bound: int | None, idleness: int | None = None) -> WatermarkStrategy:
+Watermarks = int | str | None
+"""How watermarks are made: ms behind, of even timestamps (None), or up to an early end at an event or a tick."""
+
+WATERMARKS: list[Watermarks] = [0, 2, 15, None, "event", "tick"]
+
+
+def strategy_of(bound: Watermarks, idleness: int | None = None) -> WatermarkStrategy:
     if bound is None:
         strategy = WatermarkStrategy.for_generator(EvenTimestamps)
+    elif isinstance(bound, str):
+        strategy = WatermarkStrategy.for_generator(ends_early(bound))
     else:
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     return strategy if idleness is None else strategy.with_idleness(Duration.of_millis(idleness))
@@ -90,10 +100,17 @@ def elements_of(table: pa.Table) -> list[Row]:
     return list(rows_of_columns(table.column_names, [column.to_pylist() for column in table.columns]))
 
 
-def model_of(table: pa.Table, bound: int | None, interval: int) -> ReplayModel:
-    """The model of `strategy_of(bound)`."""
-    make_generator = Punctuated if bound is None else None
-    return ReplayModel(events_of(table), bound, None, interval, make_generator=make_generator)
+def modelled_by(bound: Watermarks) -> tuple[int | None, Callable[[], Generator] | None]:
+    """The model of `strategy_of(bound)`: its bound, or what makes its generator."""
+    if isinstance(bound, int):
+        return bound, None
+    return None, Punctuated if bound is None else ends_early_model(bound)
+
+
+def model_of(table: pa.Table, bound: Watermarks, interval: int) -> ReplayModel:
+    """The model of a log with `strategy_of(bound)`."""
+    out_of_orderness_ms, make_generator = modelled_by(bound)
+    return ReplayModel(events_of(table), out_of_orderness_ms, None, interval, make_generator=make_generator)
 
 
 def emitted_by(result: EmbeddedResult) -> list[Emitted]:

@@ -2,13 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from models.process_replay import Emitted, Scripted, emitted_of
 from models.recorders import OutputRecorder
+from models.scripted_logs import Watermarks, modelled_by
 from models.valve import ValveModel
-from models.watermarks import MAX_TIMESTAMP, Event, Generator, ReplayModel
+from models.watermarks import MAX_TIMESTAMP, Event, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark
 from flinkcore.datastream import (
@@ -99,20 +100,20 @@ class TellingRules(BroadcastProcessFunction):
 
 def replay_models(
     logs: list[list[Event]],
-    bounds: list[int | None],
-    idlenesses: list[int | None],
+    bounds: Sequence[Watermarks],
+    idlenesses: Sequence[int | None],
     interval_ms: int,
-    make_generators: list[Callable[[], Generator] | None],
 ) -> list[ReplayModel]:
-    """The timelines of logs that are replayed together."""
+    """The timelines of logs that are replayed together, with `strategy_of(bound, idleness)` each."""
 
     def model(log: int, replay_range: tuple[int, int] | None) -> ReplayModel:
+        out_of_orderness_ms, make_generator = modelled_by(bounds[log])
         return ReplayModel(
             logs[log],
-            bounds[log],
+            out_of_orderness_ms,
             idlenesses[log],
             interval_ms,
-            make_generator=make_generators[log],
+            make_generator=make_generator,
             replay_range=replay_range,
         )
 

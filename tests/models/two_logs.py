@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from models.scripted_logs import elements_of, events_of, strategy_of, table_of
+from models.scripted_logs import Watermarks, elements_of, events_of, strategy_of, table_of
 from models.two_inputs import replay_models
-from models.watermarks import Punctuated, ReplayModel
+from models.watermarks import ReplayModel
 
 from flinkcore.common import Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
@@ -18,7 +18,7 @@ class TwoLogs:
     def __init__(
         self,
         rows: Rows,
-        bounds: tuple[int | None, int | None],
+        bounds: tuple[Watermarks, Watermarks],
         idlenesses: tuple[int | None, int | None],
         interval: int,
         parallelism: int,
@@ -37,8 +37,7 @@ class TwoLogs:
 
     def models(self) -> list[ReplayModel]:
         events = [events_of(table) for table in self.tables]
-        makers = [Punctuated if bound is None else None for bound in self.bounds]
-        return replay_models(events, list(self.bounds), list(self.idlenesses), self.interval, makers)
+        return replay_models(events, self.bounds, self.idlenesses, self.interval)
 
     def rows(self) -> list[list[Row]]:
         return [elements_of(table) for table in self.tables]

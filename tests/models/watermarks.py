@@ -172,9 +172,8 @@ class ReplayModel:
             self.replay_range = min(self.arrivals), max(self.arrivals)
         if self.replay_range is not None:
             self._replay(*self.replay_range)
-        if not self.steps or self.steps[-1][1] != MAX_TIMESTAMP:
-            self.steps.append((MAX_TIMESTAMP, MAX_TIMESTAMP))
-            self.places.append((MAX_TIMESTAMP, math.inf, math.inf))
+        self.steps.append((MAX_TIMESTAMP, MAX_TIMESTAMP))
+        self.places.append((MAX_TIMESTAMP, math.inf, math.inf))
 
     def _place(self) -> None:
         running: dict[Any, int] = {}

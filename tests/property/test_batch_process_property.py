@@ -15,6 +15,8 @@ from models.scripted_logs import (
     RESULTS,
     SIDES,
     STRIDES,
+    WATERMARKS,
+    Watermarks,
     by_key,
     doings,
     elements_of,
@@ -65,7 +67,7 @@ def scripts(draw: st.DrawFn) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
     return rows, declared
 
 
-def keyed(table: pa.Table, bound: int | None, interval: int, parallelism: int) -> Any:
+def keyed(table: pa.Table, bound: Watermarks, interval: int, parallelism: int) -> Any:
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     log = env.from_event_log(table, timestamp="ts", arrival="at", split="split")
@@ -73,7 +75,7 @@ def keyed(table: pa.Table, bound: int | None, interval: int, parallelism: int) -
 
 
 SHAPES = {
-    "bound": st.sampled_from([0, 2, 15, None]),
+    "bound": st.sampled_from(WATERMARKS),
     "interval": st.sampled_from([0, 1, 5, 50]),
     "parallelism": st.sampled_from([1, 2, 7]),
     "batch_rows": st.sampled_from([1, 100, 100]),
@@ -86,7 +88,7 @@ SHAPES = {
 def test_random_logic_gives_the_same_over_batches_as_element_by_element(
     script: tuple[list[tuple[Any, ...]], dict[str, Any]],
     fired_rows: int,
-    bound: int | None,
+    bound: Watermarks,
     interval: int,
     parallelism: int,
     batch_rows: int,
@@ -127,7 +129,7 @@ def test_a_batch_of_which_only_the_last_timer_stays_gives_the_same_as_element_by
     rows: list[tuple[Any, ...]],
     gap_ms: int,
     declared: str,
-    bound: int | None,
+    bound: Watermarks,
     interval: int,
     parallelism: int,
     batch_rows: int,

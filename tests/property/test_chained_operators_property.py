@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.chained_operators import TOLD, Counts, Follower, chained_run
 from models.process_replay import SIDE, Emitted, Scripted
-from models.scripted_logs import RESULTS, ROWS, SIDES, by_key, elements_of, model_of, strategy_of, table_of
+from models.scripted_logs import (
+    RESULTS,
+    ROWS,
+    SIDES,
+    WATERMARKS,
+    Watermarks,
+    by_key,
+    elements_of,
+    model_of,
+    strategy_of,
+    table_of,
+)
 from models.small_batches import reading_batches_of
 
 from flinkcore.common import OutputTag, Row, Time
@@ -34,7 +45,7 @@ WINDOWS = [
 @settings(deadline=None, max_examples=70)
 @given(
     rows=st.lists(ROWS, max_size=40),
-    bound=st.sampled_from([0, 2, 15, None]),
+    bound=st.sampled_from(WATERMARKS),
     interval=st.sampled_from([0, 1, 5, 50]),
     parallelism=st.sampled_from([1, 3]),
     batch_rows=st.sampled_from([1, 3, 100]),
@@ -42,7 +53,7 @@ WINDOWS = [
 )
 def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     rows: list[tuple[Any, ...]],
-    bound: int | None,
+    bound: Watermarks,
     interval: int,
     parallelism: int,
     batch_rows: int,
@@ -88,7 +99,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     assigner=st.sampled_from(WINDOWS),
     counts_to=st.sampled_from([None, None, 2]),
     lateness=st.sampled_from([0, 8, 100]),
-    bound=st.sampled_from([0, 2, 15, None]),
+    bound=st.sampled_from(WATERMARKS),
     interval=st.sampled_from([0, 1, 5, 50]),
     parallelism=st.sampled_from([1, 3]),
     batch_rows=st.sampled_from([1, 3, 100]),
@@ -99,7 +110,7 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
     assigner: WindowAssigner[Any, Any],
     counts_to: int | None,
     lateness: int,
-    bound: int | None,
+    bound: Watermarks,
     interval: int,
     parallelism: int,
     batch_rows: int,

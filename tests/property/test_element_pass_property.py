@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.early_ends import ends_early, ends_early_model
 from models.element_passes import RuntimeReplay, stepped_plane
 from models.even_timestamps import EvenTimestamps
 from models.timed_log import Log, steps
@@ -103,6 +104,8 @@ PAIRS = st.sampled_from(
         Pair(EvenTimestamps, Punctuated),
         Pair(DeclaredEvenTimestamps, Punctuated),
         Pair(Restless, RestlessModel),
+        Pair(ends_early("event"), ends_early_model("event")),
+        Pair(ends_early("tick"), ends_early_model("tick")),
     ]
 )
 
@@ -271,5 +274,4 @@ def test_watermarks_at_the_ends_of_the_range_are_steps_or_nothing(last: int) -> 
 
     plane = stepped_plane(Log([Event(None, 1, 1), Event(None, 2, 2)]), strategy_of(Extreme, None), 100)
     emitted = [] if last == MIN_TIMESTAMP else [(1, last)]
-    end = [] if last == MAX_TIMESTAMP else [(MAX_TIMESTAMP, MAX_TIMESTAMP)]
-    assert steps(plane) == [*emitted, *end]
+    assert steps(plane) == [*emitted, (MAX_TIMESTAMP, MAX_TIMESTAMP)]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted
-from models.scripted_logs import ROWS, by_key
+from models.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
 from models.small_batches import reading_batches_of
 from models.two_inputs import happenings
 from models.two_logs import Rows, TwoLogs
@@ -22,7 +22,7 @@ PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()}
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})
 LEFT, RIGHT = OutputTag("left"), OutputTag("right")
 logs = st.tuples(st.lists(ROWS, max_size=25), st.lists(ROWS, max_size=25))
-bounds = st.tuples(*[st.sampled_from([0, 2, 15, None])] * 2)
+bounds = st.tuples(*[st.sampled_from(WATERMARKS)] * 2)
 idlenesses = st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 2)
 intervals = st.sampled_from([1, 5, 50])
 parallelisms = st.sampled_from([1, 3])
@@ -62,7 +62,7 @@ def results(table: pa.Table) -> list[Emitted]:
 )
 def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     rows: Rows,
-    bounds: tuple[int | None, int | None],
+    bounds: tuple[Watermarks, Watermarks],
     idlenesses: tuple[int | None, int | None],
     interval: int,
     parallelism: int,
@@ -104,7 +104,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
 )
 def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     rows: Rows,
-    bounds: tuple[int | None, int | None],
+    bounds: tuple[Watermarks, Watermarks],
     idlenesses: tuple[int | None, int | None],
     interval: int,
     parallelism: int,

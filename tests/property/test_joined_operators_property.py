@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.chained_operators import TOLD, Counts, Follower, Leader, happenings_behind
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted, Scripted
-from models.scripted_logs import RESULTS, ROWS, by_key
+from models.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
 from models.small_batches import reading_batches_of
 from models.two_inputs import happenings, operator_run
 from models.two_logs import Rows, TwoLogs
@@ -44,7 +44,7 @@ jobs = {
     "leaders": st.sampled_from(
         [("function", "tumbling"), ("sliding", "log"), ("log", "function"), ("session", "function")]
     ),
-    "bounds": st.tuples(*[st.sampled_from([0, 2, 15, None])] * 2),
+    "bounds": st.tuples(*[st.sampled_from(WATERMARKS)] * 2),
     "idlenesses": st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 2),
     "interval": st.sampled_from([1, 5, 50]),
     "parallelism": st.sampled_from([1, 3]),

@@ -10,6 +10,8 @@ from models.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
+    WATERMARKS,
+    Watermarks,
     by_key,
     elements_of,
     emitted_by,
@@ -27,7 +29,7 @@ from flinkcore.replay.stages import process_stage
 @settings(deadline=None, max_examples=120)
 @given(
     rows=st.lists(ROWS, max_size=40),
-    bound=st.sampled_from([0, 2, 15, None]),
+    bound=st.sampled_from(WATERMARKS),
     interval=st.sampled_from([0, 1, 5, 50]),
     parallelism=st.sampled_from([1, 2, 7]),
     batch_rows=st.sampled_from([1, 3, 100]),
@@ -35,7 +37,7 @@ from flinkcore.replay.stages import process_stage
 )
 def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     rows: list[tuple[Any, ...]],
-    bound: int | None,
+    bound: Watermarks,
     interval: int,
     parallelism: int,
     batch_rows: int,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models import scripted_logs
 from models.resumed_jobs import ONE_LOG, TWO_LOGS, EvenTimestamps, Logs, entries_of, tables_of
 from models.scripted_logs import ROWS
 
@@ -20,7 +21,8 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 Outputs = dict[str | None, dict[Any, list[Any]]]
 
 STRATEGIES = st.tuples(
-    st.sampled_from([0, 2, 15, "generator", "percentile"]), st.sampled_from([None, None, 3, 40])
+    st.sampled_from([0, 2, 15, "generator", "percentile", "event", "tick"]),
+    st.sampled_from([None, None, 3, 40]),
 )
 
 
@@ -30,8 +32,7 @@ def strategy_of(kind: int | str, idleness: int | None) -> WatermarkStrategy:
     elif kind == "percentile":
         strategy = WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_millis(2), 0.8, 6)
     else:
-        assert isinstance(kind, int)
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(kind))
+        return scripted_logs.strategy_of(kind, idleness)
     return strategy if idleness is None else strategy.with_idleness(Duration.of_millis(idleness))
 
 

@@ -66,7 +66,9 @@ ROWS = st.tuples(
     st.integers(0, 2),
     doings([*EVENT_DELAYS, 200], PROCESSING_DELAYS),
 )
-STRATEGIES = st.builds(strategy_of, st.sampled_from([0, 2, 15]), st.sampled_from([None, None, 3, 40]))
+STRATEGIES = st.builds(
+    strategy_of, st.sampled_from([0, 2, 15, "event", "tick"]), st.sampled_from([None, None, 3, 40])
+)
 
 
 def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:

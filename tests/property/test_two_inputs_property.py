@@ -12,6 +12,8 @@ from models.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
+    WATERMARKS,
+    Watermarks,
     by_key,
     elements_of,
     emitted_by,
@@ -31,7 +33,7 @@ from models.two_inputs import (
     replay_models,
     union_run,
 )
-from models.watermarks import Punctuated, ReplayModel
+from models.watermarks import ReplayModel
 
 from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
@@ -62,17 +64,11 @@ def joined(function: Any, streams: list[DataStream]) -> DataStream:
 
 def modelled(
     tables: list[pa.Table],
-    bounds: tuple[int | None, ...],
+    bounds: tuple[Watermarks, ...],
     idlenesses: tuple[int | None, ...],
     interval: int,
 ) -> tuple[list[ReplayModel], list[list[Row]]]:
-    models = replay_models(
-        [events_of(table) for table in tables],
-        list(bounds),
-        list(idlenesses),
-        interval,
-        [Punctuated if bound is None else None for bound in bounds],
-    )
+    models = replay_models([events_of(table) for table in tables], bounds, idlenesses, interval)
     return models, [elements_of(table) for table in tables]
 
 
@@ -80,7 +76,7 @@ def modelled(
 @settings(deadline=None, max_examples=40)
 @given(
     rows=st.tuples(st.lists(ROWS, max_size=25), st.lists(ROWS, max_size=25)),
-    bounds=st.tuples(*[st.sampled_from([0, 2, 15, None])] * 2),
+    bounds=st.tuples(*[st.sampled_from(WATERMARKS)] * 2),
     idlenesses=st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 2),
     interval=st.sampled_from([1, 5, 50]),
     parallelism=st.sampled_from([1, 3]),
@@ -90,7 +86,7 @@ def modelled(
 def test_connected_logs_give_what_the_operator_gives_element_by_element(
     kind: Any,
     rows: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]],
-    bounds: tuple[int | None, int | None],
+    bounds: tuple[Watermarks, Watermarks],
     idlenesses: tuple[int | None, int | None],
     interval: int,
     parallelism: int,
@@ -122,7 +118,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
 @settings(deadline=None, max_examples=50)
 @given(
     rows=st.tuples(*[st.lists(ROWS, max_size=20)] * 3),
-    bounds=st.tuples(*[st.sampled_from([0, 2, 15, None])] * 3),
+    bounds=st.tuples(*[st.sampled_from(WATERMARKS)] * 3),
     idlenesses=st.tuples(*[st.sampled_from([None, 1, 10, 60])] * 3),
     interval=st.sampled_from([1, 5, 50]),
     parallelism=st.sampled_from([1, 3]),
@@ -130,7 +126,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
 )
 def test_a_union_gives_what_the_operator_behind_a_valve_gives(
     rows: tuple[list[tuple[Any, ...]], ...],
-    bounds: tuple[int | None, ...],
+    bounds: tuple[Watermarks, ...],
     idlenesses: tuple[int | None, ...],
     interval: int,
     parallelism: int,

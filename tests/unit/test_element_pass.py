@@ -356,7 +356,7 @@ def test_the_report_has_the_watermark_of_each_split_and_of_all() -> None:
         result.report.idle_spans("d")
 
 
-def test_the_end_of_time_comes_once_also_where_a_generator_emits_it() -> None:
+def test_what_comes_behind_the_maximum_watermark_is_late() -> None:
     class EndsAt50(EvenTimestamps):
         def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
             output.emit_watermark(Watermark(MAX_TIMESTAMP if event_timestamp == 50 else event_timestamp))
@@ -365,8 +365,8 @@ def test_the_end_of_time_comes_once_also_where_a_generator_emits_it() -> None:
     result = job(table_of(log), WatermarkStrategy.for_generator(EndsAt50), WINDOWS[0][0]).execute()
     assert result.to_arrow()["rows"].to_pylist() == [[0], [1]]
     assert result.get_side_output(LATE).to_arrow()["row"].to_pylist() == [2]
-    assert (result.report.timeline_steps, result.report.watermark_ms) == (2, 4)
-    assert "watermark before the end of the log: 1970-01-01 00:00:00.004Z" in str(result.report)
+    assert (result.report.timeline_steps, result.report.watermark_ms) == (3, MAX_TIMESTAMP)
+    assert "watermark before the end of the log: the maximum" in str(result.report)
 
 
 # ---- a maximum and a percentile on real data ---------------------------------------------------------------

@@ -151,6 +151,44 @@ def test_a_processing_time_timer_due_at_the_end_fires_also_behind_the_maximum_wa
     ]
 
 
+@pytest.mark.parametrize("parallelism", [1, 2, 7])
+def test_behind_the_maximum_watermark_timers_wait_for_the_end_and_the_clock_goes_on(parallelism: int) -> None:
+    def at_element(value: Row, timers: Any) -> None:
+        timers.register_event_time_timer(value.ts + 100)
+        timers.register_processing_time_timer(value.at + 3)
+
+    def at_timer(timestamp: int, timers: Any) -> None:
+        if timestamp == 101:
+            timers.register_event_time_timer(5)
+
+    log = table((1, 11, "before", 1), (20, 12, "ends", 2), (3, 20, "behind", 3), (4, 40, "last", 4))
+    stream = environment(parallelism).from_event_log(log, timestamp="ts", arrival="at")
+    stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(MaximumAt20))
+    stream = stream.key_by("key").process(Calls(at_element, at_timer), SEEN)
+    found: dict[str, list[Any]] = {}
+    for row in stream.to_arrow().to_pylist():
+        found.setdefault(row["key"], []).append((row["what"], row["watermark"], row["clock"]))
+    assert found == {
+        "before": [
+            ("element 1", MIN_TIMESTAMP, 11),
+            ("EVENT_TIME 101", MAX_TIMESTAMP, 12),
+            ("EVENT_TIME 5", MAX_TIMESTAMP, 12),
+            ("PROCESSING_TIME 14", MAX_TIMESTAMP, 14),
+        ],
+        "ends": [
+            ("element 2", MIN_TIMESTAMP, 12),
+            ("EVENT_TIME 120", MAX_TIMESTAMP, 12),
+            ("PROCESSING_TIME 15", MAX_TIMESTAMP, 15),
+        ],
+        "behind": [
+            ("element 3", MAX_TIMESTAMP, 20),
+            ("PROCESSING_TIME 23", MAX_TIMESTAMP, 23),
+            ("EVENT_TIME 103", MAX_TIMESTAMP, 40),
+        ],
+        "last": [("element 4", MAX_TIMESTAMP, 40), ("EVENT_TIME 104", MAX_TIMESTAMP, 40)],
+    }
+
+
 def test_what_a_watermark_registers_for_the_past_fires_before_later_events() -> None:
     log = table((1, 1, "a", 1), (50, 2, "a", 2), (51, 25, "a", 3))
     stream = keyed(log).process(

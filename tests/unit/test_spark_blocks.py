@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.blocks import (
@@ -70,23 +71,33 @@ def test_integers_take_as_few_bytes_as_they_can(values: list[int], width: Any) -
         ([-(2**62), 2**62], [-(2**63) + 1, 2**63 - 2]),
         ([200], [2**63 - 1]),
         ([200, 400], [-(2**63) + 1, 2**63 - 1]),
+        ([200, 400, 600], [5, 2**63 - 1, 2**63 - 1]),
     ],
 )
 def test_timeline_comes_back(clock_ms: list[int], watermark_ms: list[int]) -> None:
-    end = [] if 2**63 - 1 in watermark_ms else [2**63 - 1]
-    timeline = Timeline(np.array([*clock_ms, *end]), np.array([*watermark_ms, *end]))
-    back = pickle.loads(pickle.dumps(PackedTimeline.of(timeline))).unpacked()
-    assert back.clock_ms.tolist() == [*clock_ms, *end]
-    assert back.watermark_ms.tolist() == [*watermark_ms, *end]
+    end = 2**63 - 1
+    steps = np.array(clock_ms, np.int64), np.array(watermark_ms, np.int64)
+    back = pickle.loads(pickle.dumps(PackedTimeline.of(Timeline.to_end_of_time(*steps)))).unpacked()
+    assert back.clock_ms.tolist() == [*clock_ms, end]
+    assert back.watermark_ms.tolist() == [*watermark_ms, end]
     assert back.clock_ms.dtype == back.watermark_ms.dtype == np.int64
+    places = np.zeros(len(clock_ms), np.int64), np.arange(len(clock_ms))
+    back = PackedTimeline.of(Timeline.to_end_of_time(*steps, *places)).unpacked()
+    assert back.watermark_ms.tolist() == [*watermark_ms, end]
+    assert back.split.tolist() == [*places[0].tolist(), AFTER_ALL_SPLITS]
+    assert back.position.tolist() == [*places[1].tolist(), 0]
 
 
-@pytest.mark.parametrize("clock_ms", [[], [200], [199, 400]])
-def test_timeline_of_a_job_that_stops_comes_back_without_an_end(clock_ms: list[int]) -> None:
-    timeline = Timeline(np.array(clock_ms, np.int64), np.array(clock_ms, np.int64) - 7)
+@pytest.mark.parametrize(
+    ("clock_ms", "watermark_ms"), [([], []), ([200], [193]), ([199, 400], [192, 393]), ([200], [2**63 - 1])]
+)
+def test_timeline_of_a_job_that_stops_comes_back_without_an_end(
+    clock_ms: list[int], watermark_ms: list[int]
+) -> None:
+    timeline = Timeline(np.array(clock_ms, np.int64), np.array(watermark_ms, np.int64))
     back = PackedTimeline.of(timeline).unpacked()
     assert back.clock_ms.tolist() == clock_ms
-    assert back.watermark_ms.tolist() == timeline.watermark_ms.tolist()
+    assert back.watermark_ms.tolist() == watermark_ms
 
 
 def test_long_timeline_takes_few_bytes() -> None:

@@ -164,14 +164,12 @@ class BatchProcessStage:
 
     def finish(self) -> Iterator[Output]:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
-        moments, last_step = self._moments, len(self._moments.clocks) - 1
         if self._last_arrival_ms is not None:
             end_ms = self._timeline.end_ms(self._last_arrival_ms)
-            yield from self._fire_before(
-                int(self._timeline.watermark_after(np.array([last_step]))[0]), end_ms + 1
-            )
-            moments.clocks[last_step] = end_ms
-        # All event-time timers are due, also where a generator has emitted the maximum before the end.
+            self._watermark_ms = self._timeline.watermark_before_end
+            yield from self._fire_before(self._watermark_ms, end_ms + 1)
+            self._moments.end_at(end_ms)
+        # The end of the log is an advance also where the maximum is in force already.
         self._cuts.lower_floors(MAX_TIMESTAMP - 1)
         self._watermark_ms = MAX_TIMESTAMP
         yield from self._fire_before(MAX_TIMESTAMP, MIN_TIMESTAMP)
@@ -180,8 +178,7 @@ class BatchProcessStage:
     def stop(self) -> Iterator[Output]:
         """Let everything happen that comes before the last event of a log that another one goes on from."""
         if self._last_arrival_ms is not None:
-            steps = np.array([len(self._moments.clocks)])
-            self._watermark_ms = int(self._timeline.watermark_after(steps)[0])
+            self._watermark_ms = self._timeline.watermark_before_end
             yield from self._fire_before(self._watermark_ms, self._last_arrival_ms)
         yield from self._outputs.take()
 
@@ -274,16 +271,12 @@ class BatchProcessStage:
         if len(key_ids):
             order = np.lexsort((times, steps))
             key_ids, times, steps = key_ids[order], times[order], steps[order]
-            moments = self._moments
             self._event_time.poll(key_ids)
+            watermarks = self._timeline.watermark_after(steps + 1)
             # The step lasts until all that it reaches has fired: the floor stays below it.
+            floors = np.minimum(self._timeline.watermark_after(steps), watermarks - 1)
             self._call_on_timers(
-                TimeDomain.EVENT_TIME,
-                key_ids,
-                times,
-                self._timeline.watermark_after(steps),
-                self._timeline.watermark_after(steps + 1),
-                moments.clocks[steps],
+                TimeDomain.EVENT_TIME, key_ids, times, floors, watermarks, self._moments.clocks[steps]
             )
 
     def _fire_by_clock(self, key_ids: Int64s, times: Int64s, due: Int64s, steps: Int64s) -> None:

@@ -22,15 +22,22 @@ class TimelineMoments:
     def __init__(self, timeline: Timeline) -> None:
         self.watermarks = timeline.watermark_ms
         self.clocks = timeline.clock_ms.copy()
+        self._timeline = timeline
+        self._done = 0
         self._by_events = (
             np.concatenate(([0], np.cumsum(timeline.split != AFTER_ALL_SPLITS)))
             if timeline.is_punctuated
             else None
         )
 
+    def end_at(self, clock_ms: int) -> None:
+        """Let the log end at a time: all steps before that are done."""
+        self._done = self._timeline.steps_before_end
+        self.clocks[self._done] = clock_ms
+
     def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
-        """How many steps have a watermark that is not higher; the next one is the first above it."""
-        return np.searchsorted(self.watermarks, watermarks_ms, side="right")
+        """How many steps are done or have a watermark that is not higher; the next one is the first above it."""
+        return np.maximum(np.searchsorted(self.watermarks, watermarks_ms, side="right"), self._done)
 
     def steps_before_timers(self, times_ms: Int64s) -> Int64s:
         """How many steps come before the processing-time timers due at these times: no tick of the same time does."""

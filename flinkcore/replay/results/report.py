@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import numpy as np
-
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.log.arrival_order import arrival_order_warnings
@@ -27,7 +25,7 @@ def format_timestamp(timestamp_ms: int) -> str:
     if timestamp_ms == MIN_TIMESTAMP:
         return "none yet"
     if timestamp_ms == MAX_TIMESTAMP:
-        return "end of log"
+        return "the maximum"
     try:
         moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -148,8 +146,7 @@ class ReplayReport:
         self.splits = len(splits.values)
         self.arrival_regressions = int(splits.regressions.sum())
         self.timeline_steps = len(time_plane.timeline.clock_ms)
-        before_end = self.timeline_steps - int(time_plane.cut is None)
-        self.watermark_ms = int(time_plane.timeline.watermark_after(np.array([before_end]))[0])
+        self.watermark_ms = time_plane.timeline.watermark_before_end
         self.split_watermarks = dict(zip(splits.values, splits.final_watermark_ms.tolist(), strict=True))
         paused_ms = time_plane.paused.total_ms(self.splits).tolist()
         self.paused_ms = {
@@ -177,8 +174,7 @@ class ReplayReport:
         for number, (plan, time_plane) in enumerate(zip(plans, time_planes, strict=True)):
             self._add_log(number, plan, time_plane)
         self.timeline_steps = len(timeline.clock_ms)
-        before_end = self.timeline_steps - int(time_planes[0].cut is None)
-        self.watermark_ms = int(timeline.watermark_after(np.array([before_end]))[0])
+        self.watermark_ms = timeline.watermark_before_end
 
     def _add_log(self, number: int, plan: ReplayPlan, time_plane: TimePlane) -> None:
         log = ReplayReport()

@@ -102,10 +102,12 @@ class ProcessStage:
 
     Notes
     -----
-    At the end of the log, everything due by the last arrival happens; then the watermark is at its maximum and fires
-    all event-time timers in order of time. Processing-time timers that are due later do not fire: Flink's
-    ``StreamTask`` stops its timer service when a bounded input has ended. The attempt number that the function can ask
-    for is always 0: a task that is tried again does what it did before.
+    At the end of the log, everything due by the last arrival happens; then the watermark advances to its maximum and
+    fires all event-time timers in order of time. Where a generator has emitted the maximum before, it is in force from
+    there on, as any watermark: timers registered behind it wait for the next advance, which is the end of the log
+    (Flink's ``InternalTimerServiceImpl.advanceWatermark``). Processing-time timers that are due later do not fire:
+    Flink's ``StreamTask`` stops its timer service when a bounded input has ended. The attempt number that the function
+    can ask for is always 0: a task that is tried again does what it did before.
     """
 
     def __init__(
@@ -128,7 +130,6 @@ class ProcessStage:
         self._number = 0
         self._takes_results = False
         self._is_in_step = False
-        self._done_before_end: int | None = None
         self._clock = ReplayClock()
         groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
         # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
@@ -242,14 +243,12 @@ class ProcessStage:
 
     def finish(self) -> Iterator[Output]:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
-        last_step = len(self._timeline.clock_ms) - 1
+        end = self._timeline.steps_before_end
         if self._last_arrival_ms is not None:
             end_ms = self._timeline.end_ms(self._last_arrival_ms)
-            # A generator may have emitted the maximum before the end: then all steps are done.
-            self._advance(end_ms + 1, max(last_step, self._steps_done))
+            self._advance(end_ms + 1, end)
             self._clock.now_ms = end_ms
-        self._done_before_end = max(last_step, self._steps_done)
-        self._process_step(last_step)
+        self._process_step(end)
         yield from self._take()
 
     def advance(self, until_ms: int) -> Iterator[Output]:
@@ -275,10 +274,7 @@ class ProcessStage:
             self._output.places = ResultPlaces(number, self._key_context, self._now)
 
     def _now(self) -> tuple[int, int, bool]:
-        steps = (
-            self._steps_done - self._is_in_step if self._done_before_end is None else self._done_before_end
-        )
-        return self._clock.now_ms, steps, self._is_in_step
+        return self._clock.now_ms, self._steps_done - self._is_in_step, self._is_in_step
 
     def stop(self) -> Iterator[Output]:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""

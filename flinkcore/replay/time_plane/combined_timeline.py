@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
@@ -116,8 +116,7 @@ class Emitted:
     def by(cls, time: StreamTime) -> Emitted:
         """What a stream emits, but for what it has told before, and the end of time."""
         timeline, statuses = time.timeline, time.statuses
-        ends = not time.stops and timeline.clock_ms[-1] == MAX_TIMESTAMP
-        steps = len(timeline.clock_ms) - int(ends)
+        steps = timeline.steps_before_end
         kinds = np.where(statuses.idle == 1, IDLE_KIND, ACTIVE_KIND)
         columns = (
             (timeline.clock_ms[:steps], statuses.clock_ms),

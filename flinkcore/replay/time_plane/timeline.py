@@ -37,8 +37,9 @@ class Timeline:
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
         Increasing, but that an operator of a job may share the steps of others, at some of which its own does not
-        rise; the last is 2**63 - 1, at clock 2**63 - 1 unless a generator has emitted it before, and unless the
-        job stops with a checkpoint. From a checkpoint on, the first is the watermark of that, just before its cut.
+        rise. The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, also where a generator has emitted that
+        watermark before; there is none if the job stops with a checkpoint. From a checkpoint on, the first is the
+        watermark of that, just before its cut.
     split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
         The event that made the step, which comes right after it, before later events with the same arrival;
         split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. Empty if no step was
@@ -58,7 +59,7 @@ class Timeline:
         split: Int64s | None = None,
         position: Int64s | None = None,
     ) -> "Timeline":
-        """The timeline of what generators have emitted, and of the end of time after it, if that is not in it.
+        """The timeline of what generators have emitted, and of the end of the log after it.
 
         Parameters
         ----------
@@ -66,16 +67,10 @@ class Timeline:
         split, position : numpy.ndarray of int64, shape (n_steps,), or None
             None: no step was made by an event.
         """
-        ended = len(watermark_ms) > 0 and watermark_ms[-1] == MAX_TIMESTAMP
-        end = np.full(0 if ended else 1, MAX_TIMESTAMP)
-        steps = np.append(clock_ms, end), np.append(watermark_ms, end)
+        steps = np.append(clock_ms, MAX_TIMESTAMP), np.append(watermark_ms, MAX_TIMESTAMP)
         if split is None or position is None:
             return cls(*steps)
-        return cls(
-            *steps,
-            np.append(split, np.full_like(end, AFTER_ALL_SPLITS)),
-            np.append(position, np.zeros_like(end)),
-        )
+        return cls(*steps, np.append(split, AFTER_ALL_SPLITS), np.append(position, 0))
 
     @classmethod
     def going_on(
@@ -139,10 +134,20 @@ class Timeline:
     def _watermark_after(self) -> Int64s:
         return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))
 
+    @property
+    def steps_before_end(self) -> int:
+        """How many steps come before the end of the log, which is the step after them unless the job stops."""
+        return len(self.clock_ms) - int(MAX_TIMESTAMP in self.clock_ms[-1:])
+
+    @property
+    def watermark_before_end(self) -> int:
+        """The watermark in force when the log ends or the job stops; -2**63 if there was none."""
+        return int(self._watermark_after[self.steps_before_end])
+
     def end_ms(self, last_arrival_ms: int) -> int:
-        """What the replay clock shows at the end of a log with this last arrival, when all steps are done."""
-        last_step = len(self.clock_ms) - 1
-        return max(last_arrival_ms, int(self.clock_ms[last_step - 1])) if last_step > 0 else last_arrival_ms
+        """What the replay clock shows at the end of a log with this last arrival, when all steps before it are done."""
+        before = self.steps_before_end
+        return max(last_arrival_ms, int(self.clock_ms[before - 1])) if before else last_arrival_ms
 
     def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
         """The watermark in force before events that arrive then; -2**63 before the first step.
