@@ -21,6 +21,10 @@ class SourceError(FlinkcoreError, OSError):
     """A file that cannot be read (truncated, of another format, missing), or a directory that cannot be written."""
 
 
+class CheckpointError(SourceError):
+    """A checkpoint that is damaged, contradicts itself or the job, or cannot be read or written."""
+
+
 class LifecycleError(FlinkcoreError, RuntimeError):
     """A call that comes too early or too late: what it is made on is not open yet, or closed already."""
 

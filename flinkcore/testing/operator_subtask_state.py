@@ -110,7 +110,9 @@ class OperatorSubtaskState:
             for part in state.parts:
                 parts.append(replace(part, uid=first.uid))
                 for table in part.tables:
-                    joined.files[table.file] = state.checkpoint.storage.read(table.file).to_pybytes()
+                    joined.files[table.file] = state.checkpoint.storage.read(
+                        table.file, table.size
+                    ).to_pybytes()
         manifest = CheckpointManifest(first.max_parallelism, 0, tuple(parts))
         return cls(Checkpoint(joined, manifest), first.uid, first.parallelism)
 
@@ -146,7 +148,7 @@ class OperatorSubtaskState:
                 for table in part.tables:
                     written = replace(table, file=f"{pending.folder}/{table.file.partition('/')[2]}")
                     with pending.storage.open_output(written.file) as stream:
-                        stream.write(self.checkpoint.storage.read(table.file))
+                        stream.write(self.checkpoint.storage.read(table.file, table.size))
                     pending.storage.sync(written.file)
                     tables.append(written)
                 parts.append(replace(part, tables=tuple(tables)))

@@ -1,6 +1,5 @@
 """Checkpoints written by tasks, completed by a driver, and restored at other parallelisms."""
 
-import hashlib
 import json
 import pickle
 import re
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state, timer_pairs, timers, two_subtasks, write_checkpoint
+from models.forged_checkpoints import forge, manifest_of
 
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.state import ListStateDescriptor, StateDescriptor, StateTtlConfig
@@ -184,11 +184,6 @@ def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
         Checkpoint.open(tmp_path / "c")
 
 
-def manifest_of(path: Path) -> Path:
-    (found,) = path.glob("manifest-*.json")
-    return found
-
-
 def data_files(path: Path) -> list[Path]:
     return sorted(path.glob("data-*/*"))
 
@@ -258,15 +253,6 @@ def test_a_file_that_goes_missing_later_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is missing"):
         entries(checkpoint, 0, 7)
     assert entries(checkpoint, 0, 3) == {0: "abc", 3: "def"}
-
-
-def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the manifest, with a checksum that is right."""
-    document = json.loads(manifest_of(path).read_text())
-    change(document["checkpoint"])
-    text = json.dumps(document["checkpoint"], sort_keys=True, separators=(",", ":"))
-    document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    manifest_of(path).write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize(

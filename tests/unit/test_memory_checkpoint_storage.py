@@ -24,7 +24,9 @@ def complete(storage: CheckpointStorage, number: int, value: str) -> Checkpoint:
         pending.commit([pending.writer().write("count", 0, snapshot)])
     newest = newest_manifest(storage.names())
     assert newest is not None
-    return Checkpoint(storage, CheckpointManifest.of_json(storage.read(newest[1]).to_pybytes(), newest[1]))
+    return Checkpoint(
+        storage, CheckpointManifest.of_json(storage.read(newest[1], 10_000).to_pybytes(), newest[1])
+    )
 
 
 def value_in(checkpoint: Checkpoint) -> list[str]:

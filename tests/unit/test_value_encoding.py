@@ -16,8 +16,8 @@ from flinkcore.common import Row, RowKind
 from flinkcore.common.row import rows_of_columns
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_decoding import decode
-from flinkcore.runtime.checkpoint.value_encoding import MAX_DEPTH, encode
-from flinkcore.runtime.checkpoint.value_shape import has_serialized, shape_text
+from flinkcore.runtime.checkpoint.value_encoding import encode
+from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH, has_serialized, shape_text
 from flinkcore.runtime.state import SerializedValue
 
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-import pyarrow as pa
-
-from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
-    DATA_FOLDER,
+    MAX_MANIFEST_BYTES,
     CheckpointManifest,
     OperatorPart,
     newest_manifest,
@@ -21,7 +19,8 @@ from flinkcore.runtime.checkpoint.keyed_state_table import keyed_state_of_table
 from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.runtime.checkpoint.operator_state_table import operator_state_of_table
 from flinkcore.runtime.checkpoint.splits_table import splits_of_table
-from flinkcore.runtime.checkpoint.table_file import TableFile, read_table
+from flinkcore.runtime.checkpoint.table_content import DATA_FOLDER
+from flinkcore.runtime.checkpoint.table_file import TableFile, read_table, refused_as
 from flinkcore.runtime.checkpoint.timers_table import timers_of_table
 from flinkcore.runtime.checkpoint.value_decoding import EqualColumnsOnce
 from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute
@@ -60,7 +59,7 @@ class Checkpoint:
 
         Raises
         ------
-        SourceError
+        CheckpointError
             If there is none, or it is damaged, incomplete or of a newer version.
         """
         storage = CheckpointStorage.at(path)
@@ -68,25 +67,29 @@ class Checkpoint:
         newest = newest_manifest(names)
         if newest is None:
             if any(DATA_FOLDER.fullmatch(name.rstrip("/")) for name in names):
-                raise SourceError(f"{storage.path} has a checkpoint that was never completed")
-            raise SourceError(
+                raise CheckpointError(f"{storage.path} has a checkpoint that was never completed")
+            raise CheckpointError(
                 f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it"
             )
         where = f"{storage.path}/{newest[1]}"
         try:
-            data = storage.read(newest[1]).to_pybytes()
+            data = storage.read(newest[1], MAX_MANIFEST_BYTES).to_pybytes()
         except FileNotFoundError as failure:
-            raise SourceError(f"{where} has just been replaced by another checkpoint: open that") from failure
+            raise CheckpointError(
+                f"{where} has just been replaced by another checkpoint: open that"
+            ) from failure
         manifest = CheckpointManifest.of_json(data, where)
-        sizes: dict[str, int] = {}
         tables = [table for part in manifest.parts for table in part.tables]
-        for folder in {table.file.partition("/")[0] for table in tables}:
-            sizes.update(storage.sizes(folder))
+        sizes = storage.sizes(tables[0].file.partition("/")[0]) if tables else {}
         for table in tables:
             if table.file not in sizes:
-                raise SourceError(
+                raise CheckpointError(
                     f"{storage.path}/{table.file} ({table}) is missing: the checkpoint is incomplete, take another one"
                 )
+        try:
+            manifest.refuse_left_out_files(sizes)
+        except DataError as failure:
+            raise CheckpointError(f"{where} describes no complete checkpoint: {failure}") from failure
         return cls(storage, manifest)
 
     def was_replaced(self) -> bool:
@@ -95,7 +98,7 @@ class Checkpoint:
         if newest is None:
             return False
         try:
-            data = self.storage.read(newest[1]).to_pybytes()
+            data = self.storage.read(newest[1], MAX_MANIFEST_BYTES).to_pybytes()
         except FileNotFoundError:
             return True
         return CheckpointManifest.of_json(data, f"{self.storage.path}/{newest[1]}") != self.manifest
@@ -134,7 +137,7 @@ class Checkpoint:
         ------
         ConfigurationError
             If the checkpoint has another number of key groups, or no such operator, or the range is not possible.
-        SourceError
+        CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
         if max_parallelism != self.max_parallelism:
@@ -164,13 +167,13 @@ class Checkpoint:
         ------
         ConfigurationError
             If there is no such operator.
-        SourceError
+        CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
         for part in self._parts(uid):
             for table in part.tables_of(TableKind.KEYED_STATE):
                 if table.name == name:
-                    yield self._read(table, keyed_state_of_table)
+                    yield self._read(table, keyed_state_of_table, part.key_group_range)
 
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return what the subtasks of an operator get of its operator and broadcast states.
@@ -190,7 +193,7 @@ class Checkpoint:
         ------
         ConfigurationError
             If there is no such operator, or to be no subtask.
-        SourceError
+        CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
         snapshots = [
@@ -209,7 +212,7 @@ class Checkpoint:
         ------
         ConfigurationError
             If there is no such operator.
-        SourceError
+        CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
         return [
@@ -226,7 +229,7 @@ class Checkpoint:
         ------
         ConfigurationError
             If there is no such operator, or it is none that makes watermarks.
-        SourceError
+        CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
         tables = [table for part in self._parts(uid) for table in part.tables_of(TableKind.TIME_PLANE)]
@@ -254,17 +257,19 @@ class Checkpoint:
         decode_keys = EqualColumnsOnce().decode
         timers_of = partial(timers_of_table, decode_keys=decode_keys)
         keyed_state_of = partial(keyed_state_of_table, decode_keys=decode_keys)
+
+        def read(kind: TableKind, of_table: Callable[[CheckpointTable], T]) -> list[tuple[str, T]]:
+            return [
+                (table.name, self._read(table, of_table, part.key_group_range, own))
+                for table in part.tables_of(kind)
+            ]
+
         return OperatorSnapshot(
             own,
             part.watermark_ms,
-            {table.name: self._read(table, timers_of, own) for table in part.tables_of(TableKind.TIMERS)},
-            {
-                table.name: self._read(table, keyed_state_of, own)
-                for table in part.tables_of(TableKind.KEYED_STATE)
-            },
-            windows=[
-                self._read(table, lambda found: found, own) for table in part.tables_of(TableKind.WINDOWS)
-            ],
+            dict(read(TableKind.TIMERS, timers_of)),
+            dict(read(TableKind.KEYED_STATE, keyed_state_of)),
+            windows=[table for _, table in read(TableKind.WINDOWS, lambda found: found)],
         )
 
     def _read(
@@ -272,9 +277,11 @@ class Checkpoint:
         entry: TableFile,
         of_table: Callable[[CheckpointTable], T],
         key_groups: tuple[int, int] | None = None,
+        own: tuple[int, int] | None = None,
     ) -> T:
+        """Return what a table is, whose rows are all of some key groups; of some of these only, if they are given."""
         table = read_table(self.storage, entry)
-        try:
-            return of_table(table if key_groups is None else table.of_key_groups(*key_groups))
-        except (SchemaError, pa.ArrowException) as failure:
-            raise SourceError(f"{self.storage.path}/{entry.file} ({entry}): {failure}") from failure
+        with refused_as(f"{self.storage.path}/{entry.file} ({entry})"):
+            if key_groups is not None:
+                table.check_key_groups(*key_groups)
+            return of_table(table if own is None else table.of_key_groups(*own))

@@ -1,12 +1,16 @@
 """The directory that a checkpoint is in, on any file system that pyarrow knows."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,15 @@ class CheckpointStorage:
         ------
         ConfigurationError
             If it is a file.
+        CheckpointError
+            If it cannot be listed.
         """
-        filesystem, directory = self._locate()
-        info = filesystem.get_file_info(directory)
-        if info.type == fs.FileType.File:
-            raise ConfigurationError(f"{self.path} is a file; a checkpoint is a directory")
-        found = filesystem.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        with self._reading(""):
+            filesystem, directory = self._locate()
+            info = filesystem.get_file_info(directory)
+            if info.type not in (fs.FileType.Directory, fs.FileType.NotFound):
+                raise ConfigurationError(f"{self.path} is a file; a checkpoint is a directory")
+            found = filesystem.get_file_info(fs.FileSelector(directory, allow_not_found=True))
         return [entry.base_name + "/" * (entry.type == fs.FileType.Directory) for entry in found]
 
     def create_folder(self, name: str) -> None:
@@ -72,16 +79,41 @@ class CheckpointStorage:
         filesystem, directory = self._locate()
         return filesystem.open_output_stream(f"{directory}/{name}", compression=None)
 
-    def read(self, name: str) -> pa.Buffer:
-        """Return what is in a file; a missing one is a FileNotFoundError."""
-        filesystem, directory = self._locate()
-        with filesystem.open_input_file(f"{directory}/{name}") as file:
-            return file.read_buffer()
+    def read(self, name: str, most_bytes: int) -> pa.Buffer:
+        """Return what is in a file.
+
+        Parameters
+        ----------
+        name : str
+        most_bytes : int
+            How many bytes it may have.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none.
+        CheckpointError
+            If it is no regular file (to open a pipe would wait for a writer), is longer, or cannot be read.
+        """
+        with self._reading(name):
+            filesystem, directory = self._locate()
+            info = filesystem.get_file_info(f"{directory}/{name}")
+            if info.type == fs.FileType.NotFound:
+                raise FileNotFoundError(f"{self.path}/{name}")
+            if info.type != fs.FileType.File:
+                raise CheckpointError(f"{self.path}/{name} is damaged: it is no regular file")
+            if info.size > most_bytes:
+                raise CheckpointError(
+                    f"{self.path}/{name} is damaged: it has {info.size:,} bytes, and {most_bytes:,} at most are right"
+                )
+            with filesystem.open_input_file(f"{directory}/{name}") as file:
+                return file.read_buffer(info.size)
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes in bytes of all files of a folder, by their names with that of the folder."""
-        filesystem, directory = self._locate()
-        found = filesystem.get_file_info(fs.FileSelector(f"{directory}/{folder}", allow_not_found=True))
+        with self._reading(folder):
+            filesystem, directory = self._locate()
+            found = filesystem.get_file_info(fs.FileSelector(f"{directory}/{folder}", allow_not_found=True))
         return {f"{folder}/{entry.base_name}": entry.size for entry in found if entry.is_file}
 
     def move(self, name: str, to: str) -> None:
@@ -99,6 +131,52 @@ class CheckpointStorage:
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[None]:
+        """Let an error of the block name what is being written, how much room is left, and what stays.
+
+        Parameters
+        ----------
+        name : str
+            In the directory; "" is the directory itself.
+
+        Raises
+        ------
+        CheckpointError
+            If the file system fails.
+        """
+        try:
+            yield
+        except FlinkcoreError:
+            raise
+        except (OSError, pa.ArrowException) as failure:
+            where = f"{self.path}/{name}".rstrip("/")
+            raise CheckpointError(
+                f"a checkpoint cannot be written to {where}: {failure}.{self._room()} A checkpoint that was in the "
+                "directory before stays, and this one is not begun, or removed. Give stop_with_checkpoint a directory "
+                "that can be made and written, on a disk with room for it"
+            ) from failure
+
+    def _room(self) -> str:
+        """Return how much room is left, as a sentence; nothing where nobody knows."""
+        folder = Path(self.path)
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        try:
+            return "" if "://" in self.path else f" {shutil.disk_usage(folder).free:,} bytes are free there."
+        except OSError:
+            return ""
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (FlinkcoreError, FileNotFoundError):
+            raise
+        except (OSError, pa.ArrowException) as failure:
+            where = f"{self.path}/{name}".rstrip("/")
+            raise CheckpointError(f"{where} cannot be read: {failure}") from failure
 
     def _locate(self) -> tuple[fs.FileSystem, str]:
         if "://" in self.path:

@@ -60,15 +60,52 @@ class CheckpointTable:
         array = self._array(column)
         if column not in self.shapes or not pa.types.is_dictionary(array.type):
             raise SchemaError(f"the column {column!r} of a table of a checkpoint is no dictionary of values")
+        if array.type.index_type != pa.int32() or array.indices.null_count:
+            raise SchemaError(
+                f"the column {column!r} of a table of a checkpoint is {array.type} with "
+                f"{array.indices.null_count} nulls; its indexes must be int32 without nulls"
+            )
         return decode(array.dictionary, self.shapes[column]), array.indices.to_numpy().astype(np.int64)
 
     def numbers(self, column: str, type: pa.DataType) -> npt.NDArray[Any]:
         """Return a column of numbers, which has no nulls."""
         array = self._array(column)
         if array.type != type or array.null_count:
-            raise SchemaError(f"the column {column!r} of a table of a checkpoint is {array.type}, not {type}")
+            raise SchemaError(
+                f"the column {column!r} of a table of a checkpoint is {array.type} with {array.null_count} nulls; it "
+                f"must be {type} without nulls"
+            )
         numbers: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
         return numbers
+
+    def check_columns(self, *names: str) -> None:
+        """Accept the table if it has these columns and no other.
+
+        Raises
+        ------
+        SchemaError
+            If not.
+        """
+        found = self.batch.schema.names
+        if found != list(names):
+            raise SchemaError(
+                f"a table of a checkpoint has the columns {', '.join(found)}; they must be {', '.join(names)}"
+            )
+
+    def check_key_groups(self, first: int, last: int) -> None:
+        """Accept the table if all rows are of the key groups first to last, inclusive.
+
+        Raises
+        ------
+        SchemaError
+            If not; names the first row that is not.
+        """
+        groups = self.numbers("key_group", pa.int32())
+        if len(groups) and not first <= groups.min() <= groups.max() <= last:
+            row = int(np.argmax((groups < first) | (groups > last)))
+            raise SchemaError(
+                f"row {row} is in the key group {groups[row]}, and the subtask has the key groups {first} to {last}"
+            )
 
     def of_key_groups(self, first: int, last: int) -> "CheckpointTable":
         """Return the rows of the key groups first to last, inclusive."""

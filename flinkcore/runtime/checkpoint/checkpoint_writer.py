@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.errors import DataError
-from flinkcore.runtime.checkpoint.checkpoint_manifest import OperatorPart
+from flinkcore.runtime.checkpoint.checkpoint_manifest import OperatorPart, table_file_name
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
 from flinkcore.runtime.checkpoint.keyed_state_table import keyed_state_to_table
@@ -59,7 +59,7 @@ class CheckpointWriter:
             If a column cannot hold a value, which then names its state.
         DataError
             If a key group is outside of the subtask's.
-        OSError
+        CheckpointError
             If a file cannot be written. What was written before is removed after any error.
         """
         attempt = uuid.uuid4().hex
@@ -67,8 +67,9 @@ class CheckpointWriter:
         tables: list[TableFile] = []
         try:
             for kind, name, table in self._tables(uid, snapshot):
-                written.append(f"{self._folder}/{subtask:05d}-{len(written):03d}-{attempt}.arrow")
-                tables.append(write_table(self._storage, written[-1], kind, name, table))
+                written.append(f"{self._folder}/{table_file_name(subtask, len(written), attempt)}")
+                with self._storage.writing(written[-1]):
+                    tables.append(write_table(self._storage, written[-1], kind, name, table))
         except BaseException:
             for file in written:
                 with suppress(OSError):

@@ -1,9 +1,11 @@
 """The entries of a keyed state as a table."""
 
 import builtins
+from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
@@ -11,6 +13,7 @@ from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
 from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
 from flinkcore.runtime.checkpoint.value_shape import has_serialized
 from flinkcore.runtime.state import KeyedStateSnapshot
+from flinkcore.runtime.state.stamped_values import map_values
 
 
 def keyed_state_to_table(
@@ -55,16 +58,19 @@ def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -
     SchemaError
         If it is no table of a keyed state.
     """
-    try:
-        type = StateDescriptor.Type(table.attributes["type"])
-        ttl_time = table.attributes["ttl_time"]
-        characteristic = None if ttl_time is None else StateTtlConfig.TtlTimeCharacteristic[ttl_time]
-    except (KeyError, ValueError) as failure:
-        raise SchemaError(f"a keyed state of a checkpoint is of no kind known here ({failure})") from failure
+    table.check_columns("key_group", "key", "namespace", "value")
+    type = StateDescriptor.Type(table.attributes["type"])
+    ttl_time = table.attributes["ttl_time"]
+    characteristic = None if ttl_time is None else StateTtlConfig.TtlTimeCharacteristic[ttl_time]
     values = table.values("value")
     container = {StateDescriptor.Type.LIST: list, StateDescriptor.Type.MAP: dict}.get(type)
     if container is not None and not set(map(builtins.type, values)) <= {container}:
         raise SchemaError(f"a {type.value} state of a checkpoint has values that are no {container.__name__}")
+    if not all(values if container is not None else (value is not None for value in values)):
+        raise SchemaError(f"a {type.value} state of a checkpoint has an entry without a value")
+    if characteristic is not None:
+        for held in values:
+            map_values(type, held, _checked_stamp)
     return KeyedStateSnapshot(
         type,
         characteristic,
@@ -74,3 +80,12 @@ def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -
         values,
         has_serialized(table.shapes["value"]),
     )
+
+
+def _checked_stamp(stamped: Any) -> None:
+    if builtins.type(stamped) is not tuple or len(stamped) != 2 or builtins.type(stamped[1]) is not int:
+        raise SchemaError(
+            "a state of a checkpoint with a time to live has a value that is no pair with the time of its last access"
+        )
+    if not MIN_TIMESTAMP <= stamped[1] <= MAX_TIMESTAMP:
+        raise SchemaError(f"a state of a checkpoint has the last access {stamped[1]}, which is no time in ms")

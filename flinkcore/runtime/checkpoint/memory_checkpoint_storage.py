@@ -48,8 +48,8 @@ class MemoryCheckpointStorage(CheckpointStorage):
         """Open a new file for writing, which is there once it is closed."""
         return _MemoryFile(self.files, name)
 
-    def read(self, name: str) -> pa.Buffer:
-        """Return what is in a file; a missing one is a FileNotFoundError."""
+    def read(self, name: str, most_bytes: int) -> pa.Buffer:
+        """Return what is in a file, which this process has written; a missing one is a FileNotFoundError."""
         try:
             return pa.py_buffer(self.files[name])
         except KeyError as failure:

@@ -26,12 +26,8 @@ def operator_state_of_table(table: CheckpointTable) -> OperatorStateSnapshot:
     SchemaError
         If it is no table of an operator state.
     """
-    try:
-        mode = DistributionMode(table.attributes["mode"])
-    except (KeyError, ValueError) as failure:
-        raise SchemaError(
-            f"an operator state of a checkpoint is of no kind known here ({failure})"
-        ) from failure
+    table.check_columns("element")
+    mode = DistributionMode(table.attributes["mode"])
     elements = table.values("element")
     if mode is DistributionMode.BROADCAST and any(type(e) is not tuple or len(e) != 2 for e in elements):
         raise SchemaError("a broadcast state of a checkpoint has an element that is no pair of key and value")

@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
-    DATA_FOLDER,
     MANIFEST_NAME,
     CheckpointManifest,
     OperatorPart,
@@ -20,6 +19,7 @@ from flinkcore.runtime.checkpoint.checkpoint_manifest import (
 )
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_writer import CheckpointWriter
+from flinkcore.runtime.checkpoint.table_content import DATA_FOLDER
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PendingCheckpoint:
         ------
         ConfigurationError
             If max_parallelism is not possible, or the directory has something in it that belongs to no checkpoint.
-        SourceError
+        CheckpointError
             If the directory cannot be made or written.
         """
         if not 1 <= max_parallelism <= MAX_KEY_GROUPS:
@@ -86,10 +86,8 @@ class PendingCheckpoint:
                 f"max_parallelism is {max_parallelism}; it must be from 1 to {MAX_KEY_GROUPS}"
             )
         storage = CheckpointStorage.at(path)
-        try:
+        with storage.writing(""):
             names = storage.names()
-        except OSError as failure:
-            raise _not_writable(storage, failure) from failure
         for name in names:
             if not MANIFEST_NAME.fullmatch(name) and not DATA_FOLDER.fullmatch(name.rstrip("/")):
                 raise ConfigurationError(
@@ -100,10 +98,8 @@ class PendingCheckpoint:
         pending = cls(
             storage, f"data-{uuid.uuid4().hex}", 1 if newest is None else newest[0] + 1, max_parallelism
         )
-        try:
+        with storage.writing(pending.folder):
             storage.create_folder(pending.folder)
-        except OSError as failure:
-            raise _not_writable(storage, failure) from failure
         return pending
 
     def writer(self) -> CheckpointWriter:
@@ -127,13 +123,16 @@ class PendingCheckpoint:
             written. The checkpoint before stays.
         ConfigurationError
             If another job has completed a checkpoint in the directory meanwhile. That one stays.
+        CheckpointError
+            If the manifest cannot be written. The checkpoint before stays.
         """
         written_ms = time.time_ns() // 1_000_000
         manifest = CheckpointManifest(self.max_parallelism, written_ms, tuple(parts), dict(job or {}))
         if not manifest.parts:
             raise DataError("a checkpoint without a part of any operator cannot be completed")
         manifest.refuse_gaps()
-        sizes = self.storage.sizes(self.folder)
+        with self.storage.writing(self.folder):
+            sizes = self.storage.sizes(self.folder)
         for part in manifest.parts:
             for table in part.tables:
                 if sizes.get(table.file) != table.size:
@@ -143,17 +142,19 @@ class PendingCheckpoint:
                     )
         name = self._manifest_name
         staged = f"{self.folder}/{name}"
-        with self.storage.open_output(staged) as stream:
-            stream.write(manifest.to_json())
-        self.storage.sync(staged, self.folder)
-        newest = newest_manifest(self.storage.names())
-        if newest is not None and newest[0] >= self.number:
-            raise ConfigurationError(
-                f"{self.storage.path} has got another checkpoint since this one was begun; give every job a directory "
-                "of its own"
-            )
-        self.storage.move(staged, name)
-        self.storage.sync("")
+        content = manifest.to_json()
+        with self.storage.writing(name):
+            with self.storage.open_output(staged) as stream:
+                stream.write(content)
+            self.storage.sync(staged, self.folder)
+            newest = newest_manifest(self.storage.names())
+            if newest is not None and newest[0] >= self.number:
+                raise ConfigurationError(
+                    f"{self.storage.path} has got another checkpoint since this one was begun; give every job a "
+                    "directory of its own"
+                )
+            self.storage.move(staged, name)
+            self.storage.sync("")
         with _Warning(f"{self.storage.path} is complete, but has files of older checkpoints"):
             self._remove_others({table.file for part in manifest.parts for table in part.tables})
 
@@ -202,10 +203,3 @@ class _Warning:
         if isinstance(error, OSError):
             warnings.warn(f"{self._what}, which the next one removes ({error})", RuntimeWarning, stacklevel=3)
         return error is None or isinstance(error, OSError)
-
-
-def _not_writable(storage: CheckpointStorage, failure: OSError) -> SourceError:
-    return SourceError(
-        f"a checkpoint cannot be written to {storage.path}: {failure}. Give stop_with_checkpoint a directory that can "
-        "be made and written"
-    )

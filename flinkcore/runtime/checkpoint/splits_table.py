@@ -29,5 +29,6 @@ def splits_of_table(table: CheckpointTable) -> list[SplitPosition]:
     SchemaError
         If it is no table of positions.
     """
+    table.check_columns("split", "position", "state")
     columns = table.values("split"), table.values("position"), table.values("state")
     return [SplitPosition(*row) for row in zip(*columns, strict=True)]

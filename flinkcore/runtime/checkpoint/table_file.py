@@ -1,12 +1,16 @@
 """Tables of a checkpoint as Arrow IPC files with a checksum."""
 
 import hashlib
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.errors import SourceError
+from flinkcore.errors import CheckpointError, FlinkcoreError
+from flinkcore.runtime.checkpoint.arrow_file import read_batch, require_modest
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
 
@@ -47,7 +51,13 @@ class TableFile:
 def write_table(
     storage: CheckpointStorage, file: str, kind: TableKind, name: str, table: CheckpointTable
 ) -> TableFile:
-    """Write a table to a new file, which the disk then keeps."""
+    """Write a table to a new file, which the disk then keeps.
+
+    Raises
+    ------
+    SchemaError
+        If the table has so many values that take no byte that it would not be read again.
+    """
     with storage.open_output(file) as stream:
         sink = _HashingSink(stream)
         with (
@@ -56,6 +66,7 @@ def write_table(
         ):
             writer.write_batch(table.batch)
     storage.sync(file)
+    require_modest(table.batch, sink.size)
     digest = sink.digest.hexdigest()
     return TableFile(
         kind,
@@ -74,27 +85,60 @@ def read_table(storage: CheckpointStorage, entry: TableFile) -> CheckpointTable:
 
     Raises
     ------
-    SourceError
+    CheckpointError
         If the file is missing, or not the one that was written.
     """
     where = f"{storage.path}/{entry.file} ({entry})"
     try:
-        data = storage.read(entry.file)
+        data = storage.read(entry.file, entry.size)
     except FileNotFoundError as failure:
-        raise SourceError(f"{where} is missing: the checkpoint is incomplete, take another one") from failure
+        raise CheckpointError(
+            f"{where} is missing: the checkpoint is incomplete, take another one"
+        ) from failure
     if data.size != entry.size:
-        raise SourceError(f"{where} has {data.size} bytes, not {entry.size}: it is truncated or another file")
+        raise CheckpointError(
+            f"{where} has {data.size} bytes, not {entry.size}: it is truncated or another file"
+        )
     if hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise SourceError(f"{where} is damaged: its checksum is not the one in the manifest")
-    try:
-        with pa.ipc.open_file(pa.BufferReader(data)) as reader:
-            (batch,) = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        batch.validate(full=True)
-    except (pa.ArrowException, ValueError) as failure:
-        raise SourceError(f"{where} is no Arrow file of one batch: {failure}") from failure
+        raise CheckpointError(f"{where} is damaged: its checksum is not the one in the manifest")
+    with refused_as(f"{where} is no Arrow file of one batch"):
+        batch = read_batch(data)
     if batch.num_rows != entry.n_rows:
-        raise SourceError(f"{where} has {batch.num_rows} rows, not {entry.n_rows}")
+        raise CheckpointError(f"{where} has {batch.num_rows} rows, not {entry.n_rows}")
     return CheckpointTable(batch, entry.shapes, entry.attributes)
+
+
+@contextmanager
+def refused_as(where: str) -> Iterator[None]:
+    """Let what fails in the block, which understands what a checkpoint has, be a fault of the checkpoint.
+
+    Parameters
+    ----------
+    where : str
+        Names file and table.
+
+    Raises
+    ------
+    CheckpointError
+        If the block fails.
+    """
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (
+        FlinkcoreError,
+        pa.ArrowException,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+        OSError,
+        struct.error,
+    ) as failure:
+        told = str(failure) if isinstance(failure, FlinkcoreError) else f"{type(failure).__name__}: {failure}"
+        raise CheckpointError(f"{where}: {told}. Restore from another checkpoint") from failure
 
 
 class _HashingSink:

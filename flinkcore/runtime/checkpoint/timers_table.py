@@ -73,6 +73,7 @@ def timers_of_table(table: CheckpointTable, decode_keys: Decode = decode) -> Int
     SchemaError
         If it is no table of timers.
     """
+    table.check_columns("is_event_time", "timestamp_ms", "key_group", "key", "namespace")
     keys, key_indexes = table.indexed_values("key", decode_keys)
     namespaces, namespace_indexes = table.indexed_values("namespace")
     is_event_time = table.numbers("is_event_time", pa.bool_())

@@ -27,8 +27,14 @@ def decode(array: pa.Array, shape: Shape) -> list[Any]:
     Raises
     ------
     SchemaError
-        If the column is not of the shape.
+        If the column is not of the shape, or has nulls that are none of its values.
     """
+    if shape[0] != "optional":
+        _expect_values(array, shape)
+    return _decode_nullable(array, shape)
+
+
+def _decode_nullable(array: pa.Array, shape: Shape) -> list[Any]:
     kind, *parts = [shape] if isinstance(shape, str) else shape
     if kind in _ARROW_TYPES:
         _expect(array.type == _ARROW_TYPES[kind] and not parts, array, shape)
@@ -62,6 +68,13 @@ def _expect(is_so: bool, array: pa.Array, shape: Shape) -> None:
         raise SchemaError(f"a column of a checkpoint that should hold {shape!r} is {array.type}")
 
 
+def _expect_values(array: pa.Array, shape: Shape) -> None:
+    if not pa.types.is_null(array.type) and array.null_count:
+        raise SchemaError(
+            f"a column of a checkpoint that should hold {shape!r} is {array.type} with {array.null_count} nulls"
+        )
+
+
 def _objects(array: pa.Array) -> list[Any]:
     # Several times as fast as to_pylist for what is no number.
     values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
@@ -83,7 +96,7 @@ def _fields(array: pa.Array) -> list[pa.Array]:
 
 def _optional(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     _expect(len(parts) == 1, array, shape)
-    return decode(array, parts[0])
+    return _decode_nullable(array, parts[0])
 
 
 def _union(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
@@ -141,6 +154,7 @@ def _dict(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
         array,
         shape,
     )
+    _expect_values(array.values, shape)
     entries = _tuple(array.values, parts, shape)
     return [dict(entries[start:end]) for start, end in pairwise(array.offsets.to_pylist())]
 
@@ -148,6 +162,8 @@ def _dict(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
 def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:
     wanted = pa.struct([("serializer", pa.large_string()), ("data", pa.large_binary())])
     _expect(array.type == wanted, array, shape)
+    for column in _fields(array):
+        _expect_values(column, shape)
     return [SerializedValue(name, data) for name, data in zip(*map(_objects, _fields(array)), strict=True)]
 
 
@@ -158,6 +174,8 @@ def _tagged_unions(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]
 
 
 def _time_windows(array: pa.Array) -> list[Any]:
+    for column in _fields(array):
+        _expect_values(column, "time_window")
     return list(map(TimeWindow, *(column.to_pylist() for column in _fields(array))))
 
 
@@ -174,10 +192,12 @@ _DATETIME_ZONE = pa.struct([("local", pa.timestamp("us")), ("fold", pa.bool_()),
 
 
 def _datetimes(array: pa.Array) -> list[Any]:
+    for column in _fields(array)[:2]:
+        _expect_values(column, "datetime_zone")
     local, fold, zone = (column.to_pylist() for column in _fields(array))
     zones = {name: _zone(name) for name in set(zone)}
     return [
-        None if moment is None else moment.replace(tzinfo=zones[name], fold=int(is_second))
+        moment.replace(tzinfo=zones[name], fold=int(is_second))
         for moment, is_second, name in zip(local, fold, zone, strict=True)
     ]
 
@@ -190,7 +210,7 @@ def _zone(name: str | None) -> Any:
             offset = timedelta(microseconds=int(name))
             return timezone(offset) if offset else timezone.utc
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as failure:
+    except (KeyError, ValueError, OverflowError, OSError) as failure:
         raise SchemaError(
             f"a column of a checkpoint has datetimes of the time zone {name!r}, which is not known here: install the "
             f"package tzdata ({failure})"

@@ -16,11 +16,8 @@ from flinkcore.common.row_kind import RowKind
 from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_shape import Shape
+from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH, Shape
 from flinkcore.runtime.state.serialized_value import SerializedValue
-
-MAX_DEPTH = 16
-"""How deep lists, tuples and dictionaries may lie in each other: Arrow's files allow no much deeper types."""
 
 MAX_TUPLE_COLUMNS = 32
 """Longer tuples are written as lists."""

@@ -2,6 +2,11 @@
 
 from typing import Any
 
+from flinkcore.errors import DataError
+
+MAX_DEPTH = 16
+"""How deep lists, tuples and dictionaries may lie in each other: Arrow's files allow no much deeper types."""
+
 Shape = str | list[Any]
 """The name of a kind, or a list of that name and what it consists of: ``["tuple", "int", ["list", "str"]]``.
 
@@ -13,6 +18,14 @@ Shape = str | list[Any]
 (of two streams, a shape for the values of both).
 """
 
+_PLAIN = {
+    *("none", "bool", "int", "bigint", "float", "str", "bytes", "decimal", "date", "time", "datetime"),
+    *("datetime_zone", "timedelta", "time_window", "count_window", "global_window"),
+}
+_PARTS = {"optional": 1, "list": 1, "tuples": 1, "rows": 1, "tagged_union": 1, "dict": 2}
+_MAX_SHAPE_DEPTH = 2 * MAX_DEPTH + 4
+"""Around each container and the values in the innermost there may be a union, or an optional."""
+
 _TEXTS = {
     "none": "None",
     "bigint": "int",
@@ -22,6 +35,50 @@ _TEXTS = {
     "count_window": "CountWindow",
     "global_window": "GlobalWindow",
 }
+
+
+def check_shape(shape: Any, where: str, depth: int = 0) -> None:
+    """Accept what comes from outside if it is a shape.
+
+    Parameters
+    ----------
+    shape : object
+    where : str
+        Names it in messages.
+    depth : int
+        How many shapes are around it.
+
+    Raises
+    ------
+    DataError
+        If it is none, or nested too deep.
+    """
+    if depth > _MAX_SHAPE_DEPTH:
+        raise DataError(f"{where} is nested more than {_MAX_SHAPE_DEPTH} deep")
+    if isinstance(shape, str) and shape in _PLAIN:
+        return
+    kind, *parts = shape if isinstance(shape, list) and shape else [shape]
+    if kind == "row" and parts:
+        names, *parts = parts
+        if names != "none" and not (
+            _are_texts(names) and names[:1] == ["names"] and len(names) == len(parts) + 1
+        ):
+            raise DataError(f"{where} has a row whose names are not those of its {len(parts)} fields")
+    if kind == "serialized" and parts and _are_texts(parts):
+        return
+    is_whole = (
+        len(parts) == _PARTS[kind]
+        if isinstance(kind, str) and kind in _PARTS
+        else (len(parts) > 0 and kind in ("tuple", "row", "union"))
+    )
+    if not isinstance(shape, list) or not is_whole:
+        raise DataError(f"{where} is {str(shape)[:80]!r}, which this version does not know")
+    for part in parts:
+        check_shape(part, where, depth + 1)
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def shape_text(shape: Shape) -> str:
