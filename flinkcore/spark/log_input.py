@@ -221,7 +221,11 @@ class DataFrameChunk(Chunk):
         return cls(partition, label, None, None, 0, source, batches, Fingerprint())
 
     def read(
-        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        dictionary_columns: Sequence[str] = (),
+        warnings: list[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Stream the partition's rows; see `Chunk.read`.
 

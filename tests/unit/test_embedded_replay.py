@@ -477,3 +477,18 @@ def test_a_rejected_row_tells_its_reason_where_the_log_has_a_column_of_that_name
     )
     reasons = result.get_side_output(BAD).to_arrow().column("reason").to_pylist()
     assert reasons == ["null timestamp", "null key 'key'"]
+
+
+def test_files_that_may_be_cut_are_in_the_report_and_warned_of(tmp_path: Path) -> None:
+    for number in range(25):
+        (tmp_path / f"{number:02}.csv").write_text(f"ts,arrival,key,value\n{number},{number},a,1")
+    (tmp_path / "99.csv").touch()
+    with pytest.warns(UserWarning, match=r"ends without a line break|more files") as warned:
+        report = windows(tmp_path).execute().report
+    assert [str(warning.message) for warning in warned] == report.warnings
+    assert report.events_read == 25
+    assert [text.split(" ")[0] for text in report.warnings] == [
+        *(f"{tmp_path}/{number:02}.csv" for number in range(20)),
+        "6",
+    ]
+    assert "00.csv ends without a line break" in str(report)

@@ -583,6 +583,108 @@ def test_a_fault_of_a_parquet_file_is_one_sentence_and_one_advice(tmp_path):
     assert "format=" not in str(error.value)
 
 
+CUT_CSV = [
+    ('a,b\n1,"x"\n2,"yz', True),
+    ('a,b\n1,"x"\n2,"y\nz\n3,w\n', True),
+    ('a,b\n1,"x"\n2,"y""', True),
+    ('a,b\n1,"x"\n2', False),
+    ('a,b\n1,"x"\n,,\n', False),
+    ('a,b\n1,"x"\n,,\n,,\n', False),
+    ('a,b\n1,"xxxxx"\n,,\n' + 8 * '2,"x"\n', False),
+]
+
+
+@pytest.mark.parametrize("newlines_in_values", [False, True])
+@pytest.mark.parametrize("block", [8, 16, 8 << 20])
+@pytest.mark.parametrize(("text", "is_quoted"), CUT_CSV)
+def test_a_csv_file_that_ends_within_a_row_is_an_error(
+    tmp_path, monkeypatch, newlines_in_values, block, text, is_quoted
+):
+    (tmp_path / "1.csv").write_text('a,b\n1,"x"\n')
+    (tmp_path / "2.csv").write_text(text)
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block)
+    source = FileSource.discover(tmp_path, format_options={"newlines_in_values": newlines_in_values})
+    message = (
+        "ends within a quoted value|newlines_in_values|two block boundaries"
+        if is_quoted
+        else "Expected 2 columns"
+    )
+    with pytest.raises(SourceError, match=rf"2\.csv cannot be read: .*({message})"):
+        read_all(source)
+
+
+def read_with_warnings(source, columns=None):
+    warnings = []
+    batches = [batch for chunk in source.chunks(1) for batch in chunk.read(columns, 100, (), warnings)]
+    return pa.Table.from_batches(batches, source.schema), warnings
+
+
+@pytest.mark.parametrize("block", [8, 9, 10, 11, 12, 13, 8 << 20])
+@pytest.mark.parametrize(
+    ("text", "rows", "is_cut"),
+    [
+        ("a,b\n1,x\n2,yz", [(1, "x"), (2, "yz")], True),
+        ('a,b\n1,x\n2,"yz"', [(1, "x"), (2, "yz")], True),
+        ('a,b\n1,x\n2,5" ', [(1, "x"), (2, '5" ')], True),
+        ('a,b\n1,x\n2,"y""z"\n', [(1, "x"), (2, 'y"z')], False),
+        ("\n\na,b\r\n1,x\r\n\r\n2,y\r\n", [(1, "x"), (2, "y")], False),
+        ('"a",b\r1,x\r2,y\r', [(1, "x"), (2, "y")], False),
+        ("a,b\n", [], False),
+        ("a,b", [], True),
+    ],
+)
+def test_a_csv_file_without_a_last_line_break_is_read_with_a_warning(
+    tmp_path, monkeypatch, block, text, rows, is_cut
+):
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block)
+    source = FileSource.discover(tmp_path, format_options={"column_types": {"a": "int64", "b": "string"}})
+    table, warnings = read_with_warnings(source)
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows
+    assert [text.split(":")[0] for text in warnings] == [
+        f"{tmp_path}/a.csv ends without a line break"
+    ] * is_cut
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "csv.gz", "json.gz"])
+@pytest.mark.parametrize("text", [b"", b"\n\r\n"])
+def test_an_empty_text_file_among_others_is_warned_of(tmp_path, name, text):
+    WRITERS[f"log.{name.replace('json.gz', 'ndjson.gz')}"](events(rows=3), tmp_path / f"1.{name}")
+    (tmp_path / f"2.{name}").write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    table, warnings = read_with_warnings(FileSource.discover(tmp_path))
+    assert table == events(rows=3)
+    assert warnings == [
+        f"{tmp_path}/2.{name} is empty: it adds no event. Take it out of the log if nothing is missing"
+    ]
+
+
+def test_a_line_of_json_that_does_not_end_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 64)
+    write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
+    (tmp_path / "2.json").write_text('{"ts": 1, "text": "' + 1100 * "x" + '"}\n')
+    with pytest.raises(SourceError, match=r"2\.json cannot be read: a line has more than 1,024 bytes"):
+        read_all(FileSource.discover(tmp_path))
+
+
+def test_an_arrow_stream_whose_end_is_missing_is_warned_of(tmp_path):
+    write_ipc(events(), tmp_path / "a.arrows", pa.ipc.new_stream)
+    assert read_with_warnings(FileSource.discover(tmp_path)) == (events(), [])
+    data = (tmp_path / "a.arrows").read_bytes()
+    assert data.endswith(little_endian(-1, 0))
+    (tmp_path / "a.arrows").write_bytes(data[:-8])
+    table, (warning,) = read_with_warnings(FileSource.discover(tmp_path))
+    assert table == events()
+    assert warning.startswith(f"{tmp_path}/a.arrows is an Arrow stream without an end-of-stream marker")
+
+
+def test_what_follows_the_end_of_an_arrow_stream_is_not_passed_over(tmp_path):
+    write_ipc(events(), tmp_path / "a.arrows", pa.ipc.new_stream)
+    data = (tmp_path / "a.arrows").read_bytes()
+    (tmp_path / "a.arrows").write_bytes(data + data)
+    with pytest.raises(SourceError, match=rf"a\.arrows cannot be read: {len(data)} bytes follow the end"):
+        read_all(FileSource.discover(tmp_path))
+
+
 def test_a_csv_row_with_too_few_values_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(SourceError, match=r"a\.csv cannot be read: .*Expected 2 columns, got 1"):

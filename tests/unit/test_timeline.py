@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -155,6 +156,14 @@ def test_timestamps_at_the_ends_of_64_bits_do_not_wrap_around() -> None:
 def test_splits_are_ordered_by_value(splits: list[Any]) -> None:
     plane = combine([ChunkTimes.from_ipc(times_of(splits[::-1]).to_ipc())], GeneratorSpec(0), 200)
     assert TimePlane.from_ipc(plane.to_ipc()).split_values == splits
+
+
+def test_what_is_suspicious_of_files_comes_in_log_order_from_the_tasks() -> None:
+    chunks = [
+        replace(times_of(["a"], index), warnings=[f"file {index}"] * (index != 1)) for index in (2, 0, 1)
+    ]
+    plane = combine([ChunkTimes.from_ipc(chunk.to_ipc()) for chunk in chunks], GeneratorSpec(0), 200)
+    assert plane.warnings == ("file 0", "file 2")
 
 
 def times_of(splits: list[Any], index: int = 0) -> ChunkTimes:

@@ -56,7 +56,11 @@ class Chunk(ABC):
 
     @abstractmethod
     def read(
-        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        dictionary_columns: Sequence[str] = (),
+        warnings: list[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Stream the chunk's rows in order.
 
@@ -68,6 +72,8 @@ class Chunk(ABC):
             Rows of a batch at most.
         dictionary_columns : sequence of str
             Those of the columns that may stay dictionary-encoded.
+        warnings : list of str, optional
+            Takes what is suspicious of the file and yet no error, by the end of the reading.
 
         Yields
         ------
@@ -109,7 +115,11 @@ class FileChunk(Chunk):
     log_schema: LogSchema
 
     def read(
-        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        dictionary_columns: Sequence[str] = (),
+        warnings: list[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         expected = self.log_schema.schema
         names = list(expected.names if columns is None else columns)
@@ -124,6 +134,7 @@ class FileChunk(Chunk):
             self.log_schema.origins,
             tuple(encoded),
             batch_rows,
+            [] if warnings is None else warnings,
         )
         batches = self.format.batches(self.file, self.pieces, to_read)
         schema = expected
@@ -159,7 +170,11 @@ class TableChunk(Chunk):
     table: pa.Table
 
     def read(
-        self, columns: Sequence[str] | None, batch_rows: int, dictionary_columns: Sequence[str] = ()
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        dictionary_columns: Sequence[str] = (),
+        warnings: list[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         table = self.table if columns is None else self.table.select(list(columns))
         for batch in _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows):

@@ -138,17 +138,33 @@ class ArrowFormat:
             columns.check(schema, file.name)
             source.seek(0)
             reader = self._reader(source, sorted(schema.get_field_index(name) for name in columns.names))
-            whole_file = isinstance(reader, ipc.RecordBatchFileReader)
-            if whole_file:
+            batches: Iterator[pa.RecordBatch]
+            if isinstance(reader, ipc.RecordBatchFileReader):
                 batches = (
                     reader.get_batch(i)
                     for i in (pieces if pieces is not None else range(reader.num_record_batches))
                 )
             else:
-                batches = iter(reader)
+                batches = self._streamed(file, source, reader, columns.warnings)
             for batch in batches:
                 check_layout(batch)
                 yield batch
+
+    @staticmethod
+    def _streamed(file: LogFile, source: Any, reader: Any, warnings: list[str]) -> Iterator[pa.RecordBatch]:
+        """All batches of a stream, which has no list of them: its end is looked at."""
+        read = source.tell()
+        for batch in reader:
+            yield batch
+            read = source.tell()
+        end = source.tell()
+        if end == read:
+            warnings.append(
+                f"{file.name} is an Arrow stream without an end-of-stream marker: if its writer was stopped, or the "
+                "file cut, batches are missing"
+            )
+        if end < source.size():
+            raise pa.ArrowInvalid(f"{source.size() - end} bytes follow the end of the Arrow stream")
 
     @staticmethod
     def _open(file: LogFile) -> Any:

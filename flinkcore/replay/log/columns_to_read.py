@@ -1,7 +1,7 @@
 """What is read of each file of a log."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -23,12 +23,15 @@ class ColumnsToRead:
         Those that had better stay dictionary-encoded.
     batch_rows : int
         Rows that a batch had better have, about.
+    warnings : list of str
+        Takes what a format finds suspicious of the file; each names it.
     """
 
     schema: pa.Schema
     origins: Mapping[str, str]
     dictionary_columns: tuple[str, ...]
     batch_rows: int
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:

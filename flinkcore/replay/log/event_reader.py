@@ -232,7 +232,9 @@ class EventReader:
         """The log's columns that reading takes, in their order there."""
         return list(self._read)
 
-    def read(self, chunk: Chunk, batch_rows: int = 1 << 17) -> Iterator[TimedBatch]:
+    def read(
+        self, chunk: Chunk, batch_rows: int = 1 << 17, warnings: list[str] | None = None
+    ) -> Iterator[TimedBatch]:
         """Stream a chunk in log order.
 
         Parameters
@@ -241,6 +243,8 @@ class EventReader:
             Of the log that the reader was made for.
         batch_rows : int
             Rows of a batch at most; results do not depend on it.
+        warnings : list of str, optional
+            As :meth:`Chunk.read`.
 
         Yields
         ------
@@ -256,7 +260,7 @@ class EventReader:
         """
         counter = SplitCounter()
         first_row = 0
-        for read in chunk.read(self._read, batch_rows, self._encoded):
+        for read in chunk.read(self._read, batch_rows, self._encoded, warnings):
             splits = self._number(chunk, counter, read)
             yield self._timed(chunk, first_row, self._plain(read), splits)
             first_row += read.num_rows

@@ -1,5 +1,7 @@
 """CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
 
+import csv
+import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +20,8 @@ from flinkcore.replay.log.sound_columns import check_values
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20
+# Of JSON; a line is held in memory as a whole.
+_MOST_BLOCKS_OF_LINE = 16
 
 
 class CsvFormat:
@@ -63,9 +67,10 @@ class CsvFormat:
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            reader = self._open(stream, {})
-            if reader is None:
+            rows = _CsvRows(stream, self._delimiter)
+            if rows.is_empty:
                 return None
+            reader = self._open(rows, {})
             _check_named(self._column_types, reader.schema.names, file.name)
             return _with_fractions(plain_schema(reader.schema), self._column_types)
 
@@ -76,10 +81,18 @@ class CsvFormat:
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            rows = _CsvRows(stream, self._delimiter)
+            if rows.is_empty:
+                columns.warnings.append(_empty(file))
+                return
             try:
-                reader = self._open(stream, columns.types)
-                if reader is not None:
-                    yield from reader
+                yield from self._open(rows, columns.types)
+                rows.check_end()
+                if rows.ends_within_line:
+                    columns.warnings.append(
+                        f"{file.name} ends without a line break: if it was cut off, the last value of its last row "
+                        "may be, too. End the file with a line break if it is whole"
+                    )
             except pa.ArrowKeyError:
                 # A column in use is missing: the schema of the whole file makes the message.
                 found = self.schema(file) or pa.schema([])
@@ -90,25 +103,106 @@ class CsvFormat:
                     raise _type_fault(file, error, columns) from error
                 raise
 
-    def _open(self, stream: Any, types: Mapping[str, pa.DataType]) -> Any:
+    def _open(self, rows: "_CsvRows", types: Mapping[str, pa.DataType]) -> Any:
+        return pacsv.open_csv(
+            pa.PythonFile(rows, "r"),
+            read_options=pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self._delimiter,
+                newlines_in_values=self._newlines_in_values,
+                invalid_row_handler=rows.take_invalid_row,
+            ),
+            convert_options=pacsv.ConvertOptions(
+                column_types=types or self._column_types,
+                include_columns=list(types),
+                null_values=self._null_values,
+                strings_can_be_null=self._null_values is not None,
+            ),
+        )
+
+
+class _CsvRows:
+    """The bytes of a CSV file and one more row, which has a column too many.
+
+    Arrow takes all that follows an unclosed quote for one value. It sees the last row only if no value is open there,
+    and hands it to `take_invalid_row`.
+
+    Parameters
+    ----------
+    stream : pyarrow.NativeFile
+    delimiter : str
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If the header is no row.
+    """
+
+    closed = False  # of Python's files, for PythonFile
+
+    def __init__(self, stream: Any, delimiter: str) -> None:
+        self._stream = stream
+        self._block = self._filled_block()
+        self.is_empty = not self._block
+        self._end_row = delimiter.encode() * self._columns(delimiter) + b"\n"
+        self._end_rows, self._has_ended = 0, False
+        self.ends_within_line = False
+
+    def _filled_block(self) -> bytes:
+        while block := _read(self._stream, _BLOCK_BYTES - 1):
+            if block.strip(b"\r\n"):
+                return block
+        return b""
+
+    def _columns(self, delimiter: str) -> int:
+        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
         try:
-            return pacsv.open_csv(
-                stream,
-                read_options=pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self._delimiter, newlines_in_values=self._newlines_in_values
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    column_types=types or self._column_types,
-                    include_columns=list(types),
-                    null_values=self._null_values,
-                    strings_can_be_null=self._null_values is not None,
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            if str(error) == "Empty CSV file":
-                return None
-            raise
+            return len(next(filter(None, csv.reader(text, delimiter=delimiter)), ()))
+        except csv.Error as error:
+            raise pa.ArrowInvalid(f"its header is no row of CSV: {error}") from error
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the next block, which has `n_bytes` at most; the last is the additional row."""
+        block, self._block = self._block, b""
+        if self._has_ended:
+            return block
+        self._block = _read(self._stream, n_bytes - 1)
+        if not self._block:
+            self._block, self._has_ended = self._end_row, True
+            self.ends_within_line = not block.endswith((b"\n", b"\r"))
+            if self.ends_within_line:
+                return block + b"\n"
+            if block == b"\n":
+                # Arrow takes a block for the end of the file if it has only what belongs to a "\r" before it.
+                self._block = b""
+                return block + self._end_row
+        return block
+
+    def close(self) -> None:
+        """The stream is closed by whoever opened it."""
+
+    def take_invalid_row(self, row: Any) -> str:
+        """Pass over the additional row; every other one is an error."""
+        if row.text is None or row.text.encode() + b"\n" != self._end_row:
+            return "error"
+        # The file may have such a row itself, which is one too many.
+        self._end_rows += 1
+        return "skip" if self._end_rows == 1 else "error"
+
+    def check_end(self) -> None:
+        """Raise ArrowInvalid if a value was open at the end of the file."""
+        if not self._end_rows:
+            raise pa.ArrowInvalid("it ends within a quoted value")
+
+
+def _read(stream: Any, n_bytes: int) -> bytes:
+    # NativeFile.read keeps the memory of its bytes when it fails.
+    block: bytes = stream.read_buffer(n_bytes).to_pybytes()
+    return block
+
+
+def _empty(file: LogFile) -> str:
+    return f"{file.name} is empty: it adds no event. Take it out of the log if nothing is missing"
 
 
 class JsonFormat:
@@ -152,7 +246,9 @@ class JsonFormat:
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            is_empty = True
             for offset, block in _line_blocks(stream):
+                is_empty = False
                 try:
                     table = _parse(block, columns.schema, "ignore")
                 except pa.ArrowInvalid as error:
@@ -162,6 +258,8 @@ class JsonFormat:
                 for batch in table.to_batches():
                     check_values(batch)
                     yield batch
+            if is_empty:
+                columns.warnings.append(_empty(file))
 
     def _fault(
         self,
@@ -216,7 +314,7 @@ def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:
 def _lines_before(file: LogFile, offset: int) -> int:
     lines = 0
     with file.filesystem.open_input_stream(file.path) as stream:
-        while offset > 0 and (data := stream.read(min(_BLOCK_BYTES, offset))):
+        while offset > 0 and (data := _read(stream, min(_BLOCK_BYTES, offset))):
             lines += data.count(b"\n")
             offset -= len(data)
     return lines
@@ -226,10 +324,12 @@ def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
     """Cut a stream into blocks of whole lines that are not blank, each with its place in the stream."""
     offset = 0
     held: list[bytes] = []
-    while data := stream.read(_BLOCK_BYTES):
+    while data := _read(stream, _BLOCK_BYTES):
         end = data.rfind(b"\n") + 1
         if end == 0:
             held.append(data)
+            if len(held) > _MOST_BLOCKS_OF_LINE:
+                raise pa.ArrowInvalid(f"a line has more than {_MOST_BLOCKS_OF_LINE * _BLOCK_BYTES:,} bytes")
             continue
         block = b"".join([*held, data[:end]])
         held = [data[end:]]

@@ -157,6 +157,7 @@ class ReplayReport:
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
             self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
+        self.warnings += time_plane.warnings
         self.warnings += time_unit_warnings(plan, splits) + arrival_order_warnings(plan, splits)
 
     def add_logs(

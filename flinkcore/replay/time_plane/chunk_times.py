@@ -1,7 +1,7 @@
 """The times of one chunk of the log, summarised by the task that reads it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -229,6 +229,8 @@ class ChunkTimes:
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
         "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
         of the chunk taken. Not for batches without events.
+    warnings : list of str
+        What was suspicious of the chunk's file.
     """
 
     index: int
@@ -239,6 +241,7 @@ class ChunkTimes:
     records: Int64s
     floors: dict[str, Int64s]
     rows_read: int
+    warnings: list[str] = field(default_factory=list)
 
     @classmethod
     def build(
@@ -251,6 +254,7 @@ class ChunkTimes:
         rate: ArrivalRate | None = None,
         bases: Mapping[Any, int] | None = None,
         restored_arrival_ms: int | None = None,
+        warnings: list[str] | None = None,
     ) -> "ChunkTimes":
         """Summarise the batches of a chunk.
 
@@ -271,6 +275,8 @@ class ChunkTimes:
             missing has none.
         restored_arrival_ms : int or None
             The last arrival before the log, which goes on from a checkpoint: recorded arrivals up to it are looked for.
+        warnings : list of str, optional
+            What is suspicious of the chunk's file, complete when the batches are.
 
         Raises
         ------
@@ -317,6 +323,7 @@ class ChunkTimes:
             records,
             {"rows": floor_rows, "arrival_ms": floor_arrivals},
             rows_read,
+            warnings or [],
         )
 
     def to_ipc(self) -> bytes:
@@ -326,6 +333,7 @@ class ChunkTimes:
             "rows": self.rows,
             "bases": self.bases,
             "records": self.records,
+            "warnings": self.warnings,
         }
         for part in ("times", "floors"):
             columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
@@ -335,12 +343,19 @@ class ChunkTimes:
     def from_ipc(cls, data: bytes) -> "ChunkTimes":
         """The summary that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkTimes", data)
-        values = columns.pop("split_values").to_pylist()
+        values, warnings = (columns.pop(name).to_pylist() for name in ("split_values", "warnings"))
         rows, bases, records = (columns.pop(name).to_numpy() for name in ("rows", "bases", "records"))
         parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
             parts[part][member] = column.to_numpy()
         return cls(
-            header["index"], values, rows, bases, records=records, rows_read=header["rows_read"], **parts
+            header["index"],
+            values,
+            rows,
+            bases,
+            records=records,
+            rows_read=header["rows_read"],
+            warnings=warnings,
+            **parts,
         )

@@ -45,6 +45,7 @@ class MergeLimits:
 
 
 DEFAULT_LIMITS = MergeLimits()
+_MOST_WARNINGS = 20
 
 
 def combine(
@@ -151,7 +152,15 @@ def combine(
         cut=log.cut(merge, replay_range) if stops else None,
         statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
         replay_range=replay_range,
+        warnings=_first(text for chunk in ordered for text in chunk.warnings),
     )
+
+
+def _first(warnings: Iterable[str]) -> tuple[str, ...]:
+    """As many warnings as a user reads, and how many more there are."""
+    found = list(warnings)
+    left = len(found) - _MOST_WARNINGS
+    return (*found[:_MOST_WARNINGS], *([f"{left:,} more files are as suspicious"] if left > 0 else []))
 
 
 # ---- taking chunks in --------------------------------------------------------------------------------------
@@ -168,6 +177,7 @@ class _Summary:
     times: dict[str, Int64s]
     floors: dict[str, Int64s]
     rows_read: int
+    warnings: list[str]
     records: int
 
 
@@ -181,6 +191,7 @@ def _taken_in(chunk: ChunkTimes, numbers: dict[Any, int], store: RecordStore) ->
         {name: column.copy() for name, column in chunk.times.items()},
         {name: column.copy() for name, column in chunk.floors.items()},
         chunk.rows_read,
+        chunk.warnings,
         store.add(chunk.records),
     )
 

@@ -83,8 +83,9 @@ class TimePass:
 
     def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
         """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
+        warnings: list[str] = []
         return ChunkTimes.build(
-            self.reader().read(chunk),
+            self.reader().read(chunk, warnings=warnings),
             self.generator,
             summary_interval_ms(
                 self.plan.auto_watermark_interval_ms, self.plan.strategy.alignment_parameters
@@ -93,6 +94,7 @@ class TimePass:
             rate=self.rate,
             bases=bases[chunk.index] if bases is not None else None,
             restored_arrival_ms=None if self.cut is None else self.cut.last_arrival_ms,
+            warnings=warnings,
         )
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
@@ -105,8 +107,8 @@ class TimePass:
     def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.time_plane.combine_times.combine`.
 
-        Warns of times that seem to be in another unit, and of arrivals out of order: not everyone who takes the
-        results looks at the report.
+        Warns of files that may be cut or empty, of times that seem to be in another unit, and of arrivals out of order:
+        not everyone who takes the results looks at the report.
 
         Parameters
         ----------
@@ -133,7 +135,8 @@ class TimePass:
             clock = TickClock(interval_ms, *time_plane.replay_range)
             warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
         splits = time_plane.splits
-        for text in time_unit_warnings(self.plan, splits) + arrival_order_warnings(self.plan, splits):
+        of_times = time_unit_warnings(self.plan, splits) + arrival_order_warnings(self.plan, splits)
+        for text in [*time_plane.warnings, *of_times]:
             warnings.warn(text, UserWarning, stacklevel=2)
         return time_plane
 

@@ -289,6 +289,8 @@ class TimePlane:
         The last arrival before the log, where it goes on from a checkpoint.
     cut : TimeCut or None
         Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
+    warnings : tuple of str
+        What was suspicious of the log's files; nor do they.
     """
 
     timeline: Timeline
@@ -301,6 +303,7 @@ class TimePlane:
     replay_range: tuple[int, int] | None = None
     restored_arrival_ms: int | None = None
     cut: TimeCut | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def split_values(self) -> list[Any]:
