@@ -30,7 +30,7 @@ def write_columns(kind: str, scalars: Mapping[str, Any], columns: Mapping[str, A
     lists = {}
     for name, values in columns.items():
         try:
-            array = pa.array(values)
+            array = _array(values)
         except (pa.ArrowException, OverflowError) as error:
             raise SchemaError(
                 f"{name} cannot be an Arrow column: {error}; cast the column to one type"
@@ -43,6 +43,14 @@ def write_columns(kind: str, scalars: Mapping[str, Any], columns: Mapping[str, A
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(list(lists.values()), schema=schema))
     return bytes(sink.getvalue())
+
+
+def _array(values: Any) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:
+        # Arrow takes all integers for int64: these are of a column of unsigned ones.
+        return pa.array(values, pa.uint64())
 
 
 def read_columns(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, pa.Array]]:
