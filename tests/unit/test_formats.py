@@ -292,6 +292,10 @@ def test_a_uri_and_a_filesystem_and_a_relative_path_lead_to_the_same_file(tree, 
     assert names("x/9.parquet", filesystem=inside) == ["x/9.parquet"]
     assert names("x", filesystem=inside) == ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]
     assert names("x/*.parquet", filesystem=inside) == ["x/10.parquet", "x/9.parquet"]
+    assert names("*.parquet", filesystem=inside) == ["a.parquet", "b.parquet"]
+    local = fs.LocalFileSystem()
+    assert names("*.parquet", filesystem=local) == [f"{tree}/a.parquet", f"{tree}/b.parquet"]
+    assert names("./x/9.parquet", filesystem=local) == [f"{tree}/x/9.parquet"]
 
 
 def test_a_file_whose_name_looks_like_a_glob_is_found_by_its_name(tmp_path):
@@ -453,6 +457,41 @@ def test_a_partition_directory_takes_the_place_of_the_files_own_column(tmp_path)
     source = FileSource.discover(tmp_path)
     assert source.schema.names == ["ts", "price", "user"]
     assert read_all(source)["user"].to_pylist() == [9, 9]
+
+
+@pytest.mark.parametrize(
+    ("given", "partitions"),
+    [
+        (".", ["day", "hour"]),
+        ("./", ["day", "hour"]),
+        ("*", ["day", "hour"]),
+        ("day=*", ["day", "hour"]),
+        ("day=*/hour=5/a.parquet", ["day", "hour"]),
+        ("**/a.parquet", ["day", "hour"]),
+        ("day=3", ["hour"]),
+        ("day=3/", ["hour"]),
+        ("day=3/*", ["hour"]),
+        ("day=3/hour=[5]", ["hour"]),
+        ("day=3/hour=5", []),
+        ("day=3/hour=5/*.parquet", []),
+        ("day=3/hour=5/a.parquet", []),
+    ],
+)
+def test_partition_directories_count_below_the_given_path_only(tmp_path, given, partitions):
+    root = tmp_path / "user=nobody" / "log"
+    folder = root / "day=3" / "hour=5"
+    folder.mkdir(parents=True)
+    pq.write_table(events(rows=2), folder / "a.parquet")
+    inside = {"filesystem": fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())}
+    for path, filesystem in (
+        (f"{root}/{given}", {}),
+        (f"file://{root}/{given}".replace("/./", "/").replace("/.", ""), {}),
+        (f"user=nobody/log/{given}".replace("/./", "/").replace("/.", ""), inside),
+    ):
+        source = FileSource.discover(path, **filesystem)
+        assert [name for name, _ in source.files[0].partition] == partitions
+        assert source.schema.names == [*events().schema.names, *partitions]
+        assert read_all(source)["user"].to_pylist() == events(rows=2)["user"].to_pylist()
 
 
 def test_partition_directories_that_differ_are_an_error(tmp_path):

@@ -33,7 +33,8 @@ class LogFile:
     size_bytes : int or None
         None if the filesystem does not say.
     partition : tuple of (str, str or None)
-        Hive-style ``name=value`` directories above the file, outermost first, as text; None for hive's null.
+        Hive-style ``name=value`` directories between the given path and the file, outermost first, as text; None for
+        hive's null.
     """
 
     filesystem: Any
@@ -52,6 +53,10 @@ def discover_files(
     directories, ``[...]``) or a URI that pyarrow knows (``file://``, ``s3://``, ``gs://``, ``hdfs://``), glob
     or not. In directories, and under wildcards, names that start with ``_`` or ``.`` are passed over, except
     a ``_name=value`` partition directory.
+
+    A directory ``name=value`` gives a column to the files in it if it lies below the given path, or from the first
+    wildcard of a glob on: ``logs/date=*`` has a column ``date``, ``logs/date=2001-01-01`` has none, whatever the
+    directories above are called. As in Spark, the column takes the place of one that the files have themselves.
 
     Parameters
     ----------
@@ -92,9 +97,11 @@ def discover_files(
                 "the files of one event log are on one filesystem"
             )
         used = where
-        for info in _expand(where, path, os.fspath(item)):
+        base, infos = _expand(where, path, os.fspath(item))
+        for info in infos:
             name = prefix + info.path
-            found.setdefault(name, LogFile(where, info.path, name, info.size, _partition(info.path)))
+            partition = _partition(_below_base(info.path, base))
+            found.setdefault(name, LogFile(where, info.path, name, info.size, partition))
     return tuple(found.values())
 
 
@@ -143,6 +150,8 @@ def _as_arrow_filesystem(filesystem: Any) -> Any:
 
 def _locate(path: str, given: Any) -> tuple[Any, str, str]:
     """Return (filesystem, path in it, prefix that makes such a path a name)."""
+    if isinstance(given, fs.LocalFileSystem):
+        return given, os.path.abspath(path), ""
     if given is not None:
         return given, path, ""
     scheme = _SCHEME.match(path)
@@ -164,11 +173,16 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
     return where, inside + rest, "" if local else scheme.group(0)
 
 
-def _expand(where: Any, path: str, given: str) -> list[Any]:
+def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
+    """The directory below which directories are partitions, and the files."""
     try:
         info = where.get_file_info(path)
+        base = path if info.type == fs.FileType.Directory else path.rpartition("/")[0]
         if info.type == fs.FileType.NotFound and _WILDCARD.search(path):
-            matches = sorted(_glob(where, path), key=lambda match: match.path)
+            names = path.split("/")
+            fixed = next(i for i, name in enumerate(names) if _WILDCARD.search(name))
+            base = "/".join(names[:fixed]) or path[: path.startswith("/")]
+            matches = sorted(_glob(where, base, names[fixed:]), key=lambda match: match.path)
             if not matches:
                 raise SourceError(f"no file matches {given!r}")
         elif info.type == fs.FileType.NotFound:
@@ -188,40 +202,39 @@ def _expand(where: Any, path: str, given: str) -> list[Any]:
         raise SourceError(
             f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
         )
-    return sorted(files, key=lambda file: file.path)
+    return base, sorted(files, key=lambda file: file.path)
 
 
 def _below(where: Any, directory: str) -> list[Any]:
     infos = where.get_file_info(fs.FileSelector(directory, recursive=True))
-    base = directory.rstrip("/")
     return [
         info
         for info in infos
-        if info.type == fs.FileType.File
-        and not any(_hidden(name) for name in info.path[len(base) :].strip("/").split("/"))
+        if info.type == fs.FileType.File and not any(map(_hidden, _below_base(info.path, directory)))
     ]
+
+
+def _below_base(path: str, base: str) -> list[str]:
+    """The names on the way from a directory to what is below it."""
+    return path.strip("/")[len(base.strip("/")) :].strip("/").split("/")
 
 
 def _hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _glob(where: Any, pattern: str) -> list[Any]:
+def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
     """Match one directory level after the other, so that only directories on the way are listed."""
-    names = pattern.split("/")
-    fixed = next(i for i, name in enumerate(names) if _WILDCARD.search(name))
-    base = "/".join(names[:fixed]) or "/"
     level = [where.get_file_info(base)]
-    for name in names[fixed:]:
+    for name in names:
         directories = [info for info in level if info.type == fs.FileType.Directory]
         level = []
         for directory in directories:
             if name == "**":
                 level.append(directory)
                 infos = where.get_file_info(fs.FileSelector(directory.path, recursive=True))
-                start = len(directory.path.rstrip("/"))
                 level.extend(
-                    info for info in infos if not any(map(_hidden, info.path[start:].strip("/").split("/")))
+                    info for info in infos if not any(map(_hidden, _below_base(info.path, directory.path)))
                 )
             elif _WILDCARD.search(name):
                 expression = re.compile(_name_expression(name))
@@ -257,8 +270,9 @@ def _name_expression(name: str) -> str:
     return expression
 
 
-def _partition(path: str) -> tuple[tuple[str, str | None], ...]:
-    pairs = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part.strip("=")]
+def _partition(names: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """The partitions that the names of directories tell; the last name is the file's."""
+    pairs = [part.split("=", 1) for part in names[:-1] if "=" in part.strip("=")]
     return tuple(
         (unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, value in pairs
     )
