@@ -18,6 +18,7 @@ MODULES = (
     "arrow",
     "batch_cuts",
     "byte_values",
+    "canonical_key",
     "column_blocks",
     "count_firings",
     "count_windows",

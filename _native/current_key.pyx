@@ -4,6 +4,7 @@ import cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
+from flinkcore._native.canonical_key cimport canonical_key
 from flinkcore._native.timer_queue cimport TimerOutcome, timer_queue_add, timer_queue_remove
 
 from flinkcore.errors import DataError
@@ -21,7 +22,7 @@ cdef class CurrentKey:
     Parameters
     ----------
     ids : dict
-        The id of every known key, from 0 on.
+        The id of every known key, from 0 on, by its canonical form.
     keys : list
         The keys by id.
     key_groups : list of int
@@ -69,8 +70,10 @@ cdef class CurrentKey:
             If it is not hashable, or cannot be admitted. Then there is no current key.
         """
         cdef PyObject* known
+        cdef object form
         try:
-            known = PyDict_GetItemWithError(self._ids, key)
+            form = canonical_key(key)
+            known = PyDict_GetItemWithError(self._ids, form)
         except TypeError as failure:
             self.clear_current_key()
             raise DataError(

@@ -24,6 +24,10 @@ from flinkcore._native.arrow cimport (
 )
 
 
+cdef enum:
+    MILLISECONDS_OF_DAY = 86_400_000
+
+
 # ---- columns to keys ------------------------------------------------------------------------------------------------
 
 
@@ -35,6 +39,14 @@ cdef inline uint64_t _double_bits(uint64_t bits) noexcept nogil:
     if (bits & <uint64_t> 0x7FFFFFFFFFFFFFFF) > <uint64_t> 0x7FF0000000000000:
         return <uint64_t> 0x7FF8000000000000
     return bits
+
+
+cdef inline int64_t _whole_day(int64_t milliseconds) noexcept nogil:
+    # A date64 is a date, whatever its time of day.
+    cdef int64_t rest = milliseconds % MILLISECONDS_OF_DAY  # truncates
+    if rest < 0:
+        rest += MILLISECONDS_OF_DAY
+    return <int64_t> (<uint64_t> milliseconds - <uint64_t> rest)
 
 
 cdef void widen_values(const Column* column, int64_t* out) noexcept nogil:
@@ -49,6 +61,9 @@ cdef void widen_values(const Column* column, int64_t* out) noexcept nogil:
     elif t == ColumnType.FLOAT32:
         for row in range(n):
             out[row] = _float_bits((<const uint32_t*> column.values)[row])
+    elif t == ColumnType.DATE64:
+        for row in range(n):
+            out[row] = _whole_day((<const int64_t*> column.values)[row])
     elif t == ColumnType.UINT32:
         for row in range(n):
             out[row] = (<const uint32_t*> column.values)[row]
@@ -122,7 +137,7 @@ cdef void _write_fixed(const KeyField* field, int64_t n, const int64_t* offsets,
     cdef uint8_t* to = data + field.position
     cdef uint64_t double_bits
     cdef uint32_t float_bits
-    cdef int64_t row
+    cdef int64_t row, day
     if field.type == ColumnType.FLOAT64:
         for row in range(n):
             double_bits = _double_bits((<const uint64_t*> column.values)[row])
@@ -131,6 +146,10 @@ cdef void _write_fixed(const KeyField* field, int64_t n, const int64_t* offsets,
         for row in range(n):
             float_bits = _float_bits((<const uint32_t*> column.values)[row])
             memcpy(to + offsets[row], &float_bits, 4)
+    elif field.type == ColumnType.DATE64:
+        for row in range(n):
+            day = _whole_day((<const int64_t*> column.values)[row])
+            memcpy(to + offsets[row], &day, 8)
     elif field.type == ColumnType.BOOL:
         for row in range(n):
             to[offsets[row]] = bool_value(column, row)

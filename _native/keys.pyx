@@ -259,7 +259,7 @@ cdef class KeyEncoder:
         return 0
 
     cdef int _encode_int64(self, const Column* column) except -1:
-        if column.byte_width == 8 and column.type != ColumnType.FLOAT64:
+        if column.byte_width == 8 and column.type != ColumnType.FLOAT64 and column.type != ColumnType.DATE64:
             self.batch.values = <const int64_t*> column.values
         else:
             buffer_resize(&self._values, column.length * 8)

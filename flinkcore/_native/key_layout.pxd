@@ -16,7 +16,7 @@ cdef struct KeyField:
     const Column* column  # of this batch
 
 
-# Values of a column of at most 8 bytes as int64; floats as canonical bits, as Java compares them.
+# Values of a column of at most 8 bytes as int64; floats as canonical bits, as Java compares them, a date64 as its day.
 cdef void widen_values(const Column* column, int64_t* out) noexcept nogil
 # And back, to values of 4, 2 or 1 bytes.
 cdef int narrow_values(const int64_t* values, int64_t width, int64_t n, Buffer* out) except -1 nogil

@@ -187,6 +187,10 @@ class Row:
     def __hash__(self) -> int:
         return hash(frozenset(self._values))  # the same in every order of the names
 
+    def __canonical_key__(self) -> tuple[Any, ...]:
+        # As of Flink's Row.equals, names do not count.
+        return self._row_kind.value, self._values
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_row, (self._fields, self._values, self._row_kind)
 

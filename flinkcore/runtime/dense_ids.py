@@ -28,13 +28,18 @@ class DenseIds:
     ----------
     first_sweep : int
         No object is forgotten before there are so many.
+    form_of : callable, optional
+        Returns the hashable form of an object: objects of equal forms have one id. By default it is the object.
 
     Notes
     -----
     Flink needs no such thing: its timers and state tables hold the objects themselves.
     """
 
-    def __init__(self, first_sweep: int = FIRST_SWEEP) -> None:
+    def __init__(
+        self, first_sweep: int = FIRST_SWEEP, form_of: Callable[[Any], Hashable] | None = None
+    ) -> None:
+        self._form_of = form_of
         self._ids: dict[Hashable, int] = {}
         self._objects: list[Any] = []
         self._free: list[int] = []
@@ -44,7 +49,7 @@ class DenseIds:
 
     @property
     def ids(self) -> dict[Hashable, int]:
-        """The id of every known object, for look-ups; the same dictionary always."""
+        """The id of every known object by its form, for look-ups; the same dictionary always."""
         return self._ids
 
     @property
@@ -56,55 +61,57 @@ class DenseIds:
         """Keep, from now on, the objects whose ids this function returns."""
         self._holders.append(held_ids)
 
-    def id_of(self, item: Hashable) -> int:
+    def id_of(self, item: Any) -> int:
         """Return the id of an object, a new one if it is unknown; O(1) on average.
 
         It is the object's as long as a holder has it, and until the next new object comes.
         """
-        known = self._ids.get(item)
+        form = item if self._form_of is None else self._form_of(item)
+        known = self._ids.get(form)
         if known is not None:
             return known
         if len(self._ids) >= self._next_sweep:
             self._sweep()
-        return self._admit(item)
+        return self._admit(form, item)
 
-    def ids_of(self, items: Iterable[Hashable]) -> npt.NDArray[np.int64]:
+    def ids_of(self, items: Iterable[Any]) -> npt.NDArray[np.int64]:
         """Return the ids of objects, none of which is forgotten in favour of another one of them."""
         import numpy as np
 
         known, objects = self._ids, self._objects
         items = list(items)
+        forms = items if self._form_of is None else list(map(self._form_of, items))
         if not objects:
-            known.update(zip(items, range(len(items)), strict=True))
+            known.update(zip(forms, range(len(items)), strict=True))
             if len(known) == len(items):
                 objects += items
                 return np.arange(len(items))
             known.clear()
-        found = list(map(known.get, items))
+        found = list(map(known.get, forms))
         if None not in found:
             return np.array(found, np.int64)
         if len(known) >= self._next_sweep:
             self._sweep()
         ids = []
-        for item in items:
-            id_ = known.get(item)
+        for form, item in zip(forms, items, strict=True):
+            id_ = known.get(form)
             if id_ is None:
                 if self._free:
-                    id_ = self._admit(item)
+                    id_ = self._admit(form, item)
                 else:
-                    known[item] = id_ = len(objects)
+                    known[form] = id_ = len(objects)
                     objects.append(item)
             ids.append(id_)
         return np.array(ids, np.int64)
 
-    def _admit(self, item: Hashable) -> int:
+    def _admit(self, form: Hashable, item: Any) -> int:
         if self._free:
             new = self._free.pop()
             self._objects[new] = item
         else:
             new = len(self._objects)
             self._objects.append(item)
-        self._ids[item] = new
+        self._ids[form] = new
         return new
 
     def _sweep(self) -> None:
@@ -114,9 +121,9 @@ class DenseIds:
         used = np.zeros(len(self._objects), np.bool_)
         for ids in held:
             used[ids[ids >= 0]] = True
-        unused = [item for item, id_ in self._ids.items() if not used[id_]]
-        for item in unused:
-            id_ = self._ids.pop(item)
+        unused = [form for form, id_ in self._ids.items() if not used[id_]]
+        for form in unused:
+            id_ = self._ids.pop(form)
             self._objects[id_] = None
             self._free.append(id_)
         swept = max(len(self._ids), sum(map(len, held)), self._first_sweep)
@@ -127,4 +134,5 @@ class DenseIds:
         assert len(set(self._ids.values())) == len(self._ids)
         assert sorted(chain(self._ids.values(), self._free)) == list(range(len(self._objects)))
         assert all(self._objects[id_] is None for id_ in self._free)
-        assert all(self._objects[id_] == item for item, id_ in self._ids.items())
+        form_of = self._form_of or (lambda item: item)
+        assert all(form_of(self._objects[id_]) == form for form, id_ in self._ids.items())

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_group, key_groups
+from flinkcore.common.row import Row
 from flinkcore.errors import DataError, FlinkcoreError
 
 _ARROW_TYPES: dict[type, pa.DataType] = {
@@ -32,12 +33,11 @@ class JavaKeys:
     key_type : pyarrow.DataType, optional
         Type of all keys, as a column of them has it. Without it a key's own type counts: int is Long, float is
         Double, str String, bool Boolean, bytes byte[], Decimal BigDecimal with its own scale, date LocalDate,
-        time LocalTime, datetime Instant (without a zone: as UTC), timedelta Duration, and a tuple Row.
+        time LocalTime, datetime Instant (without a zone: as UTC), timedelta Duration, a tuple and a Row are Row.
 
     Notes
     -----
-    Flink's ``KeyGroupRangeAssignment.assignToKeyGroup``. Keys that are equal in Python are one key, though not
-    always in Java: 1 and 1.0, 0.0 and -0.0; the one that comes first gives the key group.
+    Flink's ``KeyGroupRangeAssignment.assignToKeyGroup``. Keys of one canonical form have one key group.
 
     Examples
     --------
@@ -68,8 +68,8 @@ class JavaKeys:
             wanted = "" if self._key_type is None else f" as {self._key_type}"
             raise DataError(
                 f"the key {key!r} of type {type(key).__qualname__} has no key group{wanted}: keys are int (64 bits), "
-                "str, float, bool, bytes, Decimal, date, time, datetime, timedelta or tuples of these, and not None; "
-                f"key by such a part of it ({failure})"
+                "str, float, bool, bytes, Decimal, date, time, datetime, timedelta, tuples and Rows of these, and not "
+                f"None; key by such a part of it ({failure})"
             ) from failure
 
 
@@ -77,6 +77,8 @@ def _array(key: Any) -> pa.Array:
     arrow_type = _ARROW_TYPES.get(type(key))
     if arrow_type is not None:
         return pa.array([key], arrow_type)
+    if isinstance(key, Row):
+        key = tuple(key)
     if isinstance(key, tuple):
         fields = [pa.nulls(1) if part is None else _array(part) for part in key]
         if not fields:

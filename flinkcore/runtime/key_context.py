@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._native.canonical_key import canonical_key
 from flinkcore._native.current_key import CurrentKey
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
@@ -44,7 +44,7 @@ class KeyContext(CurrentKey):
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.KeyContext`` with the ``InternalKeyContext`` of its state
-    backends. Every NaN is one key, as for Java's Double.
+    backends. Which keys are one is told by their canonical forms: every NaN is one key, -0.0 and 0.0 are two.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class KeyContext(CurrentKey):
 
             key_group_of = JavaKeys(max_parallelism)
         self._key_group_of = key_group_of
-        self._dense_ids = DenseIds(first_sweep)
+        self._dense_ids = DenseIds(first_sweep, canonical_key)
         self._dense_ids.add_holder(lambda: [self.current_key_id])
         self._ids = self._dense_ids.ids
         self._keys = self._dense_ids.objects
@@ -96,9 +96,7 @@ class KeyContext(CurrentKey):
         DataError
             If the key has no key group, or one outside of the range.
         """
-        if isinstance(key, float) and key != key:
-            key = math.nan
-        known = self._ids.get(key)
+        known = self._ids.get(canonical_key(key))
         if known is not None:
             return known
         key_group = self._key_group_of(key)
@@ -178,4 +176,7 @@ class KeyContext(CurrentKey):
         """Assert every invariant."""
         self._dense_ids._check()
         assert len(self._key_groups) == len(self._keys)
-        assert all(self._key_groups[key_id] == self._key_group_of(key) for key, key_id in self._ids.items())
+        assert all(
+            self._key_groups[key_id] == self._key_group_of(self._keys[key_id])
+            for key_id in self._ids.values()
+        )

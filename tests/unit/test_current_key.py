@@ -34,11 +34,14 @@ def test_a_key_is_set_by_itself_or_by_its_id(current: CurrentKey) -> None:
     assert shown(current) == (None, -1, -1)
 
 
-def test_a_key_that_equals_a_known_one_is_shown_as_it_came() -> None:
-    current = CurrentKey({1: 0}, [1], [5], admitting_none)
-    current.set_current_key(1.0)
-    assert type(current.current_key) is float
-    assert current.current_key_id == 0
+class Name(str):
+    pass
+
+
+def test_a_key_of_the_form_of_a_known_one_is_shown_as_it_came(current: CurrentKey) -> None:
+    current.set_current_key(Name("b"))
+    assert type(current.current_key) is Name
+    assert current.current_key_id == 1
 
 
 def test_a_key_that_is_not_known_is_admitted() -> None:

@@ -1,5 +1,6 @@
 """Jobs that run element by element: order, parallelism, time, side outputs, sinks and failures."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -245,6 +246,37 @@ def test_forward_needs_equal_parallelism(env: StreamExecutionEnvironment) -> Non
     stream = env.from_collection([0]).forward().map(Place()).set_parallelism(2)
     with pytest.raises(ConfigurationError, match="forward leads from 1 subtasks of 'Collection Source' to 2"):
         collected(stream)
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+@pytest.mark.parametrize(
+    "key_of",
+    [
+        lambda number: number,
+        lambda number: (number, "a"),
+        lambda number: Row(key=number),
+        lambda number: (2**70, (number,)),
+    ],
+)
+def test_nan_is_one_key_and_the_zeros_and_ones_of_different_types_are_several(
+    key_of: Callable[[float], Any], parallelism: int
+) -> None:
+    numbers = [math.nan, 0.0, -0.0, 0, False, -math.nan, 1, 1.0, True, -0.0, float("nan"), 1.0, 1]
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    counts = (
+        env.from_collection(numbers)
+        .map(lambda number: (number, 1))
+        .rebalance()
+        .key_by(lambda pair: key_of(pair[0]))
+        .reduce(lambda left, right: (left[0], left[1] + right[1]))
+    )
+    # Three times NaN, twice -0.0, 1 and 1.0; once 0.0, 0, False and True.
+    assert sorted(count for _, count in collected(counts)) == sorted([1, 2, 3, *3 * [1, 2], *4 * [1]])
+
+
+def test_keys_are_of_their_declared_type(env: StreamExecutionEnvironment) -> None:
+    keyed = env.from_collection([1, 1.0, 2, True]).key_by(lambda number: number, Types.DOUBLE())
+    assert collected(keyed.reduce(lambda left, right: left + right)) == [1, 2.0, 2, 3.0]
 
 
 def test_more_subtasks_than_key_groups_are_refused(env: StreamExecutionEnvironment) -> None:

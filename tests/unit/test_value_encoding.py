@@ -15,7 +15,7 @@ import pytest
 from flinkcore.common import Row, RowKind
 from flinkcore.common.row import rows_of_columns
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_decoding import decode
+from flinkcore.runtime.checkpoint.value_decoding import EqualColumnsOnce, decode
 from flinkcore.runtime.checkpoint.value_encoding import encode
 from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH, has_serialized, shape_text
 from flinkcore.runtime.state import SerializedValue
@@ -259,3 +259,15 @@ def test_a_shape_reads_as_a_type(values: list[Any], text: str) -> None:
 def test_serialized_values_are_found_at_any_depth() -> None:
     assert has_serialized(encode([{1: [SerializedValue("s", b"")]}], "x")[1])
     assert not has_serialized(encode([{"serialized": [1]}], "x")[1])
+
+
+def test_equal_columns_are_decoded_once_but_zeros_of_different_signs_are_no_equals() -> None:
+    def decoded(*columns: list[Any]) -> list[list[Any]]:
+        once = EqualColumnsOnce()
+        return [once.decode(*encode(column, "keys")) for column in columns]
+
+    first, again = decoded([("a", 0.5)], [("a", 0.5)])
+    assert first is again
+    for zeros in ([0.0, -0.0], [("a", 0.0), ("a", -0.0)], [("a", (0.0,)), ("b", (-0.0,))]):
+        found = decoded(zeros, zeros[::-1], zeros)
+        assert repr(found) == repr([zeros, zeros[::-1], zeros])

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.common.column_values import with_dicts
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
@@ -185,7 +186,7 @@ class RowResults:
 
 
 def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
-    values = list(values)
+    values = with_dicts(values, kind)
     _refuse_fractions(values, kind)
     return pa.array(values, kind)
 

@@ -47,7 +47,7 @@ def _decode_nullable(array: pa.Array, shape: Shape) -> list[Any]:
 
 
 class EqualColumnsOnce:
-    """Decodes, and gives for a column that equals the one before the values of that.
+    """Decodes, and gives for a column with the very values of the one before the objects of that.
 
     The states and timers of an operator mostly have the same keys; that they are the same objects makes them
     faster to find.
@@ -58,9 +58,26 @@ class EqualColumnsOnce:
 
     def decode(self, array: pa.Array, shape: Shape) -> list[Any]:
         """Return the values of a column, as :func:`decode` does; they are not to be changed."""
-        if self._last is None or self._last[1] != shape or not self._last[0].equals(array):
+        if self._last is None or self._last[1] != shape or not _same_values(self._last[0], array):
             self._last = array, shape, decode(array, shape)
         return self._last[2]
+
+
+def _same_values(left: pa.Array, right: pa.Array) -> bool:
+    if not left.equals(right):  # NaN, too
+        return False
+    # To Arrow, -0.0 and 0.0 are equal; they are two keys.
+    return not _has_floats(left.type) or _bytes(left) == _bytes(right)
+
+
+def _has_floats(arrow_type: pa.DataType) -> bool:
+    return pa.types.is_floating(arrow_type) or any(
+        _has_floats(arrow_type.field(i).type) for i in range(arrow_type.num_fields)
+    )
+
+
+def _bytes(array: pa.Array) -> pa.Buffer:
+    return pa.record_batch([array], ["values"]).serialize()
 
 
 def _expect(is_so: bool, array: pa.Array, shape: Shape) -> None:

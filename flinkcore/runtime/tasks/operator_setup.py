@@ -112,7 +112,9 @@ class OperatorSetup:
     def key_selector(self, step: Transformation) -> KeySelector:
         """Return what gives the key of elements that a step has partitioned."""
         if isinstance(step, KeyedTransformation):
-            return self.further(step.key_selector, functions.KeySelector, "get_key")
+            select = self.further(step.key_selector, functions.KeySelector, "get_key")
+            conversion = step.key_type.conversion()
+            return select if conversion is None else lambda element: conversion(select(element))
         assert isinstance(step, PartitionTransformation)
         return field_key(step.key_columns)
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from flinkcore._native.canonical_key import canonical_key
 from flinkcore._native.key_groups import key_group
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
@@ -63,13 +64,14 @@ def by_key_group(
 
     def select(record: StreamRecord[Any]) -> int:
         key = selected_key(key_selector, record)
+        form = canonical_key(key)
         try:
-            return known[key]
+            return known[form]
         except KeyError:
             channel = key_group_of(key) * channels // max_parallelism
             if len(known) >= _REMEMBERED_KEYS:
                 known.clear()
-            known[key] = channel
+            known[form] = channel
             return channel
         except TypeError as failure:
             raise DataError(f"the key {key!r} is not hashable; key by a value such as a tuple") from failure
@@ -133,7 +135,7 @@ class ElementKeyGroups:
         except DataError:
             from flinkcore.runtime.tasks.key_bytes import key_bytes
 
-            return key_group(key_bytes(key), self._max_parallelism)  # type: ignore[return-value]
+            return key_group(key_bytes(canonical_key(key)), self._max_parallelism)  # type: ignore[return-value]
 
 
 def key_group_range(max_parallelism: int, parallelism: int, index: int) -> tuple[int, int]:

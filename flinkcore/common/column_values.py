@@ -1,0 +1,278 @@
+"""The values of Arrow columns as plain Python objects, whichever other packages are installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import timedelta, timezone, tzinfo
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.common.row import Row, rows_of_columns
+from flinkcore.errors import DataError
+
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
+
+
+def column_values(column: pa.Array, name: str) -> list[Any]:
+    """Return the values of a column as plain Python objects.
+
+    Times are those of the module datetime, also where a column counts nanoseconds: with pandas at hand, pyarrow would
+    give pandas' own.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Of any type. A struct is a dict, a map a list of pairs.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    DataError
+        If Python has no value for one of the column's: a date beyond the year 9999, or a time with digits below
+        microseconds. Names the column and the value.
+    """
+    return _Conversion(name, rows=False).values(column)
+
+
+def key_values(column: pa.Array, name: str) -> list[Any]:
+    """Return the values of a key column as plain Python objects that hash.
+
+    As `column_values`, but a struct is a Row, a timestamp with a time zone is in UTC, since in another zone two moments
+    of the hour that comes twice in autumn are equal in Python, and all NaNs have the same bits.
+    """
+    return _Conversion(name, rows=True).values(column)
+
+
+def with_dicts(values: Iterable[Any], arrow_type: pa.DataType) -> list[Any]:
+    """Return values for a column of a type, with dicts in place of Rows, which ``pyarrow.array`` does not take.
+
+    A Row without names has its values in the order of the struct's fields.
+    """
+    values = list(values)
+    if _any_type(arrow_type, pa.types.is_struct):
+        return [_with_dicts(value, arrow_type) for value in values]
+    return values
+
+
+class _Conversion:
+    def __init__(self, name: str, rows: bool) -> None:
+        self._name = name
+        self._rows = rows  # as keys have them
+
+    def values(self, column: pa.Array) -> list[Any]:
+        arrow_type = column.type
+        if not _any_type(arrow_type, self._is_changed):
+            return self._to_pylist(column)
+        for is_type, convert in _CONVERSIONS:
+            if is_type(arrow_type):
+                return convert(self, column)
+        return self._to_pylist(column)
+
+    def _is_changed(self, arrow_type: pa.DataType) -> bool:
+        types = pa.types
+        if types.is_timestamp(arrow_type) or types.is_duration(arrow_type) or types.is_time64(arrow_type):
+            return True
+        return self._rows and (types.is_struct(arrow_type) or types.is_floating(arrow_type))
+
+    def _to_pylist(self, column: pa.Array) -> list[Any]:
+        try:
+            values: list[Any] = column.to_pylist()
+        except (OverflowError, ValueError) as failure:
+            for row in range(len(column)):
+                try:
+                    column[row].as_py()
+                except (OverflowError, ValueError):
+                    raise self._without_value(column, row, failure) from failure
+            raise DataError(f"the column {self._name!r} ({column.type}): {failure}") from failure
+        return values
+
+    def _without_value(self, column: pa.Array, row: int, why: object) -> DataError:
+        number = getattr(column[row], "value", None)  # Arrow shows times as text only if Python can hold them
+        return DataError(
+            f"the column {self._name!r} ({column.type}) holds {'a value' if number is None else number} that no value "
+            f"in Python stands for ({why}): filter such rows out, leave the column out "
+            "by select(...), or cast it to int64 or to a coarser unit, such as "
+            f"with_columns({self._name}=pyarrow.compute.field({self._name!r}).cast('int64')); operators over columns "
+            "take it as it is"
+        )
+
+    def _microseconds(self, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+        try:
+            return column.cast(wanted)
+        except pa.ArrowInvalid as failure:
+            for row in range(len(column)):
+                try:
+                    column.slice(row, 1).cast(wanted)
+                except pa.ArrowInvalid:
+                    why = (
+                        "it has digits below microseconds" if column.type.unit == "ns" else "it is too large"
+                    )
+                    raise self._without_value(column, row, why) from failure
+            raise
+
+    def _objects(self, column: pa.Array, wanted: pa.DataType, why: str) -> list[Any]:
+        # By way of numpy, several times as fast as to_pylist; where Python has no object there is an int.
+        values: list[Any] = self._microseconds(column, wanted).to_numpy(zero_copy_only=False).tolist()
+        if int in set(map(type, values)):
+            row = next(row for row, value in enumerate(values) if type(value) is int)
+            raise self._without_value(column, row, why)
+        return values
+
+    def timestamps(self, column: pa.Array) -> list[Any]:
+        zone = column.type.tz
+        # The same numbers without a zone: microseconds since the epoch in UTC.
+        column = column.cast(pa.timestamp(column.type.unit, "UTC")) if zone is not None else column
+        values = self._objects(
+            column, pa.timestamp("us", column.type.tz), "a datetime is of the years 1 to 9999"
+        )
+        if zone is None:
+            return values
+        values = [None if value is None else value.replace(tzinfo=timezone.utc) for value in values]
+        if self._rows or zone == "UTC":
+            return values
+        info = self._zone(zone)
+        try:
+            return [None if value is None else value.astimezone(info) for value in values]
+        except OverflowError as failure:
+            for row, value in enumerate(values):
+                try:
+                    value is None or value.astimezone(info)
+                except OverflowError:
+                    raise self._without_value(column, row, failure) from failure
+            raise
+
+    def _zone(self, name: str) -> tzinfo:
+        offset = _OFFSET.fullmatch(name)
+        if offset is not None:
+            sign, hours, minutes = offset.groups()
+            away = timedelta(hours=int(hours), minutes=int(minutes))
+            return timezone(-away if sign == "-" else away)
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError) as failure:
+            raise DataError(
+                f"the column {self._name!r} is in the time zone {name!r}, which is not known here: install the package "
+                f"tzdata, or cast it to UTC ({failure})"
+            ) from failure
+
+    def durations(self, column: pa.Array) -> list[Any]:
+        return self._objects(column, pa.duration("us"), "a timedelta is of at most 999,999,999 days")
+
+    def times(self, column: pa.Array) -> list[Any]:
+        return self._to_pylist(self._microseconds(column, pa.time64("us")))
+
+    def floats(self, column: pa.Array) -> list[Any]:
+        is_nan = pc.is_nan(column)
+        if pc.any(is_nan).as_py():
+            column = pc.if_else(is_nan, pa.scalar(float("nan"), column.type), column)
+        return self._to_pylist(column)
+
+    def structs(self, column: pa.Array) -> list[Any]:
+        names = [field.name for field in column.type]
+        if not self._rows and len(set(names)) < len(names):
+            return self._to_pylist(column)  # which says that a dict has no two equal names
+        columns = [self.values(child) for child in column.flatten()]
+        if self._rows:
+            found: list[Any] = list(rows_of_columns(names, columns)) if columns else [Row()] * len(column)
+        else:
+            found = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return _with_nulls(found, column)
+
+    def lists(self, column: pa.Array) -> list[Any]:
+        elements = iter(self.values(column.flatten()))
+        lengths = pc.list_value_length(column).to_pylist()
+        return [None if length is None else list(islice(elements, length)) for length in lengths]
+
+    def maps(self, column: pa.Array) -> list[Any]:
+        entries = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
+        lists = column.cast(pa.list_(entries))
+        keys, items = (iter(self.values(child)) for child in lists.flatten().flatten())
+        pairs = zip(keys, items, strict=True)
+        lengths = pc.list_value_length(lists).to_pylist()
+        return [None if length is None else list(islice(pairs, length)) for length in lengths]
+
+    def dictionaries(self, column: pa.Array) -> list[Any]:
+        return self.values(column.dictionary_decode())
+
+    def encoded_runs(self, column: pa.Array) -> list[Any]:
+        return self.values(pc.run_end_decode(column))
+
+    def extensions(self, column: pa.Array) -> list[Any]:
+        return self.values(column.storage)
+
+
+def _is_list(arrow_type: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
+        return True
+    # The view types came with pyarrow 16.
+    return hasattr(types, "is_list_view") and (
+        types.is_list_view(arrow_type) or types.is_large_list_view(arrow_type)
+    )
+
+
+def _is_extension(arrow_type: pa.DataType) -> bool:
+    return isinstance(arrow_type, pa.BaseExtensionType)
+
+
+_CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, pa.Array], list[Any]]]] = [
+    (pa.types.is_timestamp, _Conversion.timestamps),
+    (pa.types.is_duration, _Conversion.durations),
+    (pa.types.is_time64, _Conversion.times),
+    (pa.types.is_floating, _Conversion.floats),
+    (pa.types.is_struct, _Conversion.structs),
+    (pa.types.is_map, _Conversion.maps),
+    (_is_list, _Conversion.lists),
+    (pa.types.is_dictionary, _Conversion.dictionaries),
+    (pa.types.is_run_end_encoded, _Conversion.encoded_runs),
+    (_is_extension, _Conversion.extensions),
+]
+
+
+def _any_type(arrow_type: pa.DataType, is_wanted: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether a type, or one inside of it, is wanted."""
+    if is_wanted(arrow_type):
+        return True
+    if _is_extension(arrow_type):
+        return _any_type(arrow_type.storage_type, is_wanted)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return _any_type(arrow_type.value_type, is_wanted)
+    return any(_any_type(arrow_type.field(i).type, is_wanted) for i in range(arrow_type.num_fields))
+
+
+def _with_nulls(values: list[Any], column: pa.Array) -> list[Any]:
+    if column.null_count:
+        valid = column.is_valid().to_pylist()
+        return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
+    return values
+
+
+def _with_dicts(value: Any, arrow_type: pa.DataType) -> Any:
+    """Return a value with dicts instead of Rows wherever its type has structs."""
+    types = pa.types
+    if value is None:
+        return None
+    if types.is_struct(arrow_type):
+        if isinstance(value, Row):
+            value = dict(zip(value._fields or [field.name for field in arrow_type], value, strict=True))
+        if not isinstance(value, dict):
+            return value
+        fields = {field.name: field.type for field in arrow_type}
+        return {
+            name: _with_dicts(item, fields[name]) if name in fields else item for name, item in value.items()
+        }
+    if types.is_map(arrow_type):
+        pairs = value.items() if isinstance(value, dict) else value
+        return [
+            (_with_dicts(key, arrow_type.key_type), _with_dicts(item, arrow_type.item_type))
+            for key, item in pairs
+        ]
+    if _is_list(arrow_type):
+        return [_with_dicts(item, arrow_type.value_type) for item in value]
+    return value

@@ -1,0 +1,99 @@
+"""canonical_key: which keys are one."""
+
+import math
+import struct
+from collections import namedtuple
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from itertools import combinations
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from flinkcore._native.canonical_key import canonical_key
+from flinkcore.common import Row
+from flinkcore.common.row_kind import RowKind
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
+
+ODD_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000123))[0]
+BERLIN = ZoneInfo("Europe/Berlin")
+Point = namedtuple("Point", "x y")
+
+
+class Color(str, Enum):
+    RED = "red"
+
+
+class Name(str):
+    pass
+
+
+ONE_KEY = [
+    (math.nan, ODD_NAN, np.float64("nan")),
+    (("a", math.nan), ("a", ODD_NAN)),
+    (((math.nan,), -0.0), ((ODD_NAN,), -0.0)),
+    (Row(a=math.nan, b=1), Row(a=ODD_NAN, b=1), Row(math.nan, 1)),
+    (1.5, np.float64(1.5)),
+    (np.float32("nan"), -np.float32("nan")),
+    ("red", Color.RED, Name("red")),
+    (("x", 2), Point("x", 2)),
+    (Decimal("0.0"), Decimal("-0.0")),
+    (datetime(2026, 1, 1, 1, tzinfo=BERLIN), datetime(2026, 1, 1, tzinfo=timezone.utc)),
+    (("a", 2**70, math.nan), ("a", 2**70, ODD_NAN)),
+]
+
+SEVERAL_KEYS = [
+    (0.0, -0.0, 0, False, Decimal(0), None, "", b"", (), (0.0,), (-0.0,), Row(0.0), Row(-0.0)),
+    (1, 1.0, True, "1", b"1", Decimal("1"), Decimal("1.0"), (1,), (1.0,), (True,), Row(1)),
+    (np.float32(0.5), 0.5, np.float32("nan"), math.nan, "NaN", ("NaN",)),
+    (np.float32(0.0), np.float32(-0.0)),
+    (Row(1, 2), Row(2, 1), Row.of_kind(RowKind.DELETE, 1, 2)),
+    (
+        datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN),
+        datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=1),
+        datetime(2026, 10, 25, 2, 30),
+    ),
+]
+
+
+@pytest.mark.parametrize("keys", ONE_KEY, ids=repr)
+def test_keys_that_java_finds_equal_have_equal_forms_and_one_key_group(keys: tuple[Any, ...]) -> None:
+    assert len({canonical_key(key) for key in keys}) == 1
+    assert len({ElementKeyGroups(1024)(key) for key in keys}) == 1
+    context = KeyContext(1024, key_group_of=ElementKeyGroups(1024))
+    assert len({context.key_id_of(key) for key in keys}) == 1
+
+
+@pytest.mark.parametrize("keys", SEVERAL_KEYS, ids=repr)
+def test_keys_that_java_finds_unequal_have_unequal_forms(keys: tuple[Any, ...]) -> None:
+    for left, right in combinations(map(canonical_key, keys), 2):
+        assert left != right
+
+
+@pytest.mark.parametrize("key", ["ada", 7, 2**70, b"x", None, ("ada", 7, None, (b"x",)), timedelta(1)])
+def test_most_keys_are_their_own_form(key: Any) -> None:
+    assert canonical_key(key) is key
+
+
+def test_a_moment_at_the_end_of_time_is_a_key() -> None:
+    last = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
+    assert canonical_key(last) == last
+
+
+@pytest.mark.parametrize("keys", [*ONE_KEY, *SEVERAL_KEYS], ids=repr)
+def test_restored_keys_are_those_that_come_again(keys: tuple[Any, ...]) -> None:
+    groups = ElementKeyGroups(128)
+    distinct = list({canonical_key(key): key for key in keys}.values())
+    context = KeyContext(128, key_group_of=groups)
+    ids = context.restored_key_ids(distinct, map(groups, distinct)).tolist()
+    context.add_holder(lambda: ids)
+    assert ids == list(range(len(distinct)))
+    by_form = {canonical_key(key): key_id for key, key_id in zip(distinct, ids, strict=True)}
+    for key in keys:
+        context.set_current_key(key)
+        assert context.current_key_id == by_form[canonical_key(key)]
+    context._check()

@@ -1,0 +1,120 @@
+"""Columns as plain Python values, and Rows on their way back."""
+
+from datetime import datetime, time, timedelta, timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Row
+from flinkcore.common.column_values import column_values, key_values, with_dicts
+from flinkcore.errors import DataError
+
+MOMENT = datetime(2026, 7, 1, 12, 30, 0, 250)
+BERLIN = MOMENT.replace(tzinfo=timezone.utc).astimezone(ZoneInfo("Europe/Berlin"))
+AHEAD = MOMENT.replace(tzinfo=timezone.utc).astimezone(timezone(timedelta(hours=5, minutes=30)))
+
+
+def types_in(value: Any) -> list[type]:
+    if isinstance(value, list | tuple | Row):
+        return [kind for item in value for kind in types_in(item)]
+    if isinstance(value, dict):
+        return [kind for item in value.values() for kind in types_in(item)]
+    return [type(value)]
+
+
+PLAIN: list[tuple[pa.DataType, Any]] = [
+    (pa.timestamp("ns"), MOMENT),
+    (pa.timestamp("us"), MOMENT),
+    (pa.timestamp("ns", "UTC"), MOMENT.replace(tzinfo=timezone.utc)),
+    (pa.timestamp("ns", "Europe/Berlin"), BERLIN),
+    (pa.timestamp("ns", "+05:30"), AHEAD),
+    (pa.timestamp("s"), datetime(1, 1, 1)),
+    (pa.timestamp("us"), datetime(9999, 12, 31, 23, 59, 59, 999_999)),
+    (pa.duration("ns"), timedelta(days=-3, microseconds=1)),
+    (pa.duration("s"), timedelta(days=400_000)),
+    (pa.time64("ns"), time(1, 2, 3, 4)),
+    (pa.list_(pa.timestamp("ns")), [MOMENT, None]),
+    (pa.list_(pa.timestamp("ns"), 2), [MOMENT, None]),
+    (pa.large_list(pa.duration("ns")), []),
+    (pa.map_(pa.string(), pa.timestamp("ns")), [("a", MOMENT), ("b", None)]),
+    (pa.struct([("at", pa.timestamp("ns")), ("n", pa.int64())]), {"at": MOMENT, "n": None}),
+    (
+        pa.struct([("all", pa.list_(pa.struct([("at", pa.duration("ns"))])))]),
+        {"all": [{"at": timedelta(1)}, None]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), PLAIN, ids=repr)
+def test_times_of_every_unit_are_those_of_datetime(kind: pa.DataType, value: Any) -> None:
+    column = pa.array([None, value, value, None], kind)
+    assert column_values(column, "c") == [None, value, value, None]
+    assert column_values(column.slice(2), "c") == [value, None]
+    assert {found.__module__ for found in types_in(column_values(column, "c"))} <= {"builtins", "datetime"}
+
+
+@pytest.mark.parametrize("encoded", [pa.array([MOMENT, None], pa.timestamp("ns")).dictionary_encode()])
+def test_encoded_times_are_decoded(encoded: pa.Array) -> None:
+    assert column_values(encoded, "c") == [MOMENT, None]
+
+
+def test_zones_of_values_are_those_of_the_standard_library() -> None:
+    zones = [
+        column_values(pa.array([MOMENT], pa.timestamp("ms", zone)), "c")[0].tzinfo
+        for zone in ("UTC", "Europe/Berlin", "-03:00")
+    ]
+    assert zones == [timezone.utc, ZoneInfo("Europe/Berlin"), timezone(timedelta(hours=-3))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "why"),
+    [
+        (pa.timestamp("ns"), 1_700_000_000_000_000_001, "digits below microseconds"),
+        (pa.timestamp("ns", "Asia/Tokyo"), -1, "digits below microseconds"),
+        (pa.duration("ns"), -1, "digits below microseconds"),
+        (pa.time64("ns"), 999, "digits below microseconds"),
+        (pa.timestamp("us"), 2**62, "the years 1 to 9999"),
+        (pa.timestamp("s"), -(2**62), "too large"),
+        (pa.duration("s"), 2**62, "too large"),
+        (pa.timestamp("us", "America/New_York"), -62_135_596_800_000_000, "out of range"),
+    ],
+)
+def test_a_time_that_python_cannot_hold_is_refused_by_name(kind: pa.DataType, number: int, why: str) -> None:
+    column = pa.array([0, None, number], pa.int64()).view(kind)
+    message = rf"the column 'at' \(.*\) holds {number} .*{why}.*filter such rows out.*cast\('int64'\)"
+    with pytest.raises(DataError, match=message):
+        column_values(column, "at")
+    with pytest.raises(DataError, match=r"the column 'at' .* holds"):
+        column_values(pa.StructArray.from_arrays([column], ["inner"]), "at")
+
+
+def test_an_unknown_zone_says_what_to_install() -> None:
+    with pytest.raises(DataError, match=r"time zone 'Mars/Olympus'.*tzdata"):
+        column_values(
+            pa.array([1, 2], pa.int64()).view(pa.timestamp("ms")).view(pa.timestamp("ms", "Mars/Olympus")),
+            "c",
+        )
+
+
+def test_a_key_with_a_zone_is_in_utc() -> None:
+    (key,) = key_values(pa.array([BERLIN], pa.timestamp("us", "Europe/Berlin")), "k")
+    assert (key, key.tzinfo) == (BERLIN, timezone.utc)
+
+
+def test_rows_become_structs_wherever_a_type_has_them() -> None:
+    inner = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    for kind, value, expected in (
+        (inner, Row(1, "x"), {"a": 1, "b": "x"}),
+        (inner, Row(b="x", a=1), {"a": 1, "b": "x"}),
+        (pa.struct([("in", inner)]), Row(Row(1, None)), {"in": {"a": 1, "b": None}}),
+        (pa.list_(inner), [Row(1, "x"), None], [{"a": 1, "b": "x"}, None]),
+        (pa.map_(pa.string(), inner), {"k": Row(1, "x")}, [("k", {"a": 1, "b": "x"})]),
+    ):
+        assert pa.array(with_dicts([value, None], kind), kind).to_pylist() == [expected, None]
+
+
+def test_a_row_of_another_width_is_no_value_of_a_struct() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        with_dicts([Row(1)], pa.struct([("a", pa.int64()), ("b", pa.string())]))
