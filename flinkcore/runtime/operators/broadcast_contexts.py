@@ -4,26 +4,21 @@ from typing import Any, TypeVar
 
 from flinkcore.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkcore.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
-from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.operators.process_contexts import ContextOfElements, ContextOfTimers, kept_context
 from flinkcore.runtime.state import OperatorStateBackend
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class _Times:
-    """The current times of a context; `element_timestamp` is set by the operator before each call."""
+class _Times(ContextOfElements):
+    """The current times of a context."""
 
     def __init__(self, timer_service: TimerService, operator_state_backend: OperatorStateBackend) -> None:
         self._timer_service = timer_service
         self._operator_state_backend = operator_state_backend
-        self.element_timestamp: int | None = None
-
-    def timestamp(self) -> int | None:
-        """Return the element's timestamp, None if it has none."""
-        return self.element_timestamp
 
     def current_processing_time(self) -> int:
         """Return the processing time, in ms since the epoch."""
@@ -92,12 +87,16 @@ class KeyedReadOnlyElementContext(_Times, KeyedBroadcastProcessFunction.ReadOnly
         return self._timer_service
 
     def get_current_key(self) -> Any:
-        """Return the key of the element, or of the timer."""
+        """Return the key of the element; a LifecycleError outside of a call."""
+        if self.element is None:
+            raise kept_context("get_current_key")
         return self._key_context.current_key
 
 
-class KeyedBroadcastTimerContext(KeyedReadOnlyElementContext, KeyedBroadcastProcessFunction.OnTimerContext):
-    """Context of a timer that fires; the operator sets `timer_timestamp` and `timer_domain` before each call.
+class KeyedBroadcastTimerContext(
+    ContextOfTimers, KeyedReadOnlyElementContext, KeyedBroadcastProcessFunction.OnTimerContext
+):
+    """Context of a timer that fires.
 
     Parameters
     ----------
@@ -105,13 +104,8 @@ class KeyedBroadcastTimerContext(KeyedReadOnlyElementContext, KeyedBroadcastProc
         As of :class:`KeyedReadOnlyElementContext`.
     """
 
-    timer_timestamp = 0
-    timer_domain = TimeDomain.EVENT_TIME
-
-    def timestamp(self) -> int:
-        """Return the timer's timestamp, of a processing-time timer, too."""
-        return self.timer_timestamp
-
-    def time_domain(self) -> TimeDomain:
-        """Return the timer's domain."""
-        return self.timer_domain
+    def get_current_key(self) -> Any:
+        """Return the key of the timer; a LifecycleError outside of a call."""
+        if self.timer is None:
+            raise kept_context("get_current_key")
+        return self._key_context.current_key

@@ -11,7 +11,7 @@ from flinkcore.runtime.operators.function_results import FunctionResults
 class ElementContext(Protocol):
     """What a method for elements is called with."""
 
-    element_timestamp: int | None
+    element: StreamRecord[Any] | None
 
 
 def call_for_element(
@@ -27,10 +27,13 @@ def call_for_element(
     UserCodeError
         If the method raises, or gives what is no iterable.
     """
-    context.element_timestamp = record.timestamp
+    context.element = record
     try:
-        given = method(record.value, context)
-    except Exception as failure:
-        raise results.failed(method.__name__, record, failure) from failure
-    if given is not None:
-        results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+        try:
+            given = method(record.value, context)
+        except Exception as failure:
+            raise results.failed(method.__name__, record, failure) from failure
+        if given is not None:
+            results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+    finally:
+        context.element = None

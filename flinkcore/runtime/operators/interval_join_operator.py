@@ -14,6 +14,7 @@ from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.keyed_calls import KeySelector, selected_key
 from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
+from flinkcore.runtime.operators.process_contexts import kept_context
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
@@ -29,22 +30,33 @@ CLEANUP_NAMESPACE_RIGHT = "CLEANUP_RIGHT"
 
 
 class JoinContext(ProcessJoinFunction.Context):
-    """Context of a pair; the operator sets the timestamps before each call."""
+    """Context of a pair; each method raises a LifecycleError outside of a call.
 
-    left_timestamp = MIN_TIMESTAMP
-    right_timestamp = MIN_TIMESTAMP
+    Attributes
+    ----------
+    timestamps : (int, int) or None
+        Of the left and the right element; set by the operator during each call.
+    """
+
+    timestamps: tuple[int, int] | None = None
 
     def get_left_timestamp(self) -> int:
         """Return the timestamp of the left element."""
-        return self.left_timestamp
+        if self.timestamps is None:
+            raise kept_context("get_left_timestamp")
+        return self.timestamps[0]
 
     def get_right_timestamp(self) -> int:
         """Return the timestamp of the right element."""
-        return self.right_timestamp
+        if self.timestamps is None:
+            raise kept_context("get_right_timestamp")
+        return self.timestamps[1]
 
     def get_timestamp(self) -> int:
         """Return the greater one."""
-        return max(self.left_timestamp, self.right_timestamp)
+        if self.timestamps is None:
+            raise kept_context("get_timestamp")
+        return max(self.timestamps)
 
 
 @dataclass(frozen=True)
@@ -218,17 +230,18 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
                     self._collect(other, value, other_timestamp, timestamp)
 
     def _collect(self, left: Any, right: Any, left_timestamp: int, right_timestamp: int) -> None:
-        context = self._context
-        context.left_timestamp = left_timestamp
-        context.right_timestamp = right_timestamp
+        self._context.timestamps = left_timestamp, right_timestamp
         timestamp = max(left_timestamp, right_timestamp)
         pair = StreamRecord((left, right), timestamp)
         try:
-            given = self._function.process_element(left, right, context)
-        except Exception as failure:
-            raise self._results.failed("process_element", pair, failure) from failure
-        if given is not None:
-            self._results.emit(given, timestamp, timestamp, "process_element", pair)
+            try:
+                given = self._function.process_element(left, right, self._context)
+            except Exception as failure:
+                raise self._results.failed("process_element", pair, failure) from failure
+            if given is not None:
+                self._results.emit(given, timestamp, timestamp, "process_element", pair)
+        finally:
+            self._context.timestamps = None
 
     def on_event_time(self, timer: InternalTimer) -> None:
         """Drop the elements that nothing can join any more."""

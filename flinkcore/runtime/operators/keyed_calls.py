@@ -26,7 +26,7 @@ TIMER_SERVICE_NAME = "user-timers"
 class TimerContext(Protocol):
     """What `on_timer` is called with."""
 
-    timer_timestamp: int
+    timer: InternalTimer | None
     timer_domain: TimeDomain
 
 
@@ -81,7 +81,7 @@ class KeyedCalls:
         method : callable
             The function's method for the input.
         context
-            What the method is called with, once its `element_timestamp` is set.
+            What the method is called with, its `element` set.
 
         Returns
         -------
@@ -98,13 +98,16 @@ class KeyedCalls:
             set_current_key(key)
             for clean_up in cleanups:
                 clean_up()
-            context.element_timestamp = record.timestamp
+            context.element = record
             try:
-                given = method(record.value, context)
-            except Exception as failure:
-                raise results.failed(method.__name__, record, failure) from failure
-            if given is not None:
-                results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+                try:
+                    given = method(record.value, context)
+                except Exception as failure:
+                    raise results.failed(method.__name__, record, failure) from failure
+                if given is not None:
+                    results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+            finally:
+                context.element = None
 
         return process
 
@@ -142,14 +145,17 @@ class KeyedCalls:
 
     def _fire(self, timer: InternalTimer, domain: TimeDomain, result_timestamp: int | None) -> None:
         context = self._timer_context
-        context.timer_timestamp = timer.timestamp_ms
+        context.timer = timer
         context.timer_domain = domain
         try:
-            given = self._function.on_timer(timer.timestamp_ms, context)
-        except Exception as failure:
-            raise self._results.failed("on_timer", timer, failure) from failure
-        if given is not None:
-            self._results.emit(given, result_timestamp, timer.timestamp_ms, "on_timer", timer)
+            try:
+                given = self._function.on_timer(timer.timestamp_ms, context)
+            except Exception as failure:
+                raise self._results.failed("on_timer", timer, failure) from failure
+            if given is not None:
+                self._results.emit(given, result_timestamp, timer.timestamp_ms, "on_timer", timer)
+        finally:
+            context.timer = None
 
 
 def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashable:

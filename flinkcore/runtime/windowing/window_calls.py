@@ -85,10 +85,10 @@ def window_call(
     if isinstance(function, WindowFunction):
         apply = function.apply
         method = function.method if isinstance(function, CoGroupWindowFunction) else "apply"
-        return lambda elements: apply(key_context.current_key, context.current_window, elements), method
+        return lambda elements: apply(key_context.current_key, context.window(), elements), method
     assert isinstance(function, AllWindowFunction)
     apply_all = function.apply
-    return lambda elements: apply_all(context.current_window, elements), "apply"
+    return lambda elements: apply_all(context.window(), elements), "apply"
 
 
 def clear_call(function: Function | None, context: OperatorWindowContext) -> Callable[[], None] | None:

@@ -11,6 +11,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
 from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.operators.process_contexts import kept_context
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimerService
 from flinkcore.runtime.windowing.window_state_store import MergingWindowStateStore
@@ -148,8 +149,8 @@ class OperatorWindowContext(ProcessWindowFunction.Context[Window], ProcessAllWin
 
     Attributes
     ----------
-    current_window : Window
-        Set by the operator before each call.
+    current_window : Window or None
+        Set by the operator during each call.
 
     Notes
     -----
@@ -162,10 +163,12 @@ class OperatorWindowContext(ProcessWindowFunction.Context[Window], ProcessAllWin
         self._window_state = (
             MergingWindowStateStore(backend) if windows_merge else DefaultKeyedStateStore(backend)
         )
-        self.current_window: Window = GlobalWindow.get()
+        self.current_window: Window | None = None
 
     def window(self) -> Window:
-        """Return the window."""
+        """Return the window; a LifecycleError outside of a call."""
+        if self.current_window is None:
+            raise kept_context("window")
         return self.current_window
 
     def current_processing_time(self) -> int:
@@ -177,7 +180,9 @@ class OperatorWindowContext(ProcessWindowFunction.Context[Window], ProcessAllWin
         return self._timers.current_watermark()
 
     def window_state(self) -> KeyedStateStore:
-        """Return the state of the key and window."""
+        """Return the state of the key and window; a LifecycleError outside of a call."""
+        if self.current_window is None:
+            raise kept_context("window_state")
         self._window_state.namespace = self.current_window
         return self._window_state
 

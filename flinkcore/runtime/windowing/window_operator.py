@@ -292,6 +292,8 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                 self._clear_function()
             except Exception as failure:
                 raise self._results.failed("clear", window, failure) from failure
+            finally:
+                self._window_context.current_window = None
 
     # ---- firing ----
 
@@ -323,12 +325,15 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         assert self._call is not None
         self._window_context.current_window = window
         try:
-            given = self._call(elements)
-        except Exception as failure:
-            raise self._results.failed(self._method, window, failure) from failure
-        if given is not None:
-            timestamp = window.max_timestamp()
-            self._results.emit(given, timestamp, timestamp, self._method, window)
+            try:
+                given = self._call(elements)
+            except Exception as failure:
+                raise self._results.failed(self._method, window, failure) from failure
+            if given is not None:
+                timestamp = window.max_timestamp()
+                self._results.emit(given, timestamp, timestamp, self._method, window)
+        finally:
+            self._window_context.current_window = None
 
     # ---- failures ----
 
