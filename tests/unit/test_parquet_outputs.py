@@ -1,6 +1,11 @@
 """Parquet directories: encodings, and that files appear in all directories or in none."""
 
 import datetime
+import gc
+import math
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -140,7 +145,7 @@ def test_files_appear_in_all_directories(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_published_takes_back_those_that_were(tmp_path: Path) -> None:
     outputs = two_outputs(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SourceError, match=rf"results cannot be written to {tmp_path}/late: .*No such file"):
         outputs.write(lambda: parts_of(outputs) | {"late": ["part-00001-gone.parquet"]})
     assert content(tmp_path) == []
     outputs.write(lambda: parts_of(outputs))
@@ -167,6 +172,49 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/file/out: "):
         ParquetOutput.at(tmp_path / "file" / "out").prepare()
+
+
+@contextmanager
+def most_bytes_of_a_file(limit: int) -> Iterator[None]:
+    """Let the system refuse what is written behind so many bytes, as a disk without room does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", [0, 4, 5, 1_000, 100_000, 150_000])
+def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_leaves_nothing(
+    tmp_path: Path, room: int
+) -> None:
+    batch = pa.record_batch({"value": [math.sin(n) for n in range(10_000)]})
+    outputs = two_outputs(tmp_path)
+
+    def run() -> dict[str | None, list[str]]:
+        with most_bytes_of_a_file(room), outputs.open_parts(0) as parts:
+            parts.write("late", [batch, batch])
+            parts.write(None, [pa.record_batch({"a": [1]})])
+        raise AssertionError
+
+    with pytest.raises(
+        SourceError,
+        match=rf"results cannot be written to {tmp_path}/(late|out): .*File too large.* [0-9,]+ bytes are free there. "
+        "Nothing of them stays; give a directory",
+    ):
+        outputs.write(run)
+    gc.collect()  # a writer that is forgotten does not try again
+    assert content(tmp_path) == []
+
+
+def test_a_directory_in_which_no_file_can_be_made_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flinkcore.replay.results.parquet_output._NEW", "missing/file")
+    with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/out: "):
+        ParquetOutput.at(tmp_path / "out").prepare()
+    assert content(tmp_path) == []
 
 
 def test_a_failed_clean_up_does_not_hide_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_a_chunk_that_fails_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_directory_without_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with pytest.raises(SourceError, match=r"48 bytes so far, do not fit into .*missing: .* let TMPDIR name"):
+    with pytest.raises(SourceError, match=r"48 bytes so far, do not fit into .*missing: .* Let TMPDIR name"):
         RecordStore(0).add(PARTS[0])
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import unquote, urlsplit
@@ -13,7 +14,8 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
-from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.common.free_room import free_room
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
 _STAGING = "_temporary"
 # A file in the staging folder that tells that the directory was not there before.
@@ -66,24 +68,32 @@ class ParquetPart:
         Columns of all batches.
     partition
         Number of the partition, for the file's name.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be written, also by its methods.
     """
 
     def __init__(self, output: ParquetOutput, schema: pa.Schema, partition: int) -> None:
         self.name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
         filesystem, directory = _locate(output.path)
         dictionaries, encodings = _encodings(schema, output.repeating)
-        self._writer = pq.ParquetWriter(
-            f"{directory}/{_STAGING}/{self.name}",
-            schema,
-            filesystem=filesystem,
-            compression=output.compression,
-            use_dictionary=dictionaries,
-            column_encoding=encodings,
-        )
+        self._output = output
+        with output.writing():
+            self._file = filesystem.open_output_stream(f"{directory}/{_STAGING}/{self.name}")
+            self._writer = pq.ParquetWriter(
+                self._file,
+                schema,
+                compression=output.compression,
+                use_dictionary=dictionaries,
+                column_encoding=encodings,
+            )
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch."""
-        self._writer.write_batch(batch)
+        with self._output.writing():
+            self._writer.write_batch(batch)
 
     def __enter__(self) -> ParquetPart:
         return self
@@ -91,7 +101,16 @@ class ParquetPart:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        try:
+            with self._output.writing():
+                self._writer.close()
+                self._file.close()
+        except SourceError:
+            self._writer.is_open = False  # it would try again when it is forgotten
+            with suppress(OSError):
+                self._file.close()
+            if error is None:
+                raise
 
 
 @dataclass(frozen=True)
@@ -136,7 +155,7 @@ class ParquetOutput:
         SourceError
             If it cannot be made.
         """
-        try:
+        with self.writing():
             filesystem, directory = _locate(self.path)
             info = filesystem.get_file_info(directory)
             if info.type == fs.FileType.File:
@@ -145,20 +164,48 @@ class ParquetOutput:
                 raise ConfigurationError(f"{self.path} is not empty; remove it or give another directory")
             filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
             if info.type == fs.FileType.NotFound:
-                filesystem.open_output_stream(f"{directory}/{_STAGING}/{_NEW}").close()
+                try:
+                    filesystem.open_output_stream(f"{directory}/{_STAGING}/{_NEW}").close()
+                except OSError:
+                    filesystem.delete_dir(directory)
+                    raise
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let an error of the block name the directory, how much room is left there, and what to do.
+
+        Raises
+        ------
+        SourceError
+            If the file system fails.
+        """
+        try:
+            yield
+        except FlinkcoreError:
+            raise
         except (OSError, pa.ArrowException) as error:
             told = " ".join(str(error).split())
-            raise SourceError(f"results cannot be written to {self.path}: {told}") from error
+            raise SourceError(
+                f"results cannot be written to {self.path}: {told}.{free_room(self.path)} Nothing of them stays; give "
+                "a directory that can be made and written, on a disk with room for them"
+            ) from error
 
     def open_part(self, schema: pa.Schema, partition: int) -> ParquetPart:
         """Open a new file for one partition's results."""
         return ParquetPart(self, schema, partition)
 
     def publish(self, names: Iterable[str]) -> None:
-        """Move the named parts into place; the staging folder stays, as a sign that this is not all."""
+        """Move the named parts into place; the staging folder stays, as a sign that this is not all.
+
+        Raises
+        ------
+        SourceError
+            If one cannot be moved.
+        """
         filesystem, directory = _locate(self.path)
-        for name in sorted(names):
-            filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
+        with self.writing():
+            for name in sorted(names):
+                filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
 
     def withdraw(self, names: Iterable[str]) -> None:
         """Remove everything that was staged, the named parts if they were published, and a directory that was made."""

@@ -1,15 +1,14 @@
 """The directory that a checkpoint is in, on any file system that pyarrow knows."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as fs
 
+from flinkcore.common.free_room import free_room
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
@@ -153,20 +152,10 @@ class CheckpointStorage:
         except (OSError, pa.ArrowException) as failure:
             where = f"{self.path}/{name}".rstrip("/")
             raise CheckpointError(
-                f"a checkpoint cannot be written to {where}: {failure}.{self._room()} A checkpoint that was in the "
-                "directory before stays, and this one is not begun, or removed. Give stop_with_checkpoint a directory "
-                "that can be made and written, on a disk with room for it"
+                f"a checkpoint cannot be written to {where}: {failure}.{free_room(self.path)} A checkpoint that was "
+                "in the directory before stays, and this one is not begun, or removed. Give stop_with_checkpoint a "
+                "directory that can be made and written, on a disk with room for it"
             ) from failure
-
-    def _room(self) -> str:
-        """Return how much room is left, as a sentence; nothing where nobody knows."""
-        folder = Path(self.path)
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        try:
-            return "" if "://" in self.path else f" {shutil.disk_usage(folder).free:,} bytes are free there."
-        except OSError:
-            return ""
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
