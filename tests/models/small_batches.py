@@ -9,4 +9,5 @@ from flinkcore.replay.log.event_reader import EventReader
 
 def reading_batches_of(rows: int) -> AbstractContextManager[Any]:
     """Within this context, batches of a log have so many rows at most."""
-    return patch.object(EventReader.read, "__defaults__", (rows,))
+    _, *others = EventReader.read.__defaults__ or ()
+    return patch.object(EventReader.read, "__defaults__", (rows, *others))
