@@ -1,9 +1,11 @@
 """Files as sources and sinks of jobs that run element by element."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -81,6 +83,57 @@ def test_a_file_of_something_else_is_an_error_that_names_it(
     path.write_text('user,age,score\nann,old,1\n{"user": 1\n')
     with pytest.raises(DataError, match="broken does not have rows of RowTypeInfo"):
         read(env, FORMATS[name][1], path)
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "parquet"])
+def test_text_that_is_not_utf_8_is_an_error_that_names_the_file(
+    env: StreamExecutionEnvironment, name: str, tmp_path: Path
+) -> None:
+    writers, format = FORMATS[name]
+    env.from_collection([("Grüße", 1, 1.0)], PERSON).sink_to(in_one_folder(tmp_path, writers))
+    env.execute()
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes().replace("ü".encode(), b"\xff\xff"))
+    with pytest.raises(DataError, match=rf"{path} does not have rows of RowTypeInfo"):
+        read(env, format, path)
+
+
+def test_pages_of_parquet_files_are_checked_where_they_have_checksums(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"user": ["abcdefgh"], "age": pa.array([1], pa.int32()), "score": [0.5]})
+    pq.write_table(table, path, write_page_checksum=True, use_dictionary=False, write_statistics=False)
+    path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abcdefgH"))
+    with pytest.raises(SourceError, match=r"a\.parquet cannot be read: .*CRC checksum"):
+        read(env, FORMATS["parquet"][1], path)
+
+
+@pytest.mark.parametrize("header", ["", "user,age,score\n"])
+def test_a_csv_file_that_ends_within_a_row_is_not_read_as_if_it_were_whole(
+    env: StreamExecutionEnvironment, header: str, tmp_path: Path
+) -> None:
+    format = CsvReaderFormat.for_schema(replace(CSV, use_header=bool(header)))
+    path = tmp_path / "a.csv"
+    for end in ('"b', '"b,1,1\nc,2,2\n', "b,1"):
+        path.write_text(f'{header}"ann",41,1.5\n{end}')
+        with pytest.raises(
+            DataError,
+            match=rf"{path} does not have rows of .*: (it ends within a quoted value|.*Expected 3 columns, got 2)",
+        ):
+            read(env, format, path)
+    path.write_text(f'{header}"ann",41,1.5\nb,1,22')
+    with pytest.warns(UserWarning, match=rf"{path} ends without a line break"):
+        assert [tuple(row) for row in read(env, format, path)] == [("ann", 41, 1.5), ("b", 1, 22.0)]
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_an_empty_file_has_no_rows_and_is_warned_of(
+    env: StreamExecutionEnvironment, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a").touch()
+    with pytest.warns(UserWarning, match=rf"{tmp_path}/a is empty"):
+        assert read(env, FORMATS[name][1], tmp_path) == []
 
 
 def test_a_file_without_a_column_is_an_error(env: StreamExecutionEnvironment, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ class ArrowRowFormat(BulkFormat):
         return self.row_type
 
     @abstractmethod
-    def batches(self, file: BinaryIO) -> Iterator[Any]:
-        """Yield the ``pyarrow.RecordBatch`` of a file."""
+    def batches(self, file: Any, name: str) -> Iterator[Any]:
+        """Yield the ``pyarrow.RecordBatch`` of a ``pyarrow.NativeFile``; messages call it by a name."""
 
     def read(self, file: BinaryIO, name: str) -> Iterator[Row]:
         """Yield the rows of a file.
@@ -64,7 +64,7 @@ class ArrowRowFormat(BulkFormat):
         Raises
         ------
         DataError
-            If the file is of another format.
+            If the file is of another format, or damaged.
         SchemaError
             If it has no column of a name.
         """
@@ -72,7 +72,7 @@ class ArrowRowFormat(BulkFormat):
 
         schema = row_schema(self.row_type)
         try:
-            for batch in self.batches(file):
+            for batch in self.batches(file, name):
                 missing = [field for field in schema.names if field not in batch.schema.names]
                 if missing:
                     raise SchemaError(
@@ -80,7 +80,7 @@ class ArrowRowFormat(BulkFormat):
                     )
                 table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
                 yield from rows_of_columns(schema.names, [column.to_pylist() for column in table.columns])
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as failure:
+        except (pa.ArrowException, UnicodeDecodeError) as failure:
             raise DataError(f"{name} does not have rows of {self.row_type!r}: {failure}") from failure
 
 

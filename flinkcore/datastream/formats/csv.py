@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
+from flinkcore.common.csv_rows import CsvRows
+from flinkcore.common.file_warnings import empty_file, no_last_line_break
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory, row_schema
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -158,28 +163,37 @@ class CsvReaderFormat(ArrowRowFormat):
         """
         return CsvReaderFormat(schema)
 
-    def batches(self, file: BinaryIO) -> Iterator[Any]:
-        """Yield the batches of a file."""
+    def batches(self, file: Any, name: str) -> Iterator[Any]:
+        """Yield the batches of a file; a file without a last line break, which may be cut, is warned of."""
+        import pyarrow as pa
         from pyarrow import csv
 
         schema, columns = self._schema, row_schema(self.row_type)
         skipped = int(schema.skip_first_data_row)
-        return iter(
-            csv.open_csv(
-                file,
-                csv.ReadOptions(
-                    column_names=None if schema.use_header else columns.names, skip_rows_after_names=skipped
-                ),
-                csv.ParseOptions(
-                    delimiter=schema.separator,
-                    quote_char=schema.quote_char or False,
-                    escape_char=schema.escape_char or False,
-                ),
-                csv.ConvertOptions(
-                    column_types=columns, null_values=[schema.null_value], strings_can_be_null=True
-                ),
-            )
+        rows = CsvRows(file, _BLOCK_BYTES, schema.separator, schema.quote_char, schema.escape_char)
+        if rows.is_empty:
+            warnings.warn(empty_file(name), UserWarning, stacklevel=2)
+            return
+        yield from csv.open_csv(
+            pa.PythonFile(rows, "r"),
+            csv.ReadOptions(
+                block_size=_BLOCK_BYTES,
+                column_names=None if schema.use_header else columns.names,
+                skip_rows_after_names=skipped,
+            ),
+            csv.ParseOptions(
+                delimiter=schema.separator,
+                quote_char=schema.quote_char or False,
+                escape_char=schema.escape_char or False,
+                invalid_row_handler=rows.take_invalid_row,
+            ),
+            csv.ConvertOptions(
+                column_types=columns, null_values=[schema.null_value], strings_can_be_null=True
+            ),
         )
+        rows.check_end()
+        if rows.ends_within_line:
+            warnings.warn(no_last_line_break(name), UserWarning, stacklevel=2)
 
 
 class CsvBulkWriters:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from flinkcore.common.file_warnings import empty_file
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, checked_row_type, row_schema
@@ -36,13 +38,14 @@ class JsonReaderFormat(ArrowRowFormat):
         """Return the format of rows; ConfigurationError if it is no row."""
         return JsonReaderFormat(row_type)
 
-    def batches(self, file: BinaryIO) -> Iterator[Any]:
+    def batches(self, file: Any, name: str) -> Iterator[Any]:
         """Yield the batches of a file."""
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
         content = file.read()
         if not content.strip():
+            warnings.warn(empty_file(name), UserWarning, stacklevel=2)
             return iter(())
         options = arrow_json.ParseOptions(explicit_schema=row_schema(self.row_type))
         return iter(arrow_json.read_json(pa.BufferReader(content), parse_options=options).to_batches())

@@ -45,12 +45,15 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
         super().__init__(checked_row_type(row_type, "ParquetColumnarRowInputFormat"))
         self._batch_size = batch_size
 
-    def batches(self, file: BinaryIO) -> Iterator[Any]:
-        """Yield the batches of a file."""
+    def batches(self, file: Any, name: str) -> Iterator[Any]:
+        """Yield the batches of a file, whose pages are checked where it has checksums."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        yield from pq.ParquetFile(pa.BufferReader(file.read())).iter_batches(self._batch_size)
+        opened = pq.ParquetFile(pa.BufferReader(file.read()), page_checksum_verification=True)
+        names = self.row_type.get_field_names()
+        has_all = set(names) <= set(opened.schema_arrow.names)  # else `read` says which there are
+        yield from opened.iter_batches(self._batch_size, columns=names if has_all else None)
 
 
 class ParquetBulkWriters:

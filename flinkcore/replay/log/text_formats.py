@@ -1,7 +1,5 @@
 """CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
 
-import csv
-import io
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +9,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
+from flinkcore.common.csv_rows import CsvRows, read_block
+from flinkcore.common.file_warnings import empty_file, no_last_line_break
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.file_format import source_faults
@@ -67,7 +67,7 @@ class CsvFormat:
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            rows = _CsvRows(stream, self._delimiter)
+            rows = CsvRows(stream, _BLOCK_BYTES, self._delimiter)
             if rows.is_empty:
                 return None
             reader = self._open(rows, {})
@@ -81,18 +81,15 @@ class CsvFormat:
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            rows = _CsvRows(stream, self._delimiter)
+            rows = CsvRows(stream, _BLOCK_BYTES, self._delimiter)
             if rows.is_empty:
-                columns.warnings.append(_empty(file))
+                columns.warnings.append(empty_file(file.name))
                 return
             try:
                 yield from self._open(rows, columns.types)
                 rows.check_end()
                 if rows.ends_within_line:
-                    columns.warnings.append(
-                        f"{file.name} ends without a line break: if it was cut off, the last value of its last row "
-                        "may be, too. End the file with a line break if it is whole"
-                    )
+                    columns.warnings.append(no_last_line_break(file.name))
             except pa.ArrowKeyError:
                 # A column in use is missing: the schema of the whole file makes the message.
                 found = self.schema(file) or pa.schema([])
@@ -103,7 +100,7 @@ class CsvFormat:
                     raise _type_fault(file, error, columns) from error
                 raise
 
-    def _open(self, rows: "_CsvRows", types: Mapping[str, pa.DataType]) -> Any:
+    def _open(self, rows: CsvRows, types: Mapping[str, pa.DataType]) -> Any:
         return pacsv.open_csv(
             pa.PythonFile(rows, "r"),
             read_options=pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
@@ -119,90 +116,6 @@ class CsvFormat:
                 strings_can_be_null=self._null_values is not None,
             ),
         )
-
-
-class _CsvRows:
-    """The bytes of a CSV file and one more row, which has a column too many.
-
-    Arrow takes all that follows an unclosed quote for one value. It sees the last row only if no value is open there,
-    and hands it to `take_invalid_row`.
-
-    Parameters
-    ----------
-    stream : pyarrow.NativeFile
-    delimiter : str
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If the header is no row.
-    """
-
-    closed = False  # of Python's files, for PythonFile
-
-    def __init__(self, stream: Any, delimiter: str) -> None:
-        self._stream = stream
-        self._block = self._filled_block()
-        self.is_empty = not self._block
-        self._end_row = delimiter.encode() * self._columns(delimiter) + b"\n"
-        self._end_rows, self._has_ended = 0, False
-        self.ends_within_line = False
-
-    def _filled_block(self) -> bytes:
-        while block := _read(self._stream, _BLOCK_BYTES - 1):
-            if block.strip(b"\r\n"):
-                return block
-        return b""
-
-    def _columns(self, delimiter: str) -> int:
-        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
-        try:
-            return len(next(filter(None, csv.reader(text, delimiter=delimiter)), ()))
-        except csv.Error as error:
-            raise pa.ArrowInvalid(f"its header is no row of CSV: {error}") from error
-
-    def read(self, n_bytes: int) -> bytes:
-        """Return the next block, which has `n_bytes` at most; the last is the additional row."""
-        block, self._block = self._block, b""
-        if self._has_ended:
-            return block
-        self._block = _read(self._stream, n_bytes - 1)
-        if not self._block:
-            self._block, self._has_ended = self._end_row, True
-            self.ends_within_line = not block.endswith((b"\n", b"\r"))
-            if self.ends_within_line:
-                return block + b"\n"
-            if block == b"\n":
-                # Arrow takes a block for the end of the file if it has only what belongs to a "\r" before it.
-                self._block = b""
-                return block + self._end_row
-        return block
-
-    def close(self) -> None:
-        """The stream is closed by whoever opened it."""
-
-    def take_invalid_row(self, row: Any) -> str:
-        """Pass over the additional row; every other one is an error."""
-        if row.text is None or row.text.encode() + b"\n" != self._end_row:
-            return "error"
-        # The file may have such a row itself, which is one too many.
-        self._end_rows += 1
-        return "skip" if self._end_rows == 1 else "error"
-
-    def check_end(self) -> None:
-        """Raise ArrowInvalid if a value was open at the end of the file."""
-        if not self._end_rows:
-            raise pa.ArrowInvalid("it ends within a quoted value")
-
-
-def _read(stream: Any, n_bytes: int) -> bytes:
-    # NativeFile.read keeps the memory of its bytes when it fails.
-    block: bytes = stream.read_buffer(n_bytes).to_pybytes()
-    return block
-
-
-def _empty(file: LogFile) -> str:
-    return f"{file.name} is empty: it adds no event. Take it out of the log if nothing is missing"
 
 
 class JsonFormat:
@@ -259,7 +172,7 @@ class JsonFormat:
                     check_values(batch)
                     yield batch
             if is_empty:
-                columns.warnings.append(_empty(file))
+                columns.warnings.append(empty_file(file.name))
 
     def _fault(
         self,
@@ -314,7 +227,7 @@ def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:
 def _lines_before(file: LogFile, offset: int) -> int:
     lines = 0
     with file.filesystem.open_input_stream(file.path) as stream:
-        while offset > 0 and (data := _read(stream, min(_BLOCK_BYTES, offset))):
+        while offset > 0 and (data := read_block(stream, min(_BLOCK_BYTES, offset))):
             lines += data.count(b"\n")
             offset -= len(data)
     return lines
@@ -324,7 +237,7 @@ def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
     """Cut a stream into blocks of whole lines that are not blank, each with its place in the stream."""
     offset = 0
     held: list[bytes] = []
-    while data := _read(stream, _BLOCK_BYTES):
+    while data := read_block(stream, _BLOCK_BYTES):
         end = data.rfind(b"\n") + 1
         if end == 0:
             held.append(data)

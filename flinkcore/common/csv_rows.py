@@ -1,0 +1,125 @@
+"""The bytes of a CSV file for Arrow's reader, such that a file that ends within a value is seen."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+
+def read_block(stream: Any, n_bytes: int) -> bytes:
+    """Return the next bytes of a ``pyarrow.NativeFile``, `n_bytes` at most."""
+    # NativeFile.read keeps the memory of its bytes when it fails.
+    block: bytes = stream.read_buffer(n_bytes).to_pybytes()
+    return block
+
+
+class CsvRows:
+    """The bytes of a CSV file and one more row, which has a column too many.
+
+    Arrow takes all that follows an unclosed quote for one value. It sees the last row only if no value is open there,
+    and hands it to `take_invalid_row`, which must be the reader's ``invalid_row_handler``.
+
+    Parameters
+    ----------
+    stream : pyarrow.NativeFile
+    block_bytes : int
+        Size of the reader's blocks.
+    delimiter : str
+    quote_char, escape_char : str or None
+
+    Attributes
+    ----------
+    is_empty : bool
+        Whether there is nothing but line breaks, which Arrow refuses.
+    ends_within_line : bool
+        Whether the file has no line break at its end; known once all is read.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If the first row is none.
+    """
+
+    closed = False  # of Python's files, for PythonFile
+
+    def __init__(
+        self,
+        stream: Any,
+        block_bytes: int,
+        delimiter: str,
+        quote_char: str | None = '"',
+        escape_char: str | None = None,
+    ) -> None:
+        self._stream = stream
+        self._block = self._filled_block(block_bytes)
+        self.is_empty = not self._block
+        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
+        rows = csv.reader(
+            text,
+            delimiter=delimiter,
+            quotechar=quote_char,
+            escapechar=escape_char,
+            quoting=csv.QUOTE_NONE if quote_char is None else csv.QUOTE_MINIMAL,
+        )
+        try:
+            columns = len(next(filter(None, rows), ()))
+        except csv.Error as error:
+            raise _invalid(f"its first row is no row of CSV: {error}") from error
+        self._end_row = delimiter.encode() * columns + b"\n"
+        self._end_rows, self._has_ended = 0, False
+        self.ends_within_line = False
+
+    def _filled_block(self, block_bytes: int) -> bytes:
+        while block := read_block(self._stream, block_bytes - 1):
+            if block.strip(b"\r\n"):
+                return block
+        return b""
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the next block, which has `n_bytes` at most; the last is the additional row."""
+        block, self._block = self._block, b""
+        if self._has_ended:
+            return block
+        self._block = read_block(self._stream, n_bytes - 1)
+        if not self._block:
+            self._block, self._has_ended = self._end_row, True
+            self.ends_within_line = not block.endswith((b"\n", b"\r"))
+            if self.ends_within_line:
+                return block + b"\n"
+            if block == b"\n":
+                # Arrow takes a block for the end of the file if it has only what belongs to a "\r" before it.
+                self._block = b""
+                return block + self._end_row
+        return block
+
+    def close(self) -> None:
+        """The stream is closed by whoever opened it."""
+
+    def take_invalid_row(self, row: Any) -> str:
+        """Pass over the additional row; every other one is an error."""
+        text = (row.text or "").encode() + b"\n"
+        if text != self._end_row:
+            # A row that has swallowed the additional one is told by `check_end`.
+            return "skip" if text.endswith(b"\n" + self._end_row) else "error"
+        # The file may have such a row itself, which is one too many.
+        self._end_rows += 1
+        return "skip" if self._end_rows == 1 else "error"
+
+    def check_end(self) -> None:
+        """Check, once all is read, that no value was open at the end.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            If one was.
+        """
+        if not self._end_rows:
+            raise _invalid("it ends within a quoted value")
+
+
+def _invalid(text: str) -> Exception:
+    import pyarrow as pa
+
+    error: Exception = pa.ArrowInvalid(text)
+    return error
