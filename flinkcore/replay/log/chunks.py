@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import plain_column, plain_type
+from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ class FileChunk(Chunk):
         )
         batches = self.format.batches(self.file, self.pieces, to_read)
         schema = expected
-        for batch in _even(batches, batch_rows):
+        decoded = [name for name in in_file if name not in encoded]
+        for batch in _fitting(_even(batches, batch_rows), decoded, self.label):
             arrays = []
             for name in names:
                 field = schema.field(name)
@@ -177,7 +178,9 @@ class TableChunk(Chunk):
         warnings: list[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         table = self.table if columns is None else self.table.select(list(columns))
-        for batch in _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows):
+        decoded = [name for name in table.column_names if name not in dictionary_columns]
+        batches = _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows)
+        for batch in _fitting(batches, decoded, self.label):
             arrays = [
                 column
                 if _stays(column, name, dictionary_columns, plain_type(column.type))
@@ -210,6 +213,13 @@ def _stays(column: pa.Array, name: str, encoded: Sequence[str], plain: pa.DataTy
 
 def _record_batch(arrays: list[pa.Array], names: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _fitting(
+    batches: Iterator[pa.RecordBatch], decoded: Sequence[str], label: str
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from fitting_pieces(batch, decoded, label)
 
 
 def _even(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -20,6 +20,7 @@ from pyarrow import ipc
 
 from flinkcore.common.expressions import Expression
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.replay.log.plain_columns import decoded_type, plain_column
 
 HIDDEN_PREFIX = "__flinkcore_"
 """Columns with this prefix pass through every op and belong to no result."""
@@ -199,6 +200,23 @@ class WithColumns:
         return op, _union((untouched, op.required_columns))
 
 
+@dataclass(frozen=True, eq=False)
+class Decode:
+    """Decodes dictionaries, views and the like to plain columns, as those of a log are decoded when it is read."""
+
+    required_columns: Columns = frozenset()
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
+        """See :class:`ColumnOp`."""
+        arrays = [plain_column(column, decoded_type(column.type)) for column in batch.columns]
+        fields = [field.with_type(column.type) for field, column in zip(batch.schema, arrays, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), None
+
+    def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
+        """See :class:`ColumnOp`."""
+        return self, wanted
+
+
 def apply_ops(ops: Iterable[ColumnOp], batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
     """Apply ops one after the other; `kept` counts rows of the first batch. See :meth:`ColumnOp.apply`."""
     kept: RowNumbers | None = None
@@ -375,7 +393,8 @@ def _project(batch: pa.RecordBatch, expressions: NamedExpressions) -> list[pa.Ar
             ),
         ]
     )
-    return [column.combine_chunks() for column in plan.to_table(use_threads=False).columns]
+    columns = [column.combine_chunks() for column in plan.to_table(use_threads=False).columns]
+    return [plain_column(column, decoded_type(column.type)) for column in columns]
 
 
 def _failure(batch: pa.RecordBatch, expressions: NamedExpressions) -> SchemaError | DataError:

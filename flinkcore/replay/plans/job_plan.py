@@ -34,7 +34,8 @@ from flinkcore.datastream.two_input_transformations import (
     UnionTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.plans.column_ops import Select, expression_columns, output_schema
+from flinkcore.replay.log.plain_columns import decoded_type
+from flinkcore.replay.plans.column_ops import Decode, Select, expression_columns, output_schema
 from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.plans.key_types import require_key_type
@@ -278,7 +279,10 @@ class _JobPlanner:
             for each in steps:
                 _refuse_watermarks_behind_an_operator(each)
             stage, ops = self.stage(root), tuple(column_op(each) for each in steps)
-            schema = output_schema(ops, self.stages[stage].result_schema())
+            given = self.stages[stage].result_schema()
+            if any(decoded_type(field.type) != field.type for field in given):
+                ops = (Decode(), *ops)
+            schema = output_schema(ops, given)
             results[len(branches)] = StageResults(stage, ops)
             branches.append(_Branch(stage, False, schema, schema))
             between.append(steps)

@@ -1,0 +1,190 @@
+"""Text in all of Arrow's layouts as plain columns, and what does not fit into one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from flinkcore.datastream.aggregates import collect, count, first, max_
+from flinkcore.datastream.window import TumblingEventTimeWindows
+from flinkcore.errors import DataError
+from flinkcore.replay.log import plain_columns
+from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column
+
+LATE = OutputTag("late")
+FAR = 2**31 + 7
+TEXTS = ["b", None, "", "a", "\N{GRINNING FACE}" * 5, "b", "c" * 30, "a"]
+
+
+def far_away(texts: list[str | None], arrow_type: pa.DataType) -> pa.Array:
+    """A slice whose absolute offsets are beyond 2 GiB; of the bytes before, none is there."""
+    plain = pa.array([None if text is None else text.encode() for text in texts], pa.large_binary())
+    validity, offsets, data = plain.buffers()
+    starts = np.frombuffer(offsets, np.int64)[: len(texts) + 1] + FAR
+    # Nothing reads what lies before the first offset.
+    shifted = pa.foreign_buffer(data.address - FAR, FAR + data.size, base=data)
+    parts = [validity, pa.py_buffer(starts), shifted]
+    return pa.Array.from_buffers(arrow_type, len(texts), parts, plain.null_count)
+
+
+@pytest.mark.parametrize(
+    ("large", "plain"), [(pa.large_string(), pa.string()), (pa.large_binary(), pa.binary())]
+)
+def test_a_slice_of_text_beyond_2_gib_is_taken_where_it_lies(large: pa.DataType, plain: pa.DataType) -> None:
+    column = far_away(TEXTS, large)
+    expected = pa.array(TEXTS).cast(plain)
+    assert plain_column(column, plain).equals(expected)
+    for start, length in ((0, 0), (1, 1), (3, 4), (8, 0)):
+        piece = plain_column(column.slice(start, length), plain)
+        piece.validate(full=True)
+        assert piece.equals(expected.slice(start, length))
+
+
+LAYOUTS = {
+    "large_string": lambda text: text.cast(pa.large_string()),
+    "beyond_2_gib": lambda text: far_away(text.to_pylist(), pa.large_string()),
+    "string_view": lambda text: text.cast(pa.string_view()),
+    "dictionary": lambda text: text.dictionary_encode(),
+    "large_dictionary": lambda text: text.cast(pa.large_string()).dictionary_encode(),
+    "run_ends": lambda text: pc.run_end_encode(text),
+    "sliced": lambda text: pa.concat_arrays([pa.array(["x", None]), text, pa.array(["y"])]).slice(
+        2, len(text)
+    ),
+    "sliced_view": lambda text: (
+        pa.concat_arrays([pa.array(["x", None]), text]).cast(pa.string_view()).slice(2)
+    ),
+    "chunked": lambda text: pa.chunked_array([text.slice(0, 3), text.slice(3)]),
+}
+
+
+def job(log: DataStream) -> tuple[Any, ...]:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+    windows = (
+        log.filter(pc.field("value") != "nothing")
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+    )
+    result = windows.side_output_late_data(LATE).aggregate(
+        n=count(), most=max_("value"), first=first("value"), all=collect("value")
+    )
+    done = result.execute()
+    return done.to_arrow(), done.get_side_output(LATE).to_arrow()
+
+
+def table(text: Any) -> pa.Table:
+    times = pa.array([0, 1, 2, 100, 3, 101, 102, 4])
+    keys = pa.array(["k", "l", "k", "k", "l", "l", "k", "k"])
+    return pa.table({"key": keys, "value": text, "split": text, "ts": times})
+
+
+def log_of(rows: pa.Table, **columns: str) -> DataStream:
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    env.get_config().set_auto_watermark_interval(1)
+    return env.from_event_log(rows, timestamp="ts", **columns)
+
+
+NO_NULLS = pa.array([text or "" for text in TEXTS])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_text_of_every_layout_gives_the_results_of_plain_text(layout: str) -> None:
+    text = LAYOUTS[layout](NO_NULLS)
+    expected = [*job(log_of(table(NO_NULLS))), *job(log_of(table(NO_NULLS), split="split"))]
+    assert [*job(log_of(table(text))), *job(log_of(table(text), split="split"))] == expected
+    as_keys = [
+        job(log_of(table(column)).select("value", "ts", key=pc.field("split"))) for column in (text, NO_NULLS)
+    ]
+    assert as_keys[0] == as_keys[1]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pc.field("value").cast(pa.string_view()),
+        pc.field("value").cast(pa.dictionary(pa.int32(), pa.string())),
+    ],
+    ids=repr,
+)
+def test_computed_columns_of_every_layout_are_plain_text(made: pc.Expression) -> None:
+    rows = table(NO_NULLS)
+    assert job(log_of(rows).with_columns(key=made, value=made)) == job(
+        log_of(rows).with_columns(key=pc.field("value"))
+    )
+
+
+def test_computed_text_may_be_large() -> None:
+    large = pc.field("value").cast(pa.large_string())
+    results, late = job(log_of(table(NO_NULLS)).with_columns(key=large, value=large))
+    assert {results.schema.field(name).type for name in ("key", "most", "first")} == {pa.large_string()}
+    assert results.schema.field("all").type.value_type == pa.large_string()
+    assert late.num_rows == job(log_of(table(NO_NULLS)))[1].num_rows > 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batches_with_more_text_than_a_column_holds_are_cut(
+    layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = job(log_of(table(NO_NULLS), split="key"))
+    text = LAYOUTS[layout](NO_NULLS)
+    monkeypatch.setattr(plain_columns, "MOST_TEXT", 33)
+    found = job(log_of(table(text), split="key"))
+    assert found == expected
+
+
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.keys() - {"sliced", "chunked"}))
+def test_a_single_text_that_no_column_holds_is_refused_by_name(
+    layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_columns, "MOST_TEXT", 29)
+    with pytest.raises(
+        DataError, match=r"the table .*: a value of the column 'value' has 30 bytes, more than the 29"
+    ):
+        job(log_of(table(LAYOUTS[layout](NO_NULLS))))
+
+
+def test_files_are_cut_likewise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(NO_NULLS.cast(pa.large_string()))
+    pq.write_table(rows, tmp_path / "log.parquet")
+    expected = job(log_of(rows))
+    monkeypatch.setattr(plain_columns, "MOST_TEXT", 40)
+    assert job(log_of(str(tmp_path / "log.parquet"))) == expected  # type: ignore[arg-type]
+
+
+def test_pieces_have_all_rows_in_their_order() -> None:
+    batch = pa.record_batch({"text": far_away(TEXTS, pa.large_string()), "row": pa.array(range(len(TEXTS)))})
+    assert [piece.num_rows for piece in fitting_pieces(batch, ["text"], "here")] == [8]
+    assert [piece.num_rows for piece in fitting_pieces(batch.slice(0, 0), ["text"], "here")] == [0]
+
+
+class Told(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), value.ts
+
+
+@pytest.mark.parametrize(
+    "declared", [pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.large_string()], ids=str
+)
+def test_results_of_every_layout_go_to_further_operators(declared: pa.DataType) -> None:
+    def followed(kind: pa.DataType) -> list[pa.Table]:
+        columns = pa.schema([("key", kind), ("ts", pa.int64())])
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        log = log_of(table(NO_NULLS)).assign_timestamps_and_watermarks(strategy)
+        told = log.key_by("value").process(Told(), columns)
+        windows = told.key_by("key").window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        jobs = [
+            told.key_by("key").process(Told(), columns),
+            windows.aggregate(n=count(), most=max_("key"), all=collect("key")),
+        ]
+        return [job.execute().to_arrow() for job in jobs]  # type: ignore[attr-defined]
+
+    found, expected = followed(declared), followed(pa.string())
+    assert found[0].schema.field("key").type == declared
+    assert [table.to_pylist() for table in found] == [table.to_pylist() for table in expected]
