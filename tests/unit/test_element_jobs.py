@@ -349,6 +349,44 @@ def test_a_watermark_waits_for_all_subtasks_before(env: StreamExecutionEnvironme
     assert [watermark for _, _, watermark in collected(stream)] == [MIN_TIMESTAMP, MIN_TIMESTAMP, 9, 19]
 
 
+@pytest.mark.parametrize("parallelism", [1, 4])
+def test_an_assigner_has_the_parallelism_of_its_input(
+    env: StreamExecutionEnvironment, parallelism: int
+) -> None:
+    env.set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(1)
+    numbers = env.from_collection([10, 20, 30, 40])
+
+    def watermarks(stream: DataStream) -> list[int]:
+        found = stream.assign_timestamps_and_watermarks(MONOTONOUS).process(Watermark()).set_parallelism(1)
+        return [watermark for _, _, watermark in collected(found)]
+
+    alone, split = [MIN_TIMESTAMP, 9, 19, 29], [MIN_TIMESTAMP, MIN_TIMESTAMP, 9, 19]
+    mapped = numbers.map(lambda value: value)
+    assert watermarks(numbers) == alone
+    assert watermarks(numbers.rebalance()) == watermarks(numbers.forward()) == alone
+    assert watermarks(numbers.union(mapped))[::2] == alone
+    assert watermarks(mapped.set_parallelism(2)) == split
+    assert watermarks(mapped.set_parallelism(1)) == alone
+    sided = numbers.process(ToSide()).set_parallelism(2)
+    assert watermarks(sided.get_side_output(NUMBERS)) == split
+
+
+def test_the_parallelism_of_an_assigner_can_be_set(env: StreamExecutionEnvironment) -> None:
+    env.get_config().set_auto_watermark_interval(1)
+    numbers = env.from_collection([10, 20, 30, 40]).assign_timestamps_and_watermarks(MONOTONOUS)
+    found = collected(numbers.set_parallelism(2).process(Watermark()).set_parallelism(1))
+    assert [watermark for _, _, watermark in found] == [MIN_TIMESTAMP, MIN_TIMESTAMP, 9, 19]
+
+
+NUMBERS = OutputTag("numbers", Types.INT())
+
+
+class ToSide(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        yield NUMBERS, value
+
+
 class Timers(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
         service = ctx.timer_service()

@@ -184,7 +184,7 @@ class StreamGraphGenerator:
     ) -> StreamNode:
         settings = step.settings
         alone_only = collects or (is_source(step) and not isinstance(step, SourceTransformation))
-        parallelism = 1 if alone_only else settings.parallelism or self._default_parallelism()
+        parallelism = 1 if alone_only else settings.parallelism or self._unset_parallelism(step, inputs)
         max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
         if parallelism > max_parallelism and isinstance(inputs[0] if inputs else None, _KEYED):
             raise ConfigurationError(
@@ -200,7 +200,13 @@ class StreamGraphGenerator:
         self._in_order.append(node)
         return node
 
-    def _default_parallelism(self) -> int:
+    def _unset_parallelism(self, step: Transformation, inputs: Sequence[Transformation]) -> int:
+        """That of the input for an assigner, so that each subtask of the input has its own; else the environment's.
+
+        Steps without an operator (partitionings, side outputs, unions) have that of their first input, as in Flink.
+        """
+        if isinstance(step, TimestampsAndWatermarksTransformation) and inputs:
+            return self._reads_of(inputs[0])[0].node.parallelism
         parallelism = self._configuration.get_parallelism()
         return 1 if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else parallelism
 
