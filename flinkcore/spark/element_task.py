@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, OrderedArrivals
 from flinkcore.replay.elements.placed_clock import PlacedClock
 from flinkcore.replay.elements.task_sources import TaskSource
@@ -75,7 +75,7 @@ class ElementTask:
         self._context = JobContext(
             job.configuration,
             self._clock.of_task,
-            partial(writer.send, PROGRAM, COLLECTED),
+            self._collect_of("".join(node.giver for node in self._vertex.nodes if node.collects)),
             copied_function,
             partial(writer.send, PROGRAM, PRINTED),
             serializes=True,
@@ -86,21 +86,39 @@ class ElementTask:
 
     def _channel_to(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
         if edge.target.collects:
-            return self._channel_to_program()
+            return self._channel_to_program(edge.source.giver)
         send = partial(self._writer.send, self._job.vertex_of_head(edge.target).first_task + target_index)
         input_index, channel = channel_place(edge, source_index, target_index)
+        giver = edge.source.giver
 
         def collect(record: StreamRecord[Any]) -> None:
-            send(RECORD + input_index, record.value, record.timestamp)
+            try:
+                send(RECORD + input_index, record.value, record.timestamp)
+            except UserCodeError as failure:
+                raise _given_by(giver, failure) from failure
 
         def process(element: StreamElement[Any], number: int) -> None:
             send(ELEMENT + input_index, (number, element))
 
         return InputChannel(collect, process, channel, partial(send, END, None))
 
-    def _channel_to_program(self) -> InputChannel:
+    def _channel_to_program(self, giver: str) -> InputChannel:
+        collect = self._collect_of(giver)
+        return InputChannel(
+            lambda record: collect(record.value), lambda element, number: None, 0, lambda: None
+        )
+
+    def _collect_of(self, giver: str) -> Callable[[Any], None]:
+        """Return what sends elements to the program."""
         send = partial(self._writer.send, PROGRAM, COLLECTED)
-        return InputChannel(lambda record: send(record.value), lambda element, number: None, 0, lambda: None)
+
+        def collect(value: Any) -> None:
+            try:
+                send(value)
+            except UserCodeError as failure:
+                raise _given_by(giver, failure) from failure
+
+        return collect
 
     def read(self, source: TaskSource) -> Iterator[list[RunRow]]:
         """Read a source to its end; yield what is sent."""
@@ -167,3 +185,8 @@ class ElementTask:
         report = TaskReport(self._number, committables, self._context.metrics.held())
         self._writer.send(REPORTS, 0, report)
         return self._writer.take()
+
+
+def _given_by(giver: str, failure: UserCodeError) -> UserCodeError:
+    """Return the error to raise where an element cannot be sent."""
+    return UserCodeError(f"of what {giver} gave, {failure}")

@@ -379,6 +379,41 @@ def test_the_parallelism_of_an_assigner_can_be_set(env: StreamExecutionEnvironme
     assert [watermark for _, _, watermark in found] == [MIN_TIMESTAMP, MIN_TIMESTAMP, 9, 19]
 
 
+class Lines(MapFunction):
+    """Gives generators, of which there is no second one."""
+
+    def map(self, value: Any) -> Any:
+        return iter_of(value)
+
+
+def iter_of(value: Any) -> Iterator[Any]:
+    yield value
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize(
+    "lead_on",
+    [
+        lambda s: s.key_by(lambda value: 0).reduce(lambda a, b: a),
+        lambda s: s.rebalance().map(lambda value: 0),
+        lambda s: s.broadcast().map(lambda value: 0),
+        lambda s: s,
+    ],
+)
+def test_an_element_that_tasks_would_share_is_refused_with_the_function_that_gave_it(
+    env: StreamExecutionEnvironment, parallelism: int, lead_on: Callable[[DataStream], DataStream]
+) -> None:
+    stream = lead_on(env.set_parallelism(parallelism).from_collection([1, 2]).map(Lines()).name("reading"))
+    with pytest.raises(
+        UserCodeError, match=r"Lines gave <generator object iter_of .*neither pickled nor copied"
+    ):
+        collected(stream)
+
+
+def test_what_operators_of_one_task_hand_on_is_not_copied(env: StreamExecutionEnvironment) -> None:
+    assert collected(env.from_collection([1, 2]).map(Lines()).map(next)) == [1, 2]
+
+
 NUMBERS = OutputTag("numbers", Types.INT())
 
 

@@ -1,8 +1,12 @@
 """Where the elements of an operator go: to all that read it, in channels, and in copies."""
 
+from threading import Lock
 from typing import Any
 
+import pytest
+
 from flinkcore.common import OutputTag, Row, Types, Watermark
+from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
 from flinkcore.runtime.tasks.detached_value import detached
 from flinkcore.runtime.tasks.task_output import (
@@ -77,7 +81,7 @@ def test_each_reader_gets_a_record_of_its_own() -> None:
 def test_a_broadcast_gives_each_channel_a_value_of_its_own_if_it_can_change() -> None:
     first, second = Reader(), Reader()
     value = [1]
-    broadcasting([first.channel(0), second.channel(0)], values_change=True)(StreamRecord(value))
+    broadcasting([first.channel(0), second.channel(0)], values_change=True, giver="give")(StreamRecord(value))
     value.append(2)
     assert first.values == second.values == [[1]]
     first.values[0].append(3)
@@ -112,8 +116,8 @@ def test_the_main_output_converts_to_the_declared_type() -> None:
 
 
 def test_what_cannot_change_is_not_copied() -> None:
-    for value in ("a", 1, 2.5, None, ("a", 1), (), b"x"):
-        assert detached(value) is value
+    for value in ("a", 1, 2.5, None, ("a", 1), (), b"x", len, lambda: 1, Row):
+        assert detached(value, "give") is value
 
 
 def test_what_can_change_is_copied_deeply() -> None:
@@ -123,21 +127,28 @@ def test_what_can_change_is_copied_deeply() -> None:
 
     row, nested, own = Row(a=1), (1, [2]), Unpicklable()
     for value in (row, nested, [1], {"a": [1]}, {1}, own):
-        copy = detached(value)
+        copy = detached(value, "give")
         assert copy is not value
         assert type(copy) is type(value)
-    assert detached(nested)[1] is not nested[1]
-    assert detached(own).parts is not own.parts
-    changed = detached(row)
+    assert detached(nested, "give")[1] is not nested[1]
+    assert detached(own, "give").parts is not own.parts
+    changed = detached(row, "give")
     changed["a"] = 2
     assert row["a"] == 1
-    lock = open(__file__)  # noqa: SIM115 - there is no copy of an open file
-    with lock:
-        assert detached(lock) is lock
+
+
+def test_what_can_be_neither_pickled_nor_copied_is_refused() -> None:
+    with open(__file__) as file:
+        for value in (file, (1, file), [file], Row(1, file), (n for n in ()), Lock()):
+            with pytest.raises(
+                UserCodeError, match=r"^give gave .*, of which the next task needs a copy, but"
+            ) as raised:
+                detached(value, "give")
+            assert "cannot pickle" in str(raised.value)
 
 
 def test_a_detaching_way_hands_on_the_record_itself() -> None:
     reader = Reader()
     record = StreamRecord([1], 4)
-    detaching(reader.collect)(record)
+    detaching(reader.collect, "give")(record)
     assert reader.records[0] is record

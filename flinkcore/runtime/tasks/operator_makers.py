@@ -99,7 +99,8 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     if setup.node.collects:
         collect = setup.job.collect
         if not (setup.job.serializes or step.element_type.is_immutable()):
-            return CollectSinkOperator(lambda value: collect(detached(value)), make_output(None))
+            giver = setup.node.giver
+            return CollectSinkOperator(lambda value: collect(detached(value, giver)), make_output(None))
         return CollectSinkOperator(collect, make_output(None))
     if isinstance(step, SinkTransformation):
         return _sink(setup, step, make_output(None))

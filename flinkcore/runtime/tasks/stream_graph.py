@@ -11,13 +11,17 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.element_transformations import (
+    ConnectedTransformation,
     CustomPartitionTransformation,
+    ElementTransformation,
+    ElementWindowTransformation,
     KeyedTransformation,
     Partitioning,
     RepartitionTransformation,
     SideOutputTransformation,
     SourceTransformation,
 )
+from flinkcore.datastream.functions import function_name
 from flinkcore.datastream.operator_settings import ChainingStrategy
 from flinkcore.datastream.transformations import (
     BatchProcessTransformation,
@@ -75,6 +79,16 @@ class StreamNode:
     def name(self) -> str:
         """How messages and metrics name the operator."""
         return "Collect" if self.collects else self.transformation.settings.name or str(self.transformation)
+
+    @property
+    def giver(self) -> str:
+        """How messages name what gives the elements of the step: its function, or else the step."""
+        step = self.transformation
+        if isinstance(step, ElementTransformation | ConnectedTransformation):
+            return function_name(step.function)
+        if isinstance(step, ElementWindowTransformation):
+            return function_name(step.operation.window_function or step.operation.pre_aggregation)
+        return step.settings.name or str(step)
 
 
 @dataclass(frozen=True, eq=False)

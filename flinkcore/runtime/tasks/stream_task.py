@@ -184,10 +184,10 @@ class StreamTask:
     def _collect(self, edge: StreamEdge, setup: OperatorSetup, channels: list[InputChannel]) -> ElementCall:
         values_change = not (self._job.serializes or edge.element_type.is_immutable())
         if edge.partitioning is Partitioning.BROADCAST:
-            return broadcasting(channels, values_change)
+            return broadcasting(channels, values_change, edge.source.giver)
         select = _selector(edge, setup, len(channels))
         collect = channels[0].collect if select is None else selecting(channels, select)
-        return detaching(collect) if values_change else collect
+        return detaching(collect, edge.source.giver) if values_change else collect
 
 
 def _selector(edge: StreamEdge, setup: OperatorSetup, count: int) -> partitioners.ChannelSelector | None:

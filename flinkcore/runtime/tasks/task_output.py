@@ -115,17 +115,17 @@ def selecting(channels: Sequence[InputChannel], select: ChannelSelector) -> Elem
     return lambda record: collects[select(record)](record)
 
 
-def detaching(collect: ElementCall) -> ElementCall:
-    """Return what hands records on with values that later changes of an object do not reach."""
+def detaching(collect: ElementCall, giver: str) -> ElementCall:
+    """Return what hands records on with values that later changes of an object do not reach; see :func:`detached`."""
 
     def collect_detached(record: StreamRecord[Any]) -> None:
-        record.value = detached(record.value)
+        record.value = detached(record.value, giver)
         collect(record)
 
     return collect_detached
 
 
-def broadcasting(channels: Sequence[InputChannel], values_change: bool) -> ElementCall:
+def broadcasting(channels: Sequence[InputChannel], values_change: bool, giver: str) -> ElementCall:
     """Return what sends each record to all channels (Flink's ``BroadcastPartitioner``).
 
     Parameters
@@ -133,9 +133,11 @@ def broadcasting(channels: Sequence[InputChannel], values_change: bool) -> Eleme
     channels : sequence of InputChannel
     values_change : bool
         Whether each is to have a value of its own.
+    giver : str
+        How messages name what gave the values.
     """
     collects = [channel.collect for channel in channels]
-    return copying([detaching(collect) for collect in collects] if values_change else collects)
+    return copying([detaching(collect, giver) for collect in collects] if values_change else collects)
 
 
 def copying(collects: Sequence[ElementCall]) -> ElementCall:
