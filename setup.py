@@ -16,6 +16,7 @@ MODULES = (
     "aggregates",
     "aligned_windows",
     "arrow",
+    "arrow_c_data",
     "batch_cuts",
     "byte_values",
     "canonical_key",

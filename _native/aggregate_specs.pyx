@@ -1,13 +1,13 @@
 """From a function's name and the types of its columns to an empty aggregate."""
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport INT64_MAX, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, uint64_t
 from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.aggregate_functions cimport Function, Part
-from flinkcore._native.arrow cimport ArrowSchema, Buffer, ColumnType, field_name, native_array
+from flinkcore._native.arrow cimport Buffer, ColumnType, column_type, native_array
+from flinkcore._native.arrow_c_data cimport ArrowSchema, checked_schema, field_name
 from flinkcore._native.column_blocks cimport is_float, is_word
 
 _FUNCTIONS = {
@@ -45,12 +45,15 @@ _TYPE_NAMES = {
 cdef RecordBatch empty_batch(object schema, list columns):
     # No rows, and the types that the schema gives to the columns.
     cdef ArrowSchema* fields
-    cdef Buffer offsets, data
+    cdef Buffer second, third
+    cdef ColumnType kind
+    cdef int32_t byte_width
+    cdef bint is_varying
     export = getattr(schema, "__arrow_c_schema__", None)
     if export is None:
         raise TypeError(f"{type(schema).__name__} has no __arrow_c_schema__; pass the pyarrow schema of the batches")
     capsule = export()
-    fields = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
+    fields = checked_schema(capsule, schema)
     names = [field_name(fields.children[i]) for i in range(fields.n_children)]
     arrays = []
     for name in columns:
@@ -61,9 +64,22 @@ cdef RecordBatch empty_batch(object schema, list columns):
             raise SchemaError(
                 f"column {name!r} is dictionary-encoded; cast it to the type of its values before it is aggregated"
             )
-        memset(&offsets, 0, sizeof(Buffer))
-        memset(&data, 0, sizeof(Buffer))
-        arrays.append(native_array(fields.children[i].format.decode(), 0, NULL, &offsets, &data))
+        try:
+            column_type(fields.children[i].format, &kind, &byte_width)
+        except SchemaError as error:
+            raise SchemaError(f"column {name!r}: {error}") from None
+        memset(&second, 0, sizeof(Buffer))
+        memset(&third, 0, sizeof(Buffer))
+        is_varying = ColumnType.STRING <= kind <= ColumnType.LARGE_BINARY
+        arrays.append(
+            native_array(
+                fields.children[i].format.decode(),
+                0,
+                NULL,
+                NULL if kind == ColumnType.NULL_TYPE or kind == ColumnType.STRUCT else &second,
+                &third if is_varying else NULL,
+            )
+        )
     return RecordBatch(native_array("+s", 0, NULL, NULL, NULL, arrays, columns))
 
 

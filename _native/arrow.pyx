@@ -1,15 +1,24 @@
-"""The Arrow C data interface: columns in through the PyCapsule protocol, arrays out the same way."""
+"""Columns in through the Arrow PyCapsule protocol, arrays out the same way."""
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strchr
 
 import cython
 
-from flinkcore.errors import SchemaError
+from flinkcore.errors import DataError, SchemaError, SourceError
 
-from flinkcore._native.memory_blocks cimport block_free, block_new, block_size, block_take
+from flinkcore._native.arrow_c_data cimport (
+    ArrowArrayStream,
+    check_array,
+    check_schema,
+    checked_capsules,
+    class_of,
+    count_nulls,
+    field_name,
+)
+from flinkcore._native.memory_blocks cimport block_free, block_new, block_take
 
 
 # ---- in ----------------------------------------------------------------------------------------------------------
@@ -38,7 +47,7 @@ cdef ColumnType[16] _TYPES = [
 cdef int32_t[16] _WIDTHS = [0, 0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 0, 0, 0, 0]
 
 
-cdef int _column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1:
+cdef int column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1:
     cdef char c = format[0]
     cdef const char* at
     byte_width[0] = 0
@@ -86,10 +95,6 @@ cdef int _unsupported(const char* format) except -1:
     )
 
 
-cdef str field_name(const ArrowSchema* field):
-    return "" if field.name == NULL else field.name.decode()
-
-
 cdef str advise_large(str name, bint is_text):
     large = "large_string" if is_text else "large_binary"
     return (
@@ -98,20 +103,14 @@ cdef str advise_large(str name, bint is_text):
     )
 
 
-cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
-    cdef int64_t row, nulls = 0
-    for row in range(offset, offset + length):
-        nulls += 1 - ((validity[row >> 3] >> (row & 7)) & 1)
-    return nulls
-
-
 cdef int _read_column(
     ArrowSchema* schema, ArrowArray* array, int64_t parent_offset, int64_t length, Column* column
 ) except -1:
+    # Of structs that have been checked.
     cdef int64_t offset = parent_offset + array.offset, i
     if schema.dictionary != NULL:
         raise SchemaError("a dictionary column is not supported here; cast it to the type of its values")
-    _column_type(schema.format, &column.type, &column.byte_width)
+    column_type(schema.format, &column.type, &column.byte_width)
     column.format = schema.format
     column.length = length
     column.bit_offset = offset
@@ -128,7 +127,7 @@ cdef int _read_column(
             column.validity = <const uint8_t*> column.children
         return 0
     if array.null_count != 0 and array.buffers[0] != NULL:
-        column.null_count = _count_nulls(<const uint8_t*> array.buffers[0], offset, length)
+        column.null_count = count_nulls(<const uint8_t*> array.buffers[0], offset, length)
         if column.null_count:
             column.validity = <const uint8_t*> array.buffers[0]
     if column.type == ColumnType.STRUCT:
@@ -148,7 +147,7 @@ cdef int _read_column(
             column.offsets = <const uint8_t*> array.buffers[1] + offset * 8
         else:
             column.offsets = <const uint8_t*> array.buffers[1] + offset * 4
-        if array.buffers[1] == NULL:  # allowed by the format where the array is empty
+        if length == 0:  # the format lets an empty array have no offset at all
             column.offsets = <const void*> _NO_OFFSETS
     return 0
 
@@ -166,17 +165,13 @@ cdef void _free_children(Column* column) noexcept:
     column.n_children = 0
 
 
-cdef tuple _capsules(object arrow_array):
-    export = getattr(arrow_array, "__arrow_c_array__", None)
-    if export is None:
-        raise TypeError(
-            f"{type(arrow_array).__name__} has no __arrow_c_array__; pass a pyarrow array or record batch, "
-            "or another object of the Arrow PyCapsule protocol"
-        )
-    schema, array = export()
-    if not (PyCapsule_IsValid(schema, "arrow_schema") and PyCapsule_IsValid(array, "arrow_array")):
-        raise TypeError(f"__arrow_c_array__ of {type(arrow_array).__name__} did not return Arrow capsules")
-    return schema, array
+cdef tuple _capsules(object exporter):
+    # Of as many rows as kernels can number.
+    capsules = checked_capsules(exporter)
+    cdef const ArrowArray* array = <const ArrowArray*> PyCapsule_GetPointer(capsules[1], "arrow_array")
+    if array.length > UINT32_MAX:
+        raise DataError(f"{array.length:,} rows at once; give at most {UINT32_MAX:,}, as slices")
+    return capsules
 
 
 @cython.final
@@ -192,6 +187,8 @@ cdef class RecordBatch:
     ------
     SchemaError
         If a column's type is not supported, or the batch has null rows.
+    DataError
+        If the structs of the Arrow C data interface contradict themselves, or hold more than 4,294,967,295 rows.
     """
 
     def __cinit__(self, object batch):
@@ -204,7 +201,7 @@ cdef class RecordBatch:
         if schema.format != b"+s":
             raise SchemaError(f"expected a record batch, got an array of Arrow format {schema.format.decode()!r}")
         self.num_rows = array.length
-        if array.null_count != 0 and array.n_buffers and array.buffers[0] != NULL and _count_nulls(
+        if array.null_count != 0 and array.buffers[0] != NULL and count_nulls(
             <const uint8_t*> array.buffers[0], array.offset, array.length
         ):
             raise SchemaError("a record batch with null rows is not supported; drop them first")
@@ -243,6 +240,8 @@ cdef class ColumnArray:
     ------
     SchemaError
         If the array's type is not supported.
+    DataError
+        As for `RecordBatch`.
     """
 
     def __cinit__(self, object array):
@@ -269,15 +268,16 @@ cdef class ColumnArray:
 cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
     # Makes room for `extra` more bytes.
     cdef int64_t needed = buffer.size + extra, capacity
+    cdef size_t taken = 0
     cdef uint8_t* data
     if needed <= buffer.capacity:
         return 0
     capacity = buffer.capacity * 2 if buffer.capacity > 32 else 64
     if capacity < needed:
         capacity = (needed + 63) & ~<int64_t> 63
-    data = <uint8_t*> block_take(capacity)
+    data = <uint8_t*> block_take(capacity, &taken)
     if data != NULL:
-        capacity = block_size(data)
+        capacity = <int64_t> taken
         if buffer.size:
             memcpy(data, buffer.data, buffer.size)
         block_free(buffer.data)
@@ -382,7 +382,7 @@ cdef char* _copy_text(bytes text) except NULL:
 
 @cython.final
 cdef class NativeArray:
-    """An Arrow array made by a native kernel; `pyarrow.array(x)` or any other importer takes it over, once.
+    """An Arrow array of a native kernel; `pyarrow.array(x)` or any other importer takes it over, once.
 
     A struct array is also a record batch: `pyarrow.record_batch(x)`.
     """
@@ -416,6 +416,129 @@ cdef class NativeArray:
         return schema_capsule, array_capsule
 
 
+# ---- through ----------------------------------------------------------------------------------------------------
+
+
+cdef NativeArray _empty_handed():
+    cdef NativeArray made = NativeArray.__new__(NativeArray)
+    made.schema = <ArrowSchema*> calloc(1, sizeof(ArrowSchema))
+    made.array = <ArrowArray*> calloc(1, sizeof(ArrowArray))
+    if made.schema == NULL or made.array == NULL:
+        raise MemoryError()
+    return made
+
+
+def checked_batch(batch):
+    """Take over a record batch of another library, for one that trusts its structs.
+
+    Parameters
+    ----------
+    batch
+        Any object with `__arrow_c_array__`.
+
+    Returns
+    -------
+    NativeArray
+        The same memory, once what the Arrow C data interface says of it has been found to hold together.
+
+    Raises
+    ------
+    SchemaError, DataError
+        Which column is broken, and how.
+    """
+    capsules = checked_capsules(batch)
+    cdef NativeArray taken = _empty_handed()
+    cdef ArrowSchema* schema = <ArrowSchema*> PyCapsule_GetPointer(capsules[0], "arrow_schema")
+    cdef ArrowArray* array = <ArrowArray*> PyCapsule_GetPointer(capsules[1], "arrow_array")
+    taken.schema[0] = schema[0]
+    schema.release = NULL
+    taken.array[0] = array[0]
+    array.release = NULL
+    return taken
+
+
+@cython.final
+cdef class CheckedStream:
+    """Record batches of a stream of another library, each found to hold together before it is given.
+
+    Iterating gives a NativeArray per batch, once; the stream can be asked for its schema before.
+
+    Parameters
+    ----------
+    data
+        Any object with `__arrow_c_stream__`.
+
+    Raises
+    ------
+    TypeError
+        If that does not give an Arrow stream.
+    SchemaError
+        If the schema is broken, or none of a table.
+    """
+
+    cdef object _exporter
+    cdef object _capsule
+    cdef ArrowArrayStream* _stream
+
+    def __cinit__(self, data):
+        self._exporter = data
+        self._capsule = data.__arrow_c_stream__()
+        if not PyCapsule_IsValid(self._capsule, "arrow_array_stream"):
+            raise TypeError(
+                f"{class_of(data)} gave a {type(self._capsule).__name__} where an Arrow stream capsule was asked for"
+            )
+        self._stream = <ArrowArrayStream*> PyCapsule_GetPointer(self._capsule, "arrow_array_stream")
+        if self._stream.release == NULL or self._stream.get_schema == NULL or self._stream.get_next == NULL:
+            raise DataError(f"the Arrow stream from {class_of(data)} was released, or has been taken over before")
+
+    cdef int _fail(self, int code) except -1:
+        cdef const char* text = NULL
+        if self._stream.get_last_error != NULL:
+            text = self._stream.get_last_error(self._stream)
+        said = f"error {code}" if text == NULL else (<bytes> text).decode("utf-8", "replace")
+        raise SourceError(f"the Arrow stream from {class_of(self._exporter)} failed: {said}")
+
+    cdef int _read_schema(self, ArrowSchema* schema) except -1:
+        cdef int code
+        with nogil:
+            code = self._stream.get_schema(self._stream, schema)
+        if code:
+            self._fail(code)
+        check_schema(schema, self._exporter)
+        if schema.format != b"+s":
+            raise SchemaError(
+                f"expected a table, got arrays of Arrow format {schema.format.decode()!r} from {class_of(self._exporter)}"
+            )
+        return 0
+
+    def __arrow_c_schema__(self):
+        """Give the schema of all batches as a capsule (Arrow PyCapsule protocol)."""
+        cdef NativeArray made = _empty_handed()
+        self._read_schema(made.schema)
+        capsule = PyCapsule_New(made.schema, "arrow_schema", _schema_capsule_destructor)
+        made.schema = NULL
+        return capsule
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef NativeArray made = _empty_handed()
+        cdef int code
+        self._read_schema(made.schema)
+        with nogil:
+            code = self._stream.get_next(self._stream, made.array)
+        if code:
+            self._fail(code)
+        if made.array.release == NULL:
+            raise StopIteration
+        check_array(made.schema, made.array, self._exporter)
+        return made
+
+
+# ---- made here ---------------------------------------------------------------------------------------------------
+
+
 cdef void* _give(Buffer* buffer) noexcept nogil:
     cdef void* data = buffer.data
     memset(buffer, 0, sizeof(Buffer))
@@ -431,13 +554,9 @@ cdef NativeArray native_array(
     list children=None,
     list names=None,
 ):
-    cdef NativeArray made = NativeArray.__new__(NativeArray)
+    cdef NativeArray made = _empty_handed()
     cdef NativeArray child
     cdef int64_t n_children = len(children) if children is not None else 0, i
-    made.schema = <ArrowSchema*> calloc(1, sizeof(ArrowSchema))
-    made.array = <ArrowArray*> calloc(1, sizeof(ArrowArray))
-    if made.schema == NULL or made.array == NULL:
-        raise MemoryError()
     made.schema.release = _release_schema
     made.array.release = _release_array
     made.schema.format = _copy_text(format.encode())
@@ -454,7 +573,7 @@ cdef NativeArray native_array(
         else:
             buffer_free(&validity.bytes)
         validity.length = validity.zeros = 0
-    made.array.n_buffers = 1
+    made.array.n_buffers = 0 if format == "n" else 1
     if second != NULL:
         if second.data == NULL:
             buffer_reserve(second, 8)

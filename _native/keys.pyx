@@ -5,7 +5,6 @@ A composite key is one run of bytes per row (see `key_layout`).
 """
 
 import cython
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
@@ -13,7 +12,6 @@ from libc.string cimport memset
 from flinkcore.errors import DataError, SchemaError
 
 from flinkcore._native.arrow cimport (
-    ArrowSchema,
     BitBuffer,
     Buffer,
     Column,
@@ -22,10 +20,10 @@ from flinkcore._native.arrow cimport (
     RecordBatch,
     advise_large,
     buffer_free,
-    field_name,
     is_valid,
     native_array,
 )
+from flinkcore._native.arrow_c_data cimport ArrowSchema, checked_schema, field_name
 from flinkcore._native.key_layout cimport (
     KeyField,
     buffer_resize,
@@ -151,7 +149,7 @@ cdef class KeyEncoder:
             capsule = schema.__arrow_c_array__()[0]
         else:
             raise TypeError(f"{type(schema).__name__} has no __arrow_c_schema__; pass an Arrow schema or record batch")
-        found = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
+        found = checked_schema(capsule, schema)
         columns = [field_name(found.children[i]) for i in range(found.n_children)]
         self._names = list(names)
         self._field_names = []

@@ -7,12 +7,19 @@ A process may fork while its other threads take and give back blocks: the fork w
 whole, and free to use.
 """
 
-from libc.stdlib cimport free
+from libc.stdlib cimport free, realloc
 
 cdef extern from *:
     """
     #include <pthread.h>
     #include <stdlib.h>
+    #if defined(__APPLE__)
+    #include <malloc/malloc.h>
+    #define flinkcore_usable_size malloc_size
+    #else
+    #include <malloc.h>
+    #define flinkcore_usable_size malloc_usable_size
+    #endif
     static pthread_mutex_t flinkcore_blocks_mutex = PTHREAD_MUTEX_INITIALIZER;
     static void flinkcore_lock_blocks(void) {
         pthread_mutex_lock(&flinkcore_blocks_mutex);
@@ -46,6 +53,7 @@ cdef extern from *:
     #define flinkcore_new_block malloc
     #endif
     """
+    size_t _usable_size "flinkcore_usable_size"(void* block) noexcept nogil
     void* _new_block "flinkcore_new_block"(size_t size) noexcept nogil
     void _lock "flinkcore_lock_blocks"() noexcept nogil
     void _unlock "flinkcore_unlock_blocks"() noexcept nogil
@@ -62,7 +70,7 @@ cdef int _n_kept = 0
 cdef size_t _bytes_kept = 0
 
 
-cdef void* block_take(size_t size) noexcept nogil:
+cdef void* block_take(size_t size, size_t* taken) noexcept nogil:
     global _n_kept, _bytes_kept
     cdef void* data = NULL
     cdef int i, best = -1
@@ -74,6 +82,7 @@ cdef void* block_take(size_t size) noexcept nogil:
             best = i
     if best >= 0:
         data = _kept[best].data
+        taken[0] = _kept[best].size
         _bytes_kept -= _kept[best].size
         _n_kept -= 1
         _kept[best] = _kept[_n_kept]
@@ -88,12 +97,19 @@ cdef void* block_new(size_t size) noexcept nogil:
 cdef void block_free(void* block) noexcept nogil:
     global _n_kept, _bytes_kept
     cdef size_t size
+    cdef void* whole
     if block == NULL:
         return
-    size = block_size(block)
+    size = _usable_size(block)
     if size < LARGE_BLOCK or size > KEPT_BYTES:
         free(block)
         return
+    # The allocator may have given more than was asked for. Only what is asked for may be written, so all of it is, in place.
+    whole = realloc(block, size)
+    if whole == NULL:
+        free(block)
+        return
+    block = whole
     _lock()
     if _n_kept < KEPT_BLOCKS and _bytes_kept + size <= KEPT_BYTES:
         _kept[_n_kept].data = block

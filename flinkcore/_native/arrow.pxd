@@ -1,59 +1,7 @@
-# The Arrow C data interface: columns in through the PyCapsule protocol, arrays out the same way.
+# Columns in through the Arrow PyCapsule protocol, arrays out the same way.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-
-cdef extern from *:
-    """
-    #ifndef ARROW_C_DATA_INTERFACE
-    #define ARROW_C_DATA_INTERFACE
-    #include <stdint.h>
-    struct ArrowSchema {
-        const char* format;
-        const char* name;
-        const char* metadata;
-        int64_t flags;
-        int64_t n_children;
-        struct ArrowSchema** children;
-        struct ArrowSchema* dictionary;
-        void (*release)(struct ArrowSchema*);
-        void* private_data;
-    };
-    struct ArrowArray {
-        int64_t length;
-        int64_t null_count;
-        int64_t offset;
-        int64_t n_buffers;
-        int64_t n_children;
-        const void** buffers;
-        struct ArrowArray** children;
-        struct ArrowArray* dictionary;
-        void (*release)(struct ArrowArray*);
-        void* private_data;
-    };
-    #endif
-    """
-    cdef struct ArrowSchema:
-        const char* format
-        const char* name
-        const char* metadata
-        int64_t flags
-        int64_t n_children
-        ArrowSchema** children
-        ArrowSchema* dictionary
-        void (*release)(ArrowSchema*) noexcept nogil
-        void* private_data
-
-    cdef struct ArrowArray:
-        int64_t length
-        int64_t null_count
-        int64_t offset
-        int64_t n_buffers
-        int64_t n_children
-        const void** buffers
-        ArrowArray** children
-        ArrowArray* dictionary
-        void (*release)(ArrowArray*) noexcept nogil
-        void* private_data
+from flinkcore._native.arrow_c_data cimport ArrowArray, ArrowSchema
 
 
 cdef enum ColumnType:
@@ -99,8 +47,8 @@ cdef struct Column:
     Column* children         # already shifted: row i of the parent is row i of each child
 
 
-# Name of a field; empty where the producer gives none, which the format allows.
-cdef str field_name(const ArrowSchema* field)
+# Type of the values of a format, and their bytes; 0 where these are bits or not of one size. SchemaError where there is none here.
+cdef int column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1
 # What helps where a string or binary column is too small for its values: a log's own large columns are read as small ones.
 cdef str advise_large(str name, bint is_text)
 

@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from flinkcore._native.arrow cimport ArrowSchema, Buffer, Column, NativeArray, RecordBatch
+from flinkcore._native.arrow cimport Buffer, Column, NativeArray, RecordBatch
+from flinkcore._native.arrow_c_data cimport ArrowSchema
 from flinkcore._native.key_layout cimport KeyField
 
 cdef extern from *:

@@ -1,29 +1,14 @@
 # Large blocks of memory that have been given back are kept for the next ones: the system would clear every page anew.
 #
 # All blocks are of malloc; they may be taken and given back in any thread. It never fails: NULL where nothing fits.
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <stdlib.h>
-    #if defined(__APPLE__)
-    #include <malloc/malloc.h>
-    #define FLINKCORE_BLOCK_SIZE(block) malloc_size(block)
-    #else
-    #include <malloc.h>
-    #define FLINKCORE_BLOCK_SIZE(block) malloc_usable_size(block)
-    #endif
-    """
-    size_t block_size "FLINKCORE_BLOCK_SIZE"(void* block) noexcept nogil
-
-
 cdef enum:
     LARGE_BLOCK = 1 << 18  # bytes from which on they are kept
     KEPT_BLOCKS = 64
     KEPT_BYTES = 1 << 26
 
 
-# A kept block of at least `size` bytes, and not far more, or NULL.
-cdef void* block_take(size_t size) noexcept nogil
+# A kept block of at least `size` bytes, and not far more, or NULL; `taken` is then its size.
+cdef void* block_take(size_t size, size_t* taken) noexcept nogil
 # A new block, like malloc's, in huge pages as far as the system has them: it clears many at a time. NULL where there is no memory.
 cdef void* block_new(size_t size) noexcept nogil
 # As free().

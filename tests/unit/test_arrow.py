@@ -10,23 +10,7 @@ from flinkcore._native.arrow import ColumnArray, RecordBatch
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_groups import hash_codes
 from flinkcore.errors import SchemaError
-
-
-class ArrowSchema(ctypes.Structure):
-    """struct ArrowSchema."""
-
-
-ArrowSchema._fields_ = [
-    ("format", ctypes.c_char_p),
-    ("name", ctypes.c_char_p),
-    ("metadata", ctypes.c_char_p),
-    ("flags", ctypes.c_int64),
-    ("n_children", ctypes.c_int64),
-    ("children", ctypes.POINTER(ctypes.POINTER(ArrowSchema))),
-    ("dictionary", ctypes.c_void_p),
-    ("release", ctypes.c_void_p),
-    ("private_data", ctypes.c_void_p),
-]
+from tests.models.arrow_protocol import ArrowSchema
 
 capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 capsule_pointer.restype = ctypes.c_void_p

@@ -9,8 +9,10 @@ import pytest
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
-from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.log_sources import TableSource
+from tests.models.arrow_protocol import ArrowArray, ArrowSchema, Liar, LyingStream
 
 TABLE = pa.table({"ts": [1, 2, 3], "at": [4, 5, 6], "origin": ["a", "b", "a"]})
 
@@ -76,3 +78,27 @@ def test_a_log_has_at_least_one_chunk():
 def test_a_log_without_files_is_an_error_when_it_is_described(tmp_path):
     with pytest.raises(SourceError, match="no file matches"):
         EventLog.of(tmp_path / "*.parquet", timestamp="ts")
+
+
+def test_arrow_data_of_other_libraries_is_checked_before_it_is_read() -> None:
+    batch = pa.record_batch({"at": [1, 2], "text": ["a", "b"]})
+
+    def lie(schema: ArrowSchema, array: ArrowArray) -> None:
+        array.children[1].contents.buffers[1] = None
+
+    assert TableSource.of(LyingStream(batch)).table.equals(pa.table(batch))
+    assert TableSource.of(Liar(batch)).table.equals(pa.table(batch))
+    for liar in (Liar(batch, lie), LyingStream(batch, lie)):
+        with pytest.raises(
+            DataError, match=r"column 'text' from .* is broken: the offsets of its values are missing"
+        ):
+            TableSource.of(liar)
+
+
+def test_values_of_arrow_data_of_other_libraries_are_checked() -> None:
+    text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+    )
+    batch = pa.record_batch({"at": [1], "text": text})
+    with pytest.raises(DataError, match=r"the Arrow data from LyingStream is broken: .*[Cc]olumn 1.*UTF8"):
+        TableSource.of(LyingStream(batch))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore._native.arrow import CheckedStream, checked_batch
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile, discover_files, partition_fields
@@ -171,18 +172,29 @@ class TableSource:
         ------
         ConfigurationError
             If the data exports neither ``__arrow_c_stream__`` nor ``__arrow_c_array__``.
+        DataError
+            If it contradicts itself. Data that pyarrow has not made is checked value by value.
         """
+        is_arrows_own = type(data).__module__ == pa.lib.__name__
         if isinstance(data, pa.Table):
             table = data
         elif hasattr(data, "__arrow_c_stream__"):
-            table = pa.RecordBatchReader.from_stream(data).read_all()
+            if is_arrows_own:
+                table = pa.RecordBatchReader.from_stream(data).read_all()
+            else:
+                stream = CheckedStream(data)
+                table = pa.Table.from_batches(map(pa.record_batch, stream), pa.schema(stream))
         elif hasattr(data, "__arrow_c_array__"):
-            table = pa.Table.from_batches([pa.record_batch(data)])
+            table = pa.Table.from_batches([pa.record_batch(data if is_arrows_own else checked_batch(data))])
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
                 f"{type(data).__name__}"
             )
+        try:  # the contents of Arrow's own tables are believed
+            table.validate(full=not is_arrows_own)
+        except pa.ArrowInvalid as failure:
+            raise DataError(f"the Arrow data from {type(data).__name__} is broken: {failure}") from failure
         for name in table.column_names:
             if table.column_names.count(name) > 1:
                 raise SchemaError(f"column {name!r} occurs more than once in the table: rename one of them")
