@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import Any, Generic, TypeVar
@@ -39,7 +39,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
     prepare
         Makes of a step what all partitions process; called from any thread, for several steps at once.
     process
-        Called with the number of a partition and a prepared step, in that partition's thread.
+        Called with the number of a partition and a prepared step, in that partition's thread. What it gives is gathered
+        one by one, and no more is asked for once the replay has been stopped.
     partitions
         Number of partitions and of threads.
     """
@@ -48,7 +49,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self,
         steps: Iterator[Read],
         prepare: Callable[[Read], Prepared],
-        process: Callable[[int, Prepared], Done],
+        process: Callable[[int, Prepared], Iterable[Done]],
         partitions: int,
     ) -> None:
         self._steps_to_read: Iterator[Any] = steps
@@ -65,7 +66,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self._ended = False
         self._stopped = False
 
-    def run(self) -> Iterator[tuple[Prepared, list[Done]]]:
+    def run(self) -> Iterator[tuple[Prepared, list[list[Done]]]]:
         """Give each step with what every partition made of it, in order.
 
         Raises
@@ -164,8 +165,12 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
             self._changed.notify_all()
 
     def _process_step(self, partition: int, step: _Step) -> bool:
+        done = step.done[partition] = []
         try:
-            step.done[partition] = self._process(partition, step.prepared)
+            for each in self._process(partition, step.prepared):
+                if self._stopped:
+                    return False
+                done.append(each)
         except BaseException as error:
             self._fail(step, error)
             return False

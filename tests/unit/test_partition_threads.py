@@ -18,21 +18,22 @@ def no_thread_is_left() -> bool:
 def test_every_partition_processes_every_step_in_order(partitions: int) -> None:
     seen: list[list[int]] = [[] for _ in range(partitions)]
 
-    def process(partition: int, step: int) -> tuple[int, int]:
+    def process(partition: int, step: int) -> Iterator[int]:
         seen[partition].append(step)
-        return partition, step
+        yield partition
+        yield step
 
     threads = PartitionThreads(iter(range(100)), lambda step: step * 10, process, partitions)
     done = list(threads.run())
     assert done == [
-        (step * 10, [(partition, step * 10) for partition in range(partitions)]) for step in range(100)
+        (step * 10, [[partition, step * 10] for partition in range(partitions)]) for step in range(100)
     ]
     assert seen == [[step * 10 for step in range(100)]] * partitions
     assert no_thread_is_left()
 
 
 def test_no_steps_give_nothing() -> None:
-    assert list(PartitionThreads(iter(()), lambda step: step, lambda partition, step: step, 3).run()) == []
+    assert list(PartitionThreads(iter(()), lambda step: step, lambda partition, step: [step], 3).run()) == []
 
 
 def test_reading_waits_for_the_consumer() -> None:
@@ -43,7 +44,7 @@ def test_reading_waits_for_the_consumer() -> None:
             read.append(step)
             yield step
 
-    running = PartitionThreads(steps(), lambda step: step, lambda partition, step: step, 2).run()
+    running = PartitionThreads(steps(), lambda step: step, lambda partition, step: [step], 2).run()
     for given in range(20):
         next(running)
         assert len(read) <= given + 2 + 2 + STEPS_AHEAD
@@ -67,10 +68,10 @@ def test_an_error_is_raised_in_place_of_the_step_that_failed(part: str) -> None:
         fail("preparing", step)
         return step
 
-    def process(partition: int, step: int) -> int:
+    def process(partition: int, step: int) -> list[int]:
         if partition == 1:
             fail("processing", step)
-        return step
+        return [step]
 
     running = PartitionThreads(steps(), prepare, process, 3).run()
     assert [step for step, _ in islice(running, 7)] == list(range(7))
@@ -99,7 +100,7 @@ def test_steps_are_read_by_one_thread_at_a_time() -> None:
             finally:
                 self.reading.release()
 
-    threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: step, 4)
+    threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: [step], 4)
     assert len(list(threads.run())) == 30
 
 
@@ -112,7 +113,23 @@ def test_threads_that_have_started_end_if_another_cannot(monkeypatch: pytest.Mon
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_or_fail)
-    threads = PartitionThreads(iter(range(100)), lambda step: step, lambda partition, step: step, 4)
+    threads = PartitionThreads(iter(range(100)), lambda step: step, lambda partition, step: [step], 4)
     with pytest.raises(RuntimeError, match="can't start"):
         list(threads.run())
+    assert no_thread_is_left()
+
+
+def test_a_partition_that_is_amid_a_step_stops_between_two_results() -> None:
+    is_amid = threading.Event()
+
+    def process(partition: int, step: int) -> Iterator[int]:
+        yield step
+        while step == 1:  # as a step with results without end
+            is_amid.set()
+            yield step
+
+    running = PartitionThreads(iter(range(3)), lambda step: step, process, 2).run()
+    assert next(running) == (0, [[0], [0]])
+    assert is_amid.wait(10)
+    running.close()  # type: ignore[attr-defined]
     assert no_thread_is_left()

@@ -106,9 +106,9 @@ class StageRun:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.stages) > 1:
             for prepared, outputs in PartitionThreads(
-                steps, self._prepare, self._process_all, len(self.stages)
+                steps, self._prepare, self._process, len(self.stages)
             ).run():
-                yield prepared.step, outputs
+                yield prepared.step, list(outputs)
                 self._release(prepared)
         else:
             for step in steps:
@@ -138,9 +138,6 @@ class StageRun:
         if self._advances and until_ms is not None:
             assert isinstance(stage, ProcessStage | JoinedWindowStage)
             yield from stage.advance(until_ms)
-
-    def _process_all(self, partition: int, prepared: PreparedStep) -> Iterable[Output]:
-        return list(self._process(partition, prepared))
 
     def _rows_by_partition(self, events: Events, rows: RowNumbers | None) -> list[RowNumbers | None]:
         """The rows that each partition gets, in total order; None: all, as they lie."""
