@@ -1,6 +1,7 @@
 """Files as sources and sinks of jobs that run element by element."""
 
 import gzip
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from models.full_disks import most_bytes_of_a_file
 
 from flinkcore.common import Encoder, Row, Types, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
@@ -98,6 +100,14 @@ def test_text_that_is_not_utf_8_is_an_error_that_names_the_file(
         read(env, format, path)
 
 
+def test_json_that_is_nested_without_measure_is_an_error(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text('{"user": "ann", "else": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    with pytest.raises(DataError, match=r"a has arrays and objects that are more than 100 levels deep"):
+        read(env, FORMATS["json"][1], tmp_path)
+
+
 def test_pages_of_parquet_files_are_checked_where_they_have_checksums(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
@@ -180,6 +190,24 @@ def test_files_of_a_job_that_fails_never_appear(env: StreamExecutionEnvironment,
     sink = in_one_folder(tmp_path, Encoder.simple_string_encoder())
     env.from_collection([1, 0]).map(lambda value: 1 // value).sink_to(sink)
     with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        env.execute()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("room", [0, 10, 5_000, 100_000])
+@pytest.mark.parametrize("name", [*FORMATS, "text"])
+def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_no_file_is_left(
+    env: StreamExecutionEnvironment, name: str, room: int, tmp_path: Path
+) -> None:
+    writers = FORMATS[name][0] if name in FORMATS else Encoder.simple_string_encoder()
+    people = [Row(f"user{n}", n, math.sin(n)) for n in range(8_000)]
+    env.from_collection(people, PERSON).sink_to(in_one_folder(tmp_path, writers))
+    with (
+        most_bytes_of_a_file(room),
+        pytest.raises(
+            SourceError, match=rf"a file in {tmp_path} cannot be written: .*File too large.*bytes are free"
+        ),
+    ):
         env.execute()
     assert list(tmp_path.iterdir()) == []
 

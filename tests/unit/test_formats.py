@@ -608,6 +608,25 @@ def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text
         read_all(FileSource.discover(tmp_path), columns=["ts"])
 
 
+@pytest.mark.parametrize("columns", [None, ["ts"]])
+def test_json_that_is_nested_without_measure_is_an_error_that_names_the_line(tmp_path, columns):
+    deep = {"lists": "[" * 30_000 + "]" * 30_000, "objects": '{"a":' * 101 + "1" + "}" * 101}
+    for name, text in deep.items():
+        (tmp_path / name).mkdir()
+        lines = f'{{"ts": 1, "a": "{{[["}}\n{{"ts": 2, "b": {text}}}\n' + "\n" * 4_000
+        (tmp_path / name / "1.json").write_text(lines)
+        with pytest.raises(
+            SourceError, match=r"1\.json cannot be read: .* more than 100 levels deep in line 2"
+        ):
+            read_all(FileSource.discover(tmp_path / name), columns=columns)
+
+
+def test_json_may_have_many_lists_and_brackets_within_text(tmp_path):
+    rows = [{"ts": 1, "lists": [[]] * 200, "text": "[" * 200 + '\\"]{'}, {"ts": 2, "lists": [], "text": "}"}]
+    (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_all(FileSource.discover(tmp_path)).to_pylist() == rows
+
+
 def test_a_json_column_that_changes_its_type_while_types_are_inferred_is_named(tmp_path):
     (tmp_path / "1.json").write_text('{"ts": 1}\n{"ts": "x"}\n')
     with pytest.raises(SchemaError, match=r"'ts' changed from number to string in line 2.*repair the lines"):

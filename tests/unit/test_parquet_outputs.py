@@ -3,9 +3,6 @@
 import datetime
 import gc
 import math
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from models.full_disks import most_bytes_of_a_file
 
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.results.parquet_output import ParquetOutput
@@ -172,17 +170,6 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/file/out: "):
         ParquetOutput.at(tmp_path / "file" / "out").prepare()
-
-
-@contextmanager
-def most_bytes_of_a_file(limit: int) -> Iterator[None]:
-    """Let the system refuse what is written behind so many bytes, as a disk without room does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("room", [0, 4, 5, 1_000, 100_000, 150_000])

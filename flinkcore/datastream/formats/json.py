@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from flinkcore.common.file_warnings import empty_file
+from flinkcore.common.json_depth import MOST_LEVELS, is_too_deep
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, checked_row_type, row_schema
+from flinkcore.errors import DataError
 
 
 class JsonReaderFormat(ArrowRowFormat):
@@ -47,6 +49,8 @@ class JsonReaderFormat(ArrowRowFormat):
         if not content.strip():
             warnings.warn(empty_file(name), UserWarning, stacklevel=2)
             return iter(())
+        if is_too_deep(content):
+            raise DataError(f"{name} has arrays and objects that are more than {MOST_LEVELS} levels deep")
         options = arrow_json.ParseOptions(explicit_schema=row_schema(self.row_type))
         return iter(arrow_json.read_json(pa.BufferReader(content), parse_options=options).to_batches())
 

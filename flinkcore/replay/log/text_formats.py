@@ -11,6 +11,7 @@ import pyarrow.json as pajson
 
 from flinkcore.common.csv_rows import CsvRows, read_block
 from flinkcore.common.file_warnings import empty_file, no_last_line_break
+from flinkcore.common.json_depth import MOST_LEVELS, is_too_deep
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.file_format import source_faults
@@ -29,7 +30,8 @@ class CsvFormat:
 
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
     column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
-    may come later.
+    may come later. A file that ends within a value is an error; one without a line break at its end, which may be
+    cut, is warned of.
 
     Parameters
     ----------
@@ -201,6 +203,8 @@ class JsonFormat:
 
 
 def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
+    if is_too_deep(block):
+        raise pa.ArrowInvalid(f"arrays and objects are more than {MOST_LEVELS} levels deep")
     return pajson.read_json(
         pa.BufferReader(block),
         read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),

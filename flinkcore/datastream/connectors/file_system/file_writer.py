@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from flinkcore.common.free_room import free_room
 from flinkcore.common.serialization import BulkWriter
 from flinkcore.datastream.connectors.base import SinkWriter
 from flinkcore.datastream.connectors.file_system.bucket_assigner import BucketAssigner
@@ -103,7 +104,7 @@ class FileWriter(SinkWriter):
             file.writer.add_element(element)
             file.written_ms = now_ms
         except OSError as failure:
-            raise SourceError(f"a file in {self._folder / bucket} cannot be written: {failure}") from failure
+            raise _unwritten(self._folder / bucket, failure) from failure
 
     def _begin(self, bucket: str, now_ms: int) -> _OpenFile:
         folder = self._folder / bucket
@@ -125,7 +126,7 @@ class FileWriter(SinkWriter):
             for bucket in list(self._open):
                 self._end(bucket)
         except OSError as failure:
-            raise SourceError(f"a file in {self._folder} cannot be written: {failure}") from failure
+            raise _unwritten(self._folder, failure) from failure
         complete, self._complete = self._complete, []
         return complete
 
@@ -139,3 +140,10 @@ class FileWriter(SinkWriter):
         for pending in left:
             with suppress(OSError):
                 os.remove(pending.hidden)
+
+
+def _unwritten(folder: Path, failure: OSError) -> SourceError:
+    return SourceError(
+        f"a file in {folder} cannot be written: {failure}.{free_room(folder)} No file of the job appears; give "
+        "the sink a directory that can be made and written, on a disk with room"
+    )
