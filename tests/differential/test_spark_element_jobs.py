@@ -357,7 +357,7 @@ def test_what_cannot_be_sent_is_named(spark: Any) -> None:
         env.from_collection([1]).map(lambda value: spark).execute_and_collect()
     numbers = env.from_collection([1]).map(lambda value: (step for step in ()))
     with pytest.raises(
-        UserCodeError, match=r"lambda> gave what is no value: .*cannot be sent to another task.*generator"
+        UserCodeError, match=r"lambda> gave, the element .*cannot be sent to another task.*generator"
     ):
         list(numbers.execute_and_collect())
 

@@ -285,6 +285,7 @@ def test_windows_go_on_as_if_the_log_had_not_been_cut(
             withdraws = retracting and evictor is None and not isinstance(trigger, PurgingTrigger)
             windowed = windowed.retracting() if withdraws else windowed
             result = windowed.aggregate(**aggregates).execute(**checkpoints)
+        assert result.report.results == result.to_arrow().num_rows
         return [result.to_arrow(), result.get_side_output(late).to_arrow()]
 
     whole = run(table, 1)

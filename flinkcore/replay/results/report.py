@@ -67,7 +67,7 @@ class ReplayReport:
     pending_processing_time_timers
         Timers that the end of the log left: they were due after its last arrival.
     results, side_results
-        Result rows of functions, and rows of the side outputs that were asked for.
+        Result rows, and rows that functions gave to the side outputs that were asked for.
     dropped_side_results
         What it emitted to other side outputs.
     splits

@@ -210,7 +210,8 @@ class WindowStage:
     def counts(self) -> dict[str, int]:
         """Counts of events and firings so far."""
         counts = self._operator.counts()
-        return {name: counts[name] for name in _COUNTS}
+        results = sum(counts[name] for name in ("on_time_firings", "late_firings", "retractions"))
+        return {**{name: counts[name] for name in _COUNTS}, "results": results}
 
     @property
     def current_watermark(self) -> int:
