@@ -66,7 +66,7 @@ def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -
     container = {StateDescriptor.Type.LIST: list, StateDescriptor.Type.MAP: dict}.get(type)
     if container is not None and not set(map(builtins.type, values)) <= {container}:
         raise SchemaError(f"a {type.value} state of a checkpoint has values that are no {container.__name__}")
-    if not all(values if container is not None else (value is not None for value in values)):
+    if container is not None and not all(values):  # None may be a value: of a column state of objects
         raise SchemaError(f"a {type.value} state of a checkpoint has an entry without a value")
     if characteristic is not None:
         for held in values:
