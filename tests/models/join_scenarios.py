@@ -1,19 +1,20 @@
-"""The programs of golden join scenarios, and the form in which their outputs are compared."""
+"""The programs of golden join scenarios, built through the public API, and the form in which outputs are compared."""
 
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
 from models.recorders import OutputRecorder
 
-from flinkcore.common import OutputTag, Time, Watermark
+from flinkcore.common import OutputTag, Time, Watermark, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
     JoinFunction,
     ProcessJoinFunction,
 )
-from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction, WindowJoinFunction
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import (
@@ -27,7 +28,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowOperation,
 )
-from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.errors import FlinkcoreError
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import IntervalJoinOperator
@@ -74,37 +75,44 @@ def assigner_of(assigner: list[Any]) -> WindowAssigner[Any, Any]:
 
 
 def window_operation_of(item: dict[str, Any]) -> WindowOperation:
-    functions: dict[str, WindowJoinFunction] = {
-        "co_group": Groups(),
-        "join": Join(),
-        "flat_join": FlatJoin(),
-    }
-    assigner = assigner_of(item["assigner"])
-    trigger: Trigger[Any, Any] = assigner.get_default_trigger(None)
-    if "count" in item["trigger"]:
-        trigger = CountTrigger.of(item["trigger"]["count"])
-        trigger = PurgingTrigger.of(trigger) if item["trigger"]["purging"] else trigger
-    return WindowOperation(
-        assigner,
-        trigger,
-        None if item["evictor"] is None else CountEvictor.of(item["evictor"]),
-        item["allowed_lateness"],
-        window_function=CoGroupWindowFunction(functions[item["function"]]),
+    env = StreamExecutionEnvironment.get_execution_environment()
+    left, right = (
+        env.from_event_log(
+            pa.table({"key": ["k"], "value": [0], "ts": [0]}), timestamp="ts"
+        ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        for _ in range(2)
     )
+    is_co_group = item["function"] == "co_group"
+    joined: Any = left.co_group(right) if is_co_group else left.join(right)
+    windows = joined.where("key").equal_to("key").window(assigner_of(item["assigner"]))
+    if "count" in item["trigger"]:
+        trigger: Trigger[Any, Any] = CountTrigger.of(item["trigger"]["count"])
+        windows = windows.trigger(PurgingTrigger.of(trigger) if item["trigger"]["purging"] else trigger)
+    if item["evictor"] is not None:
+        windows = windows.evictor(CountEvictor.of(item["evictor"]))
+    windows = windows.allowed_lateness(item["allowed_lateness"])
+    function = {"co_group": Groups(), "join": Join(), "flat_join": FlatJoin()}[item["function"]]
+    stream = windows.apply(function, pa.schema({"key": pa.string()}))
+    operation: WindowOperation = stream._transformation.function
+    return operation
 
 
 def interval_operation_of(item: dict[str, Any]) -> IntervalJoinOperation:
-    if item["processing_time"]:
-        raise ConfigurationError("intervals are of event time")
-    return IntervalJoinOperation(
-        item["lower"],
-        item["upper"],
-        Pairs(),
-        not item["lower_exclusive"],
-        not item["upper_exclusive"],
-        OutputTag("left") if item["left_late"] else None,
-        OutputTag("right") if item["right_late"] else None,
-    )
+    env = StreamExecutionEnvironment.get_execution_environment()
+    left, right = (env.from_collection([("k", 0)]).key_by(key_of) for _ in range(2))
+    join = left.interval_join(right)
+    join = join.in_processing_time() if item["processing_time"] else join.in_event_time()
+    joined = join.between(item["lower"], item["upper"])
+    if item["lower_exclusive"]:
+        joined = joined.lower_bound_exclusive()
+    if item["upper_exclusive"]:
+        joined = joined.upper_bound_exclusive()
+    if item["left_late"]:
+        joined = joined.side_output_left_late_data(OutputTag("left"))
+    if item["right_late"]:
+        joined = joined.side_output_right_late_data(OutputTag("right"))
+    operation: IntervalJoinOperation = joined.process(Pairs())._transformation.function  # type: ignore[attr-defined]
+    return operation
 
 
 class JoinRecorder(OutputRecorder):
