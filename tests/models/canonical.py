@@ -5,6 +5,7 @@ are compared by their presence.
 """
 
 import json
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -28,13 +29,16 @@ def _equal_timers(kind: str, entry: Entry) -> tuple[Any, ...] | None:
 
 
 def _order_among_equal_timers(kind: str, entry: Entry) -> tuple[Any, ...]:
+    if _equal_timers(kind, entry) is None:
+        return ()
     if kind == "timer_service":
         return entry["key"], entry["ns"]
     key, start = entry["timer"][2:]
     return key, start is not None, start or 0
 
 
-def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> list[Entry]:
+def canonical_values(kind: str, item: dict[str, Any], entries: list[Entry]) -> list[Entry]:
+    """Entries as they are compared, in the order that they have."""
     copies: list[Entry] = json.loads(json.dumps(entries))
     session = kind == "window" and "session" in item["assigner"]["type"]
     for entry in copies:
@@ -42,13 +46,44 @@ def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> 
             entry["timers"].sort(key=json.dumps)
         if session and isinstance(entry.get("value"), dict):
             entry["value"]["elements"].sort(key=json.dumps)
+    return [without_error_text(entry) for entry in copies]
+
+
+def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> list[Entry]:
+    """Entries as they are compared, those of equal timers in the order of their keys."""
+    return [
+        entry
+        for run in runs_of_equal_timers(kind, canonical_values(kind, item, entries))
+        for entry in sorted(run, key=lambda entry: _order_among_equal_timers(kind, entry))
+    ]
+
+
+def runs_of_equal_timers(kind: str, entries: list[Entry]) -> Iterator[list[Entry]]:
+    """Entries in runs of one each, but for those of equal timers, whose order is open."""
+
+    def cause(numbered: tuple[int, Entry]) -> tuple[Any, ...]:
+        number, entry = numbered
+        return _equal_timers(kind, entry) or (number,)
+
+    for _, run in groupby(enumerate(entries), key=cause):
+        yield [entry for _, entry in run]
+
+
+def without_times_of_timers(wanted: list[Entry], found: list[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Entries of windows, wanted and found, without what results do not tell: when before its end one fired."""
     ordered: list[Entry] = []
-    for timers, group in groupby(copies, key=lambda entry: _equal_timers(kind, entry)):
-        run = list(group)
-        if timers is not None:
-            run.sort(key=lambda entry: _order_among_equal_timers(kind, entry))
-        ordered += run
-    return [without_error_text(entry) for entry in ordered]
+    for run in runs_of_equal_timers("window", wanted):
+        here = found[len(ordered) : len(ordered) + len(run)]
+        ordered += sorted(here, key=lambda entry: _order_among_equal_timers("window", entry))
+    ordered += found[len(ordered) :]
+
+    def untimed(entry: Entry) -> Entry:
+        if "timer" not in entry:
+            return entry
+        domain, _, key, start = entry["timer"]
+        return {**entry, "timer": [domain, key, start]}
+
+    return [*map(untimed, wanted)], [*map(untimed, ordered)]
 
 
 def canonical_queue_results(item: dict[str, Any], results: list[Any]) -> list[Any]:

@@ -17,8 +17,6 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 
-# Flink wraps around, or takes the record for late; flinkcore refuses the timestamp.
-OVERFLOWING = ("window-edge-overflow_window_end", "window-edge-near_min", "window-edge-after_the_end")
 RESULT = {
     "aggregate": [
         ("sum", "value", None),
@@ -34,6 +32,7 @@ RESULT = {
 }
 
 
+MIN, MAX = -(2**63), 2**63 - 1
 TRIGGERS = ("default", "event_time", "count", "continuous_event_time")
 
 
@@ -128,3 +127,29 @@ def shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
             entry = {**entry, "value": {k: v for k, v in entry["value"].items() if k not in hidden}}
         kept.append(entry)
     return kept
+
+
+def tells_timers(item: dict[str, Any]) -> bool:
+    """Whether live windows tell Flink's timers: sessions that fire continuously, and merge, leave idle ones behind."""
+    return not (
+        inner_trigger(item)["type"] == "continuous_event_time" and item["assigner"]["type"] == "session"
+    )
+
+
+def event_timers_of(item: dict[str, Any], windows: list[dict[str, Any]], watermark: int) -> int:
+    """The number of timers that Flink has for live windows."""
+    trigger = inner_trigger(item)["type"]
+    fires_at_end = trigger in ("event_time", "continuous_event_time")
+    fires_at_end |= trigger == "default" and item["assigner"]["type"] != "global"
+    timers = set()
+    for row in windows:
+        window = row["key"], row["window_start"], row["window_end"]
+        is_global = window[1:] == (MIN, MAX)
+        last = MAX if is_global else row["window_end"] - 1
+        if not is_global:
+            timers.add((*window, last + item["allowed_lateness"]))  # of the cleanup
+        if fires_at_end and last > watermark:
+            timers.add((*window, last))
+        if trigger == "continuous_event_time" and row["trigger_state"] < last:
+            timers.add((*window, row["trigger_state"]))  # also one that is due: it fires with the next watermark
+    return len(timers)
