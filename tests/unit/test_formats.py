@@ -4,6 +4,8 @@ import gzip
 import json
 import pickle
 
+import duckdb
+import polars
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.feather
@@ -182,8 +184,6 @@ def test_many_tiny_pieces_of_a_table_become_large_batches():
 
 
 def test_arrow_data_of_other_libraries_is_taken():
-    polars = pytest.importorskip("polars")
-    duckdb = pytest.importorskip("duckdb")
     table = events()
     for data in (
         polars.from_arrow(table),

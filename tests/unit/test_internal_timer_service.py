@@ -4,6 +4,7 @@ import threading
 from queue import Queue
 from typing import Any
 
+import numpy as np
 import pytest
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -115,10 +116,9 @@ def test_a_time_that_is_no_integer_of_64_bits_is_refused(operator: Operator, tim
 
 
 def test_other_integers_are_times(operator: Operator) -> None:
-    numpy = pytest.importorskip("numpy")
     service = operator.service()
     operator.keys.set_current_key("k")
-    service.register_event_time_timer(None, numpy.int64(7))
+    service.register_event_time_timer(None, np.int64(7))
     operator.manager.advance_watermark(7)
     assert operator.take() == [("event", 7, "k", None)]
 
