@@ -1,5 +1,6 @@
 """A replay that is killed between its results and its checkpoint leaves a state from which one can go on."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -100,10 +101,10 @@ def test_a_replay_killed_at_any_step_leaves_results_and_checkpoint_that_agree(tm
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED_AT_EVERY_STEP), str(tmp_path)],
         cwd=root,
-        env={"PYTHONPATH": str(root), "PATH": ""},
+        env={**os.environ, "PYTHONPATH": str(root), "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert run.returncode == 0, run.stderr

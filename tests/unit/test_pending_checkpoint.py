@@ -1,6 +1,7 @@
 """A checkpoint in the making: parallel tasks, tries that do not count, errors and crashes."""
 
 import errno
+import os
 import pickle
 import subprocess
 import sys
@@ -281,10 +282,10 @@ def test_a_process_killed_at_any_step_leaves_the_checkpoint_before_or_the_new_on
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLED_AT_EVERY_STEP), str(tmp_path / "c")],
         cwd=tests,
-        env={"PYTHONPATH": f"{tests}:{tests.parent}", "PATH": ""},
+        env={**os.environ, "PYTHONPATH": f"{tests}:{tests.parent}", "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert run.returncode == 0, run.stderr
