@@ -23,6 +23,7 @@ from flinkcore._native.key_groups import (
     key_groups,
 )
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.runtime.java_keys import JavaKeys
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Key = dict[str, Any]
@@ -188,6 +189,26 @@ def test_columns_fall_into_the_key_groups_of_flink(
         for result in run_column(column, item["max_parallelism"], item["parallelism"])
     ]
     assert got == want
+
+
+def test_python_keys_fall_into_the_key_groups_of_flink(key_groups_scenario: dict[str, Any]) -> None:
+    item, outputs = key_groups_scenario["input"], key_groups_scenario["output"]["keys"]
+    found = [
+        (column_of([key]), output)
+        for key, output in zip(item["keys"], outputs, strict=True)
+        if why_not_arrow(key) is None
+    ]
+    assert [key_group_of_value(column, item["max_parallelism"]) for column, _ in found] == [
+        "error" if "error" in output else output["key_group"] for _, output in found
+    ]
+
+
+def key_group_of_value(column: pa.Array, max_parallelism: int) -> int | str:
+    """The key group that functions in Python have for the only value of a column."""
+    try:
+        return JavaKeys(max_parallelism, column.type)(column[0].as_py())
+    except (ConfigurationError, DataError):
+        return "error"
 
 
 def test_ranges_are_those_of_flink(key_groups_scenario: dict[str, Any]) -> None:

@@ -5,27 +5,30 @@ that stops with a checkpoint; all of them go through one run of Spark.
 """
 
 import json
-from collections.abc import Iterator
-from itertools import groupby
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from models.canonical import canonical_entries
-from models.columnar_scenarios import OVERFLOWING, why_not_columnar
+from models.canonical import canonical_entries, canonical_values, runs_of_equal_timers
+from models.columnar_scenarios import accumulators_of, event_timers_of, tells_timers, why_not_columnar
 from models.replayed_scenarios import LATE, ColumnarPath, RowPath, why_not_replayed
 from models.spark_sessions import spark_session
+from models.window_scenarios import wanted_output
 
 pytest.importorskip("pyspark")
 
 from models.spark_stages import PartitionOutput, SmallReplay, run_all
 
 import flinkcore
+from flinkcore._native.shared_accumulators import are_shareable
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.plans.replay_plan import make_plan
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.java_keys import JavaKeys
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -37,38 +40,51 @@ Path_ = type[RowPath] | type[ColumnarPath]
 Entry = dict[str, Any]
 
 
-def small_replay(path: Path_, item: dict[str, Any], parallelism: int, directory: Path) -> SmallReplay | None:
-    """The replay of a scenario; None: its job, or a row of its log, is refused."""
+class Refused(Enum):
+    """When a job was refused."""
+
+    PLANNED = "as it was planned"
+    READ = "as its log was read for the first time, before anything was given"
+
+
+def small_replay(
+    path: Path_, item: dict[str, Any], parallelism: int, directory: Path
+) -> SmallReplay | Refused:
+    """The replay of a scenario, or when it is refused."""
     try:
         stream = path.job(StreamExecutionEnvironment(), item)
         plan = make_plan(StreamGraph(stream._transformation), ExecutionConfig())
+    except ConfigurationError:
+        return Refused.PLANNED
+    try:
         return SmallReplay.of(plan, parallelism, directory)
-    except FlinkcoreError:
-        return None
+    except DataError:
+        return Refused.READ
 
 
 class SparkRun:
     """What Spark gave for each path, scenario and parallelism."""
 
     def __init__(self, scenarios: list[dict[str, Any]], directory: Path) -> None:
-        self._outputs: dict[tuple[str, str, int], list[PartitionOutput]] = {}
-        names, replays = [], []
+        self._outputs: dict[tuple[str, str, int], list[PartitionOutput] | Refused] = {}
+        replays: dict[tuple[str, str, int], SmallReplay] = {}
         for scenario in scenarios:
             for path, why_not in ((RowPath, why_not_row), (ColumnarPath, why_not_columns)):
                 if why_not(scenario) is not None:
                     continue
                 for parallelism in PARALLELISMS:
-                    replay = small_replay(path, scenario["input"], parallelism, directory / str(len(names)))
-                    if replay is not None:
-                        names.append((path.__name__, scenario["name"], parallelism))
-                        replays.append(replay)
+                    name = path.__name__, scenario["name"], parallelism
+                    replay = small_replay(path, scenario["input"], parallelism, directory / str(len(replays)))
+                    if isinstance(replay, Refused):
+                        self._outputs[name] = replay
+                    else:
+                        replays[name] = replay
         paths = [str(Path(flinkcore.__file__).parents[1]), str(Path(__file__).parents[1])]
         with spark_session("local[2]", spark_executorEnv_PYTHONPATH=":".join(paths)) as spark:
-            self._outputs = dict(zip(names, run_all(spark, replays), strict=True))
+            self._outputs.update(zip(replays, run_all(spark, [*replays.values()]), strict=True))
 
-    def of(self, path: Path_, scenario: dict[str, Any], parallelism: int) -> list[PartitionOutput]:
-        refused = [PartitionOutput(error="refused")]
-        return self._outputs.get((path.__name__, scenario["name"], parallelism), refused)
+    def of(self, path: Path_, scenario: dict[str, Any], parallelism: int) -> list[PartitionOutput] | Refused:
+        return self._outputs[path.__name__, scenario["name"], parallelism]
 
 
 @pytest.fixture(scope="module")
@@ -89,58 +105,78 @@ def key_of(item: dict[str, Any], entry: Entry) -> str:
     return key
 
 
-def same_timers(entries: list[Entry]) -> Iterator[list[Entry]]:
-    """Runs of entries, one each but for those of equal timers, whose order is open."""
-
-    def cause(numbered: tuple[int, Entry]) -> tuple[Any, ...]:
-        number, entry = numbered
-        return (entry["at"], *entry["timer"][:2]) if "timer" in entry else (number,)
-
-    for _, run in groupby(enumerate(entries), key=cause):
-        yield [entry for _, entry in run]
+def told(entry: Entry) -> Entry:
+    """What results tell of an entry: not which event caused it, nor which timer."""
+    return {name: entry[name] for name in entry if name not in ("at", "timer")}
 
 
-def compare(wanted: list[Entry], found: list[Any]) -> None:
+as_text = partial(json.dumps, sort_keys=True)
+
+
+def compare(item: dict[str, Any], wanted: list[Entry], found: list[Entry]) -> None:
+    """Compare results in their order, but for that of equal timers, which is open."""
+    found = canonical_values("window", item, found)
     at = 0
-    for run in same_timers(wanted):
+    for run in runs_of_equal_timers("window", wanted):
         here = found[at : at + len(run)]
-        expected = [[entry["value"], entry["ts"]] for entry in run]
-        assert sorted(map(json.dumps, here)) == sorted(map(json.dumps, expected))
+        assert sorted(here, key=as_text) == sorted(map(told, run), key=as_text)
         at += len(run)
     assert found[at:] == []
 
 
-def comparable(item: dict[str, Any], values: Iterator[tuple[Any, int]]) -> list[Any]:
-    """Results as they are compared: elements of sessions have no order."""
-    entries = [{"at": 0, "type": "record", "value": value, "ts": ts} for value, ts in values]
-    return [[entry["value"], entry["ts"]] for entry in canonical_entries("window", item, entries)]
+def timers_of(path: Path_, item: dict[str, Any], snapshot: OperatorSnapshot) -> dict[str, int]:
+    """The numbers of timers with which a partition stopped."""
+    if path is ColumnarPath:
+        windows = [row for table in snapshot.windows for row in table.batch.to_pylist()]
+        rows = [{**row, "key": row["key.key"]} for row in windows]
+        timers = event_timers_of(item, rows, snapshot.watermark_ms)
+        return {"event_timers": timers, "processing_timers": 0}
+    return {
+        f"{domain}_timers": sum(
+            len(getattr(timers, f"{domain}_time_timers").timestamps_ms) for timers in snapshot.timers.values()
+        )
+        for domain in ("event", "processing")
+    }
 
 
 def check(path: Path_, run: SparkRun, scenario: dict[str, Any], parallelism: int) -> None:
-    item, output = scenario["input"], scenario["output"]
+    item, output = scenario["input"], wanted_output(scenario)
     partitions = run.of(path, scenario, parallelism)
-    if scenario["name"] in OVERFLOWING or any(entry["type"] == "error" for entry in output["entries"]):
-        assert any(partition.error for partition in partitions)
+    error = next((entry for entry in output["entries"] if entry["type"] == "error"), None)
+    if isinstance(partitions, Refused):
+        assert error is not None, partitions
+        assert partitions is (Refused.PLANNED if error["at"] == -1 else Refused.READ)
         return
-    assert [partition.error for partition in partitions] == [None] * parallelism
     wanted = canonical_entries("window", item, path.wanted(item, output["entries"]))
     group_of = JavaKeys(MAX_PARALLELISM)
-    late = 0
+
+    def number_of(entry: Entry) -> int:
+        return group_of(key_of(item, entry)) * parallelism // MAX_PARALLELISM
+
+    failed = None if error is None else number_of(error)
+    assert [n for n, partition in enumerate(partitions) if partition.error] == [failed] * (error is not None)
     for number, partition in enumerate(partitions):
         own = [
-            entry
-            for entry in wanted
-            if entry["type"] in ("record", "side")
-            and group_of(key_of(item, entry)) * parallelism // MAX_PARALLELISM == number
+            entry for entry in wanted if entry["type"] in ("record", "side") and number_of(entry) == number
         ]
-        compare(
-            [entry for entry in own if entry["type"] == "record"],
-            comparable(item, path.values(item, partition.rows[None])),
-        )
+        records = [entry for entry in own if entry["type"] == "record"]
         side = [entry["value"] for entry in own if entry["type"] == "side"]
-        assert [list(row.values()) for row in partition.rows[LATE.tag_id]] == side
-        late += partition.counts["counts"]["late"] - len(side)
-    assert late == output["late_dropped"]
+        results = [*path.results(item, partition.rows[None])]
+        late = [list(row.values()) for row in partition.rows[LATE.tag_id]]
+        if number == failed:  # what it made and had not given yet is gone
+            records, side = records[: len(results)], side[: len(late)]
+        elif error is not None:  # the others go on
+            results, late = results[: len(records)], late[: len(side)]
+        compare(item, records, results)
+        assert late == side
+    if error is not None:
+        return
+    late = sum(partition.counts["counts"]["late"] for partition in partitions)
+    assert late == output["late_dropped"] + sum(entry["type"] == "side" for entry in wanted)
+    if path is RowPath or tells_timers(item, are_shareable(accumulators_of(item))):
+        timers = [timers_of(path, item, partition.snapshot) for partition in partitions]
+        for name in ("event_timers", "processing_timers"):
+            assert sum(of_partition[name] for of_partition in timers) == output[name]
 
 
 def check_both(path: Path_, run: SparkRun, scenario: dict[str, Any], why_not: str | None) -> None:

@@ -9,6 +9,8 @@ from models.canonical import canonical_entries, canonical_values, without_times_
 from models.columnar_scenarios import (
     MAX,
     MIN,
+    ROWS,
+    accumulators_of,
     aggregates_of,
     assigner_of,
     event_timers_of,
@@ -22,7 +24,6 @@ from models.columnar_scenarios import (
 )
 from models.window_scenarios import wanted_output
 
-from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.shared_accumulators import are_shareable
@@ -30,13 +31,10 @@ from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.stages.native_windows import window_kernel
 
-ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
-
 
 def make_operator(
     item: dict[str, Any], clocks: list[int], watermarks: list[int], shareable: bool
 ) -> WindowOperator:
-    aggregates = aggregates_of(item["function"])
     return WindowOperator(
         window_kernel(
             assigner_of(item),
@@ -46,9 +44,9 @@ def make_operator(
             shareable=shareable,
         ),
         keys=KeyEncoder(ROWS, ["key"]),
-        accumulators=Accumulators(ROWS, aggregates),
+        accumulators=accumulators_of(item),
         key_names=["key"],
-        aggregate_names=[f"a{i}" for i in range(len(aggregates))],
+        aggregate_names=[f"a{i}" for i in range(len(aggregates_of(item["function"])))],
         clocks=np.array(clocks, dtype=np.int64),
         watermarks=np.array(watermarks, dtype=np.int64),
         row_limit=1 << 18,
@@ -133,7 +131,7 @@ def check(scenario: dict[str, Any]) -> None:
     want = dict(wanted_output(scenario))
     wanted = canonical_entries("window", item, shown(want.pop("entries")))
     # Windows give the same whether they share slices or not.
-    for shareable in {False, are_shareable(Accumulators(ROWS, aggregates_of(item["function"])))}:
+    for shareable in {False, are_shareable(accumulators_of(item))}:
         got = run(item, shareable)
         entries = got.pop("entries")
         if inner_trigger(item)["type"] == "continuous_event_time":
@@ -141,7 +139,7 @@ def check(scenario: dict[str, Any]) -> None:
             assert untimed[1] == untimed[0]
         else:
             assert canonical_entries("window", item, entries) == wanted
-        told = want.keys() - (set() if tells_timers(item) and not shareable else {"event_timers"})
+        told = want.keys() - (set() if tells_timers(item, shareable) else {"event_timers"})
         assert {name: got[name] for name in told} == {name: want[name] for name in told}
 
 

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pyarrow as pa
+
+from flinkcore._native.aggregates import Accumulators
 from flinkcore.common import Time
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -17,6 +20,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 
+ROWS = pa.schema([("key", pa.string()), ("value", pa.int64())])
 RESULT = {
     "aggregate": [
         ("sum", "value", None),
@@ -129,11 +133,19 @@ def shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-def tells_timers(item: dict[str, Any]) -> bool:
-    """Whether live windows tell Flink's timers: sessions that fire continuously, and merge, leave idle ones behind."""
-    return not (
-        inner_trigger(item)["type"] == "continuous_event_time" and item["assigner"]["type"] == "session"
-    )
+def accumulators_of(item: dict[str, Any]) -> Accumulators:
+    """What the windows of a scenario add up."""
+    return Accumulators(ROWS, aggregates_of(item["function"]))
+
+
+def tells_timers(item: dict[str, Any], shareable: bool) -> bool:
+    """Whether the windows that an operator holds tell Flink's timers; those that share slices are held as slices."""
+    assigner = item["assigner"]["type"]
+    if (
+        assigner == "session"
+    ):  # one that fires continuously leaves timers behind where it is merged, which do nothing
+        return inner_trigger(item)["type"] != "continuous_event_time"
+    return not (assigner == "sliding" and shareable)
 
 
 def event_timers_of(item: dict[str, Any], windows: list[dict[str, Any]], watermark: int) -> int:
@@ -151,5 +163,7 @@ def event_timers_of(item: dict[str, Any], windows: list[dict[str, Any]], waterma
         if fires_at_end and last > watermark:
             timers.add((*window, last))
         if trigger == "continuous_event_time" and row["trigger_state"] < last:
-            timers.add((*window, row["trigger_state"]))  # also one that is due: it fires with the next watermark
+            timers.add(
+                (*window, row["trigger_state"])
+            )  # also one that is due: it fires with the next watermark
     return len(timers)

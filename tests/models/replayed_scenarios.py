@@ -16,13 +16,19 @@ from models import columnar_scenarios
 from models.recorders import OutputRecorder
 from models.window_scenarios import LATE, operation_of
 
-from flinkcore.common import Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from flinkcore.common import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.transformations import WindowProcessTransformation
 
-Values = list[tuple[Any, int]]
-"""Results in the form of golden entries, with their timestamps."""
+Entry = dict[str, Any]
 
 
 class ScriptedWatermarks(WatermarkGenerator[Any]):
@@ -138,11 +144,15 @@ class RowPath:
         return wanted
 
     @staticmethod
-    def values(item: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[tuple[Any, int]]:
+    def results(item: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[Entry]:
+        """Rows in the form of golden entries."""
         kind = item["function"]["type"]
         for row in rows:
-            timestamp = row.pop("time")
-            yield (list(row.values()) if kind in ("reduce", "aggregate") else row), timestamp
+            value = {name: row[name] for name in row if name != "time"}
+            if kind in ("reduce", "aggregate"):
+                yield {"type": "record", "value": [*value.values()], "ts": row["time"]}
+            else:
+                yield {"type": "record", "value": value, "ts": row["time"]}
 
 
 def schema_of(item: dict[str, Any]) -> pa.Schema:
@@ -183,12 +193,29 @@ class ColumnarPath:
         )
 
     @staticmethod
-    def wanted(item: dict[str, Any], entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What aggregates show of the results."""
-        return columnar_scenarios.shown(entries)
+    def wanted(item: dict[str, Any], entries: list[Entry]) -> list[Entry]:
+        """What aggregates show of the results, and the columns that say how each came about."""
+        wanted = []
+        for entry in columnar_scenarios.shown(entries):
+            if entry["type"] == "record":
+                events = item["events"][: entry["at"] + 1]
+                watermark = max((event[1] for event in events if event[0] == "w"), default=MIN_TIMESTAMP)
+                is_late = events[-1][0] == "r" and entry["ts"] <= watermark
+                key = entry["timer"][2] if "timer" in entry else events[-1][2]
+                entry = {**entry, "key": key, "watermark": watermark, "late_firing": is_late}
+            wanted.append(entry)
+        return wanted
 
     @staticmethod
-    def values(item: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[tuple[Any, int]]:
+    def results(item: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[Entry]:
+        """Rows in the form of golden entries, with the columns that say how each came about."""
         for row in rows:
             end = row["window_end"]
-            yield columnar_scenarios.value_of(item, row), 2**63 - 1 if end is None else end - 1
+            yield {
+                "type": "record",
+                "value": columnar_scenarios.value_of(item, row),
+                "ts": MAX_TIMESTAMP if end is None else end - 1,
+                "key": row["key"],
+                "watermark": row["watermark"],
+                "late_firing": row["late_firing"],
+            }

@@ -22,7 +22,7 @@ from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
-from flinkcore.runtime.checkpoint import PendingCheckpoint
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.map_task import MapTask
@@ -30,7 +30,15 @@ from flinkcore.spark.packed_timeline import PackedTime
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.reduce_task import ReduceTask
 from flinkcore.spark.shipping import portable
-from flinkcore.spark.task_outputs import BATCH, COUNTS, TASK_ROW_SCHEMA, BlocksOutput, read_batch
+from flinkcore.spark.task_outputs import (
+    BATCH,
+    CHECKPOINT,
+    COUNTS,
+    TASK_ROW_SCHEMA,
+    BlocksOutput,
+    read_batch,
+    read_part,
+)
 
 SPARK_TASKS = 8
 ERROR = "error"
@@ -61,11 +69,21 @@ class SmallReplay:
         log = FileInput(tuple(plan.log.chunks(1)))
         return cls(plan, log, time_plane_of(plan, log.all_chunks, 1), partitions, directory)
 
-    def tasks(self, slots: tuple[int, ...]) -> tuple[MapTask, ReduceTask]:
+    def begin(self) -> PendingCheckpoint:
+        """Begin the checkpoint with which the replay stops."""
+        return PendingCheckpoint.begin(self.directory, self.plan.max_parallelism)
+
+    def snapshots(self) -> list[OperatorSnapshot]:
+        """What each partition held, read back from the checkpoint."""
+        key_groups = self.plan.max_parallelism
+        return Checkpoint.open(self.directory).restore(
+            self.plan.operator_uid, (0, key_groups - 1), key_groups
+        )
+
+    def tasks(self, slots: tuple[int, ...], pending: PendingCheckpoint) -> tuple[MapTask, ReduceTask]:
         plan, time_plane = self.plan, self.time_plane
         timeline = without_end(time_plane.timeline)
         time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
-        pending = PendingCheckpoint.begin(self.directory, plan.max_parallelism)
         return (
             MapTask(plan, time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
             ReduceTask(plan, time, self.partitions, 1, False, BlocksOutput(), pending=pending),
@@ -83,10 +101,14 @@ def without_end(timeline: Timeline) -> Timeline:
 
 @dataclass
 class PartitionOutput:
-    """What a reduce task gave: rows of each output in their order, and its counts; or the error that it ended with."""
+    """What a reduce task gave: rows of each output in their order, its counts, and what it held as it stopped.
+
+    A task that ended with an error has that instead of the latter two.
+    """
 
     rows: dict[str | None, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     counts: dict[str, Any] = field(default_factory=dict)
+    snapshot: OperatorSnapshot = field(default_factory=OperatorSnapshot)
     error: str | None = None
 
 
@@ -118,12 +140,16 @@ class ManyReduceTasks:
         ):
             number = int(np.searchsorted(self.first_partitions, partition, side="right")) - 1
             own = (in_partitions_from(-self.first_partitions[number], row) for row in rows)
-            try:
-                outputs = list(pickle.loads(self.tasks[number])(own))
-            except FlinkcoreError as error:
-                outputs = [pa.record_batch({"kind": [ERROR], "output": [str(error)], "payload": [b""]})]
-            for output in outputs:
+            for output in until_an_error(pickle.loads(self.tasks[number])(own)):
                 yield output.add_column(0, "of", pa.array([partition] * output.num_rows, pa.int64()))
+
+
+def until_an_error(outputs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task gives, and the error that it ends with."""
+    try:
+        yield from outputs
+    except FlinkcoreError as error:
+        yield pa.record_batch({"kind": [ERROR], "output": [str(error)], "payload": [b""]})
 
 
 def single_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -143,10 +169,10 @@ def run_all(spark: Any, replays: list[SmallReplay]) -> list[list[PartitionOutput
     numbers = spark.range(0, len(replays), 1, SPARK_TASKS)
     slots = partition_slots(SPARK_TASKS, chooses_partitions(numbers))
     bounds = np.cumsum([0, *(replay.partitions for replay in replays)]).tolist()
-    pairs = []
-    for replay, first in zip(replays, bounds, strict=False):
+    pairs, checkpoints = [], [replay.begin() for replay in replays]
+    for replay, pending, first in zip(replays, checkpoints, bounds, strict=False):
         own = range(first, first + replay.partitions)
-        pairs.append(replay.tasks(tuple(slots[partition % SPARK_TASKS] for partition in own)))
+        pairs.append(replay.tasks(tuple(slots[partition % SPARK_TASKS] for partition in own), pending))
     maps, reduces = ([cloudpickle.dumps(task) for task in tasks] for tasks in zip(*pairs, strict=True))
     mapped = numbers.mapInArrow(portable(spark, ManyMapTasks(maps, bounds[:-1])), SHUFFLE_SCHEMA)
     exchanged = to_partitions(mapped, SPARK_TASKS, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
@@ -154,6 +180,7 @@ def run_all(spark: Any, replays: list[SmallReplay]) -> list[list[PartitionOutput
         portable(spark, ManyReduceTasks(reduces, bounds[:-1])), f"of long, {TASK_ROW_SCHEMA}"
     ).collect()
     outputs = [PartitionOutput() for _ in range(bounds[-1])]
+    parts: dict[int, OperatorPart] = {}
     for row in rows:
         output = outputs[row.of]
         if row.kind == BATCH:
@@ -161,8 +188,17 @@ def run_all(spark: Any, replays: list[SmallReplay]) -> list[list[PartitionOutput
                 output.rows[row.output] += batch.to_pylist()
         elif row.kind == COUNTS:
             output.counts = json.loads(bytes(row.payload))
+        elif row.kind == CHECKPOINT:
+            parts[row.of] = read_part(row.payload)
         elif row.kind == ERROR:
             output.error = row.output
-    return [
-        outputs[first : first + replay.partitions] for replay, first in zip(replays, bounds, strict=False)
-    ]
+    of_replays = []
+    for replay, pending, first in zip(replays, checkpoints, bounds, strict=False):
+        own = range(first, first + replay.partitions)
+        if all(outputs[partition].error is None for partition in own):
+            with pending:
+                pending.commit([parts[partition] for partition in own])
+            for partition, snapshot in zip(own, replay.snapshots(), strict=True):
+                outputs[partition].snapshot = snapshot
+        of_replays.append([outputs[partition] for partition in own])
+    return of_replays
