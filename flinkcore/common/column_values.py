@@ -44,7 +44,8 @@ def key_values(column: pa.Array, name: str) -> list[Any]:
     """Return the values of a key column as plain Python objects that hash.
 
     As `column_values`, but a struct is a Row, a timestamp with a time zone is in UTC, since in another zone two moments
-    of the hour that comes twice in autumn are equal in Python, and all NaNs have the same bits.
+    of the hour that comes twice in autumn are equal in Python, all NaNs have the same bits, and of an extension type
+    such as uuid there are the stored values.
     """
     return _Conversion(name, rows=True).values(column)
 
@@ -78,7 +79,9 @@ class _Conversion:
         types = pa.types
         if types.is_timestamp(arrow_type) or types.is_duration(arrow_type) or types.is_time64(arrow_type):
             return True
-        return self._rows and (types.is_struct(arrow_type) or types.is_floating(arrow_type))
+        if not self._rows:
+            return False
+        return types.is_struct(arrow_type) or types.is_floating(arrow_type) or _is_extension(arrow_type)
 
     def _to_pylist(self, column: pa.Array) -> list[Any]:
         try:

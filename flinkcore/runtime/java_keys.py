@@ -5,9 +5,12 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_group, key_groups
+from flinkcore.common.column_values import with_dicts
 from flinkcore.common.row import Row
 from flinkcore.errors import DataError, FlinkcoreError
 
@@ -35,6 +38,11 @@ class JavaKeys:
         Double, str String, bool Boolean, bytes byte[], Decimal BigDecimal with its own scale, date LocalDate,
         time LocalTime, datetime Instant (without a zone: as UTC), timedelta Duration, a tuple and a Row are Row.
 
+    Raises
+    ------
+    SchemaError
+        If keys cannot be of the type.
+
     Notes
     -----
     Flink's ``KeyGroupRangeAssignment.assignToKeyGroup``. Keys of one canonical form have one key group.
@@ -48,6 +56,8 @@ class JavaKeys:
     def __init__(self, max_parallelism: int, key_type: pa.DataType | None = None) -> None:
         self._max_parallelism = max_parallelism
         self._key_type = key_type
+        if key_type is not None:
+            _groups(pa.nulls(0, key_type), max_parallelism)
 
     def __call__(self, key: Hashable) -> int:
         """Return the key group of a key; about 0.3 µs for the first five types, 10 µs for others.
@@ -60,10 +70,11 @@ class JavaKeys:
         try:
             if self._key_type is None and (group := key_group(key, self._max_parallelism)) is not None:
                 return group
-            array = pa.array([key], self._key_type) if self._key_type is not None else _array(key)
-            if pa.types.is_struct(array.type):
-                array = pa.RecordBatch.from_arrays([array], ["key"])
-            return int(key_groups(array, self._max_parallelism).item())
+            if self._key_type is None:
+                array = _array(key)
+            else:
+                array = pa.array(with_dicts([key], self._key_type), self._key_type)
+            return int(_groups(array, self._max_parallelism).item())
         except (FlinkcoreError, pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
             wanted = "" if self._key_type is None else f" as {self._key_type}"
             raise DataError(
@@ -71,6 +82,12 @@ class JavaKeys:
                 "str, float, bool, bytes, Decimal, date, time, datetime, timedelta, tuples and Rows of these, and not "
                 f"None; key by such a part of it ({failure})"
             ) from failure
+
+
+def _groups(keys: pa.Array, max_parallelism: int) -> npt.NDArray[np.int32]:
+    if pa.types.is_struct(keys.type):
+        keys = pa.RecordBatch.from_arrays([keys], ["key"])
+    return key_groups(keys, max_parallelism)
 
 
 def _array(key: Any) -> pa.Array:

@@ -21,7 +21,7 @@ from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerSer
 from flinkcore.replay.batch_functions.column_runtime_context import ColumnRuntimeContext
 from flinkcore.replay.batch_functions.column_states import ColumnStates
 from flinkcore.replay.batch_functions.known_keys import KnownKeys
-from flinkcore.replay.stages.element_rows import element_keys
+from flinkcore.replay.stages.element_rows import exact_keys
 from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 
@@ -119,8 +119,8 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         return ids
 
     def key(self, key_id: int) -> Any:
-        """Return a key as the row form has it."""
-        return element_keys(self.keys([key_id]), self._key_columns)[0]
+        """Return a key, for messages."""
+        return exact_keys(self.keys([key_id]), self._key_columns)[0]
 
     def key_groups(self, key_ids: Int64s) -> npt.NDArray[np.int32]:
         """Return the key groups of keys."""
@@ -209,7 +209,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         return f"a batch of {len(timers):,} {domain}-time timers, {self._shown_range(timers)}"
 
     def _shown_range(self, subject: ElementColumns | FiredTimers) -> str:
-        first, last = element_keys(self.keys(subject.key_ids[[0, -1]]), self._key_columns)
+        first, last = exact_keys(self.keys(subject.key_ids[[0, -1]]), self._key_columns)
         times = subject.timestamps
         return (
             f"from the key {shown(first)} at {times[0]} ms to the key {shown(last)} at {times[-1]} ms, with timestamps "

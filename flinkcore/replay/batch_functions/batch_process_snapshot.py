@@ -17,10 +17,10 @@ from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.timers import TimerColumns
 from flinkcore.common.column_values import with_dicts
 from flinkcore.datastream.state import StateDescriptor
-from flinkcore.errors import DataError, SchemaError
+from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.column_states import NumpyColumnState
-from flinkcore.replay.stages.element_rows import element_keys
+from flinkcore.replay.stages.element_rows import exact_keys
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.operators.keyed_calls import TIMER_SERVICE_NAME
@@ -59,7 +59,7 @@ class BatchProcessSnapshots:
             The watermark in force, which all keys have seen: nothing is due.
         """
         ids = np.arange(self._calls.n_keys)
-        keys = _held_keys(self._calls.keys(ids), [field.name for field in self._fields])
+        keys = exact_keys(self._calls.keys(ids), [field.name for field in self._fields])
         groups = self._calls.key_groups(ids)
         timers = InternalTimersSnapshot(
             keys,
@@ -123,7 +123,7 @@ class BatchProcessSnapshots:
             columns = list(zip(*keys, strict=True)) or [[] for _ in self._fields]
         try:
             arrays = [
-                # Of a time, what _held_keys makes of it in either case.
+                # Of a time, what exact_keys makes of it in either case.
                 pa.array(with_dicts(values, field.type), field.type)
                 for values, field in zip(columns, self._fields, strict=True)
             ]
@@ -133,26 +133,6 @@ class BatchProcessSnapshots:
                 f"keys of the checkpoint are not those of this job, whose key is {types}: {failure}"
             ) from failure
         return self._calls.key_ids(pa.record_batch(arrays, [field.name for field in self._fields]))
-
-
-def _held_keys(keys: pa.RecordBatch, columns: list[str]) -> list[Any]:
-    """Keys as functions of single elements get them, but numbers for times where Python cannot hold one."""
-    try:
-        return element_keys(keys, columns)
-    except DataError:
-        numbers = [_with_numbers(keys.column(name)) for name in columns]
-        return element_keys(pa.record_batch(numbers, columns), columns)
-
-
-def _with_numbers(column: pa.Array) -> pa.Array:
-    """A column with integers in place of times, also in structs."""
-    if pa.types.is_struct(column.type):
-        children = [_with_numbers(child) for child in column.flatten()]
-        names = [field.name for field in column.type]
-        return pa.StructArray.from_arrays(children, names, mask=column.is_null())
-    if pa.types.is_temporal(column.type):
-        return column.view(pa.int64() if column.type.bit_width == 64 else pa.int32())
-    return column
 
 
 def _timer_columns(timers: KeyTimers, groups: npt.NDArray[np.int32]) -> TimerColumns:

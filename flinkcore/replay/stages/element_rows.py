@@ -12,6 +12,7 @@ import pyarrow as pa
 from flinkcore._native.key_groups import key_groups
 from flinkcore.common.column_values import column_values, key_values
 from flinkcore.common.row import Row, rows_of_columns
+from flinkcore.errors import DataError
 
 ALL: Final = 0
 """The key of all rows, where there are no key columns."""
@@ -40,6 +41,26 @@ def element_keys(batch: pa.RecordBatch, columns: list[str]) -> list[Any]:
         return [ALL] * batch.num_rows
     values = [key_values(batch.column(name), name) for name in columns]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+
+
+def exact_keys(keys: pa.RecordBatch, columns: list[str]) -> list[Any]:
+    """Keys as of `element_keys`, but with numbers in place of times where Python cannot hold one of them."""
+    try:
+        return element_keys(keys, columns)
+    except DataError:
+        numbers = [_with_numbers(keys.column(name)) for name in columns]
+        return element_keys(pa.record_batch(numbers, columns), columns)
+
+
+def _with_numbers(column: pa.Array) -> pa.Array:
+    """A column with integers in place of times, also in structs."""
+    if pa.types.is_struct(column.type):
+        children = [_with_numbers(child) for child in column.flatten()]
+        names = [field.name for field in column.type]
+        return pa.StructArray.from_arrays(children, names, mask=column.is_null())
+    if pa.types.is_temporal(column.type):
+        return column.view(pa.int64() if column.type.bit_width == 64 else pa.int32())
+    return column
 
 
 def event_key_groups(

@@ -1,0 +1,264 @@
+"""Which columns can be keys, and keys of special values in jobs and harnesses."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from models.keyed_logs import (
+    KEYS,
+    WIDE_NANS,
+    CountingBatches,
+    batches_of_function,
+    rows_of_function,
+    table_of,
+)
+
+from flinkcore.common import Duration, Row, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessJoinFunction,
+    StreamExecutionEnvironment,
+)
+from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.plans.key_types import require_key_type
+from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.testing import for_keyed_process_function
+
+# ---- what can be a key
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_every_type_here_can_be_a_key(kind: str) -> None:
+    require_key_type("k", pa.schema([("k", KEYS[kind].type)]))
+
+
+REFUSED = [
+    (pa.list_(pa.int64()), r"list_element\(pyarrow.compute.field\('k'\), 0\)"),
+    (pa.list_(pa.string()), r"binary_join\(pyarrow.compute.field\('k'\), ','\)"),
+    (pa.large_list(pa.int64()), r"list_element"),
+    (pa.map_(pa.string(), pa.int64()), r"map_lookup\(pyarrow.compute.field\('k'\)"),
+    (
+        pa.struct([("a", pa.list_(pa.int64())), ("b", pa.int64())]),
+        r"struct_field\(pyarrow.compute.field\('k'\), 'b'\)",
+    ),
+    (pa.decimal256(50, 2), r"field\('k'\).cast\('string'\)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "remedy"), REFUSED, ids=str)
+@pytest.mark.parametrize("job", [rows_of_function, batches_of_function])
+def test_what_cannot_be_a_key_is_refused_when_the_job_is_planned(
+    kind: pa.DataType, remedy: str, job: Any
+) -> None:
+    env = StreamExecutionEnvironment()
+    table = pa.table(
+        {"k": pa.nulls(1, kind), "ts": pa.array([1])}, schema=pa.schema([("k", kind), ("ts", pa.int64())])
+    )
+    log = env.from_event_log(table, timestamp="ts").assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps()
+    )
+    keyed = log.select("ts", k0=pc.field("k"))
+    with pytest.raises(SchemaError, match=remedy.replace("'k'", "'k0'")):
+        job(keyed, ["int"]).execute()
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.string_view(), pa.decimal256(50, 2)], ids=str)
+def test_a_harness_refuses_a_key_type_at_once(kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match="not supported"):
+        JavaKeys(128, kind)
+
+
+def test_a_row_has_the_key_group_of_its_struct_column() -> None:
+    kind = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    groups = {
+        *(JavaKeys(1000)(key) for key in (Row(1, "x"), Row(a=1, b="x"), (1, "x"))),
+        *(JavaKeys(1000, kind)(key) for key in (Row(1, "x"), Row(a=1, b="x"), {"a": 1, "b": "x"})),
+    }
+    assert len(groups) == 1
+
+
+# ---- times that Python cannot hold
+
+
+def nanoseconds(*numbers: int) -> pa.Array:
+    return pa.array(numbers, pa.int64()).view(pa.timestamp("ns"))
+
+
+def batch_counts(
+    keys: pa.Array, parallelism: int, start: int = 0, **checkpoints: Any
+) -> list[tuple[Any, ...]]:
+    """What a batch function gives, with the numbers of the key's times."""
+    times = pa.array(range(start, start + len(keys)), pa.int64())
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    log = env.from_event_log(pa.table({"k0": keys, "ts": times, "at": times}), timestamp="ts", arrival="at")
+    log = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    columns = pa.schema([("k0", keys.type), ("n", pa.int64()), ("time", pa.int64())])
+    found = log.key_by("k0").process(CountingBatches(1), columns).execute(**checkpoints).to_arrow()
+    given = found["k0"].combine_chunks()
+    numbers = given.flatten() if pa.types.is_struct(given.type) else [given]
+    rows = zip(
+        *(column.cast(pa.int64()).to_pylist() for column in numbers), found["n"].to_pylist(), strict=True
+    )
+    return sorted(rows)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        nanoseconds(1, 2, 1_000, 1, 2),
+        nanoseconds(1_000, 2_000, 1_000, 2_001, 1_000),
+        pa.array([2**62, -(2**62), 2**62, 0, 0], pa.int64()).view(pa.timestamp("us")),
+        pa.array([999, 1, 999, 999, 1], pa.int64()).view(pa.time64("ns")),
+        pa.StructArray.from_arrays([nanoseconds(1, 2, 1_000, 1, 2), pa.array([0, 1, 2, 0, 1])], ["at", "n"]),
+    ],
+    ids=lambda keys: str(keys.type),
+)
+@pytest.mark.parametrize("cut", [1, 3, 4])
+def test_batch_functions_hold_times_that_python_cannot_hold(keys: pa.Array, cut: int, tmp_path: Path) -> None:
+    parts = batch_counts(keys[:cut], 3, stop_with_checkpoint=tmp_path / "a")
+    parts += batch_counts(
+        keys[cut:cut], 2, cut, restore_from=tmp_path / "a", stop_with_checkpoint=tmp_path / "b"
+    )
+    parts += batch_counts(keys[cut:], 1, cut, restore_from=tmp_path / "b")
+    assert sorted(parts) == batch_counts(keys, 2)
+
+
+def test_a_function_over_rows_says_which_key_it_cannot_hold() -> None:
+    rows = pa.table({"k0": nanoseconds(1_000, 1_001), "ts": pa.array([0, 1])})
+    env = StreamExecutionEnvironment()
+    log = env.from_event_log(rows, timestamp="ts").assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps()
+    )
+    with pytest.raises(DataError, match=r"column 'k0' \(timestamp\[ns\]\) holds 1001 .*cast\('int64'\)"):
+        rows_of_function(log, ["timestamp_ns_None"]).execute().to_arrow()  # type: ignore[attr-defined]
+    as_numbers = log.with_columns(k0=pc.field("k0").cast("int64"))
+    assert rows_of_function(as_numbers, ["int"]).execute().to_arrow().num_rows == 4  # type: ignore[attr-defined]
+
+
+# ---- two streams
+
+
+RULES = MapStateDescriptor("rules")
+
+
+class CountingBoth(KeyedCoProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_state(ValueStateDescriptor("counts"))
+
+    def given(self, ctx: Any) -> Iterator[Any]:
+        self.counts.update((self.counts.value() or 0) + 1)
+        yield ctx.get_current_key(), self.counts.value()
+
+    def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+        return self.given(ctx)
+
+    def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+        return self.given(ctx)
+
+
+class CountingWithRules(KeyedBroadcastProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_state(ValueStateDescriptor("counts"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.counts.update((self.counts.value() or 0) + 1)
+        yield ctx.get_current_key(), self.counts.value()
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        pass
+
+
+class Pairs(ProcessJoinFunction[Any, Any]):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
+        yield None, 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        # How many of all values, each of which comes twice, are one key.
+        ("double", [2, 2, 2, 2, 2, 6]),
+        ("float", [2, 2, 2, 2, 2, 6]),
+        ("struct", [2, 2, 2]),
+        ("nested", [2, 2, 4]),
+        ("date64", [2, 2, 6]),
+        ("timestamp_ns_Europe/Berlin", [2, 2, 2, 2]),
+        ("uint64", [2, 2, 2, 2]),
+    ],
+)
+def test_two_streams_have_the_same_keys(kind: str, sizes: list[int]) -> None:
+    rows = table_of([kind], 2 * [((value, 0, 0), 0) for value in range(len(KEYS[kind]))], 0)
+
+    env = StreamExecutionEnvironment().set_parallelism(2)
+
+    def log() -> DataStream:
+        return env.from_event_log(rows, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
+        )
+
+    def counts(stream: Any) -> list[int]:
+        found: list[int] = stream.execute().to_arrow()["n"].to_pylist()
+        return sorted(found)
+
+    left, right = log(), log().select("ts", other=pc.field("k0"))
+    columns = pa.schema([("k0", KEYS[kind].type), ("n", pa.int64())])
+    both = left.connect(right).key_by("k0", "other").process(CountingBoth(), columns)
+    assert counts(both) == sorted(n + 1 for size in sizes for n in range(2 * size))
+    one = left.key_by("k0").connect(right.broadcast(RULES)).process(CountingWithRules(), columns)
+    assert counts(one) == sorted(n + 1 for size in sizes for n in range(size))
+    pairs = (
+        left.key_by("k0")
+        .interval_join(right.key_by("other"))
+        .between(-1_000, 1_000)
+        .process(Pairs(), columns)
+    )
+    assert len(counts(pairs)) == sum(size * size for size in sizes)
+
+
+# ---- harnesses
+
+
+class Remembering(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.last = runtime_context.get_state(ValueStateDescriptor("last"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        before = self.last.value()
+        self.last.update(value[1])
+        ctx.timer_service().register_event_time_timer(value[1])
+        yield before
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield timestamp, self.last.value()
+
+
+@pytest.mark.parametrize(
+    "key_of",
+    [lambda number: number, lambda number: (number, "a"), lambda number: Row(a=(number,))],
+    ids=["alone", "in a tuple", "in a row"],
+)
+def test_a_harness_restores_keys_of_nan_and_of_both_zeros(key_of: Any) -> None:
+    def harness(state: Any = None) -> Any:
+        return for_keyed_process_function(Remembering(), lambda value: key_of(value[0]), restore_from=state)
+
+    nans = WIDE_NANS.tolist()
+    with harness() as before:
+        for number, time in ((nans[0], 1), (0.0, 2), (-0.0, 3), (nans[1], 4)):
+            before.process_element((number, time))
+        assert before.extract_output_values() == [None, None, None, 1]
+        state = before.snapshot()
+    with harness(state) as after:
+        assert after.num_keyed_state_entries() == 3
+        assert after.get_keyed_state("last", key_of(nans[2])) == 4
+        for number, time in ((-0.0, 13), (nans[2], 14), (0.0, 12)):
+            after.process_element((number, time))
+        after.process_watermark(20)
+        fired = [(1, 14), (2, 12), (3, 13), (4, 14), (12, 12), (13, 13), (14, 14)]
+        assert after.extract_output_values() == [3, 4, 2, *fired]
