@@ -34,6 +34,8 @@ class CsvRows:
         Whether there is nothing but line breaks, which Arrow refuses.
     ends_within_line : bool
         Whether the file has no line break at its end; known once all is read.
+    line_breaks : int
+        How many there are in what was read.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class CsvRows:
         self._end_row = delimiter.encode() * columns + b"\n"
         self._end_rows, self._has_ended = 0, False
         self.ends_within_line = False
+        self.line_breaks = 0
 
     def _filled_block(self, block_bytes: int) -> bytes:
         while block := read_block(self._stream, block_bytes - 1):
@@ -82,10 +85,12 @@ class CsvRows:
         if self._has_ended:
             return block
         self._block = read_block(self._stream, n_bytes - 1)
+        self.line_breaks += block.count(b"\n")
         if not self._block:
             self._block, self._has_ended = self._end_row, True
             self.ends_within_line = not block.endswith((b"\n", b"\r"))
             if self.ends_within_line:
+                self.line_breaks += 1
                 return block + b"\n"
             if block == b"\n":
                 # Arrow takes a block for the end of the file if it has only what belongs to a "\r" before it.

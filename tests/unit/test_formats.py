@@ -671,6 +671,20 @@ def test_a_csv_file_that_ends_within_a_row_is_an_error(
         read_all(source)
 
 
+@pytest.mark.parametrize("block", [8, 9, 16, 8 << 20])
+def test_lines_of_csv_that_a_stray_quote_makes_one_are_an_error(tmp_path, monkeypatch, block):
+    (tmp_path / "1.csv").write_text("a,b\n1,x\n")
+    (tmp_path / "2.csv").write_text('a,b\n\n1,x\n2,"y\n3,z\n4,w"\n5,v\n')
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block)
+    message = "3 rows in 5 lines below the header" if block > 16 else ""
+    for columns in (["a"], ["b"]):
+        with pytest.raises(SourceError, match=rf"2\.csv cannot be read: .*{message}.*newlines_in_values"):
+            read_all(FileSource.discover(tmp_path), columns=columns)
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 8 << 20)
+    source = FileSource.discover(tmp_path, format_options={"newlines_in_values": True})
+    assert read_all(source)["b"].to_pylist() == ["x", "x", "y\n3,z\n4,w", "v"]
+
+
 def read_with_warnings(source, columns=None):
     warnings = []
     batches = [batch for chunk in source.chunks(1) for batch in chunk.read(columns, 100, (), warnings)]

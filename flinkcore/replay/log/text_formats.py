@@ -23,6 +23,7 @@ from flinkcore.replay.log.sound_columns import check_values
 _BLOCK_BYTES = 8 << 20
 # Of JSON; a line is held in memory as a whole.
 _MOST_BLOCKS_OF_LINE = 16
+_LINE = re.compile(rb"[^\r\n]+")
 
 
 class CsvFormat:
@@ -43,7 +44,7 @@ class CsvFormat:
     column_types : mapping of str to pyarrow.DataType or str, optional
         Types (or their names, such as "int64" or "timestamp[us]") that are not to be inferred.
     newlines_in_values : bool
-        True if quoted values may hold line breaks; slower.
+        True if quoted values may hold line breaks, which otherwise are an error; slower.
     """
 
     name = "csv"
@@ -88,8 +89,13 @@ class CsvFormat:
                 columns.warnings.append(empty_file(file.name))
                 return
             try:
-                yield from self._open(rows, columns.types)
+                rows_read = 0
+                for batch in self._open(rows, columns.types):
+                    rows_read += batch.num_rows
+                    yield batch
                 rows.check_end()
+                if not self._newlines_in_values and rows.line_breaks != 1 + rows_read:
+                    _check_lines(file, rows_read)
                 if rows.ends_within_line:
                     columns.warnings.append(no_last_line_break(file.name))
             except pa.ArrowKeyError:
@@ -117,6 +123,21 @@ class CsvFormat:
                 null_values=self._null_values,
                 strings_can_be_null=self._null_values is not None,
             ),
+        )
+
+
+def _check_lines(file: LogFile, rows: int) -> None:
+    """Check that a CSV file has a row in each line but the header and blank ones."""
+    lines, ends_within_line = 0, False
+    with file.filesystem.open_input_stream(file.path) as stream:
+        while block := read_block(stream, _BLOCK_BYTES):
+            found = _LINE.findall(block)
+            lines += len(found) - (ends_within_line and block[:1] not in b"\r\n")
+            ends_within_line = block[-1:] not in b"\r\n"
+    if lines != 1 + rows:
+        raise pa.ArrowInvalid(
+            f"it has {rows:,} rows in {lines - 1:,} lines below the header: a value has line breaks, which is right if "
+            "format_options={'newlines_in_values': True} says so, or a quote too many"
         )
 
 
