@@ -821,14 +821,15 @@ def test_what_an_arrow_file_says_of_its_values_is_checked_before_it_is_followed(
     assert read_all(source, columns=["ts"])["ts"].to_pylist() == list(range(len(column)))
 
 
-def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error(tmp_path):
-    write_ipc(events(rows=100_000), tmp_path / "a.arrow")
+@pytest.mark.parametrize("name", ["log.arrow", "log.arrows", "log.parquet"])
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path, name):
+    WRITERS[name](events(rows=100_000), tmp_path / name)
     (chunk,) = FileSource.discover(tmp_path).chunks(1)
     batches = chunk.read(None, 100)
     next(batches)
-    with (tmp_path / "a.arrow").open("r+b") as file:
+    with (tmp_path / name).open("r+b") as file:
         file.truncate(10_000)
-    with pytest.raises(SourceError, match=r"a\.arrow cannot be read"):
+    with pytest.raises(SourceError, match=rf"{name} cannot be read"):
         list(batches)
 
 
