@@ -11,13 +11,18 @@ from typing import Any
 
 from flinkcore.common.checked_watermark_generator import supplied_generator
 from flinkcore.datastream.checkpoint_settings import CheckpointSettings
-from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation
+from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
+from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.copied_strategy import copied_strategy
 
 
@@ -48,8 +53,8 @@ class JobCheckpoints:
         ------
         ConfigurationError
             If the job is not the one of the checkpoint, or has a setting that checkpoints do not carry.
-        SourceError
-            If there is no checkpoint, or it is damaged or of a newer version.
+        CheckpointError
+            If there is no checkpoint, or it is damaged, of a newer version, or contradicts itself or the job.
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
@@ -70,13 +75,13 @@ class JobCheckpoints:
                 "without the checkpoint"
             )
         refuse_changes(checkpoint.manifest.job, describe_job(plan), checkpoint.storage.path)
-        for uid in plan.operator_uids:
+        for uid in (*plan.operator_uids, *(log.watermarks_uid for log in plan.log_plans)):
             checkpoint.watermark_ms(uid)
-        tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.log_plans]
-        try:
+        with refused_as(checkpoint.storage.path):
+            _refuse_other_tables(checkpoint, plan)
+            tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.log_plans]
             cuts = cuts_of_one_replay([TimeCut.of_table(table) for table in tables])
-        except SchemaError as failure:
-            raise SourceError(f"{checkpoint.storage.path}: {failure}") from failure
+            _refuse_other_watermarks(checkpoint, plan, cuts)
         return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint)
 
     @property
@@ -183,6 +188,58 @@ def write_partition(
 ) -> OperatorPart:
     """Write what an operator of a plan, counted from 0 on, holds in a partition, which a task does, too."""
     return pending.writer().write(plan.operator_uids[number], partition, snapshot)
+
+
+def _refuse_other_watermarks(
+    checkpoint: Checkpoint, plan: ReplayPlan | JobPlan, cuts: Sequence[TimeCut]
+) -> None:
+    """Accept the watermarks of the parts if they are those of the time planes: operators stand where these do."""
+    parts = checkpoint.manifest.parts_by_operator()
+    expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.log_plans, cuts, strict=True)}
+    of_operators = cuts[0].watermark_ms if isinstance(plan, ReplayPlan) else cuts[0].operator_watermark_ms
+    expected |= dict.fromkeys(plan.operator_uids, of_operators)
+    for uid, watermark_ms in expected.items():
+        for part in parts[uid]:
+            if part.watermark_ms != watermark_ms:
+                raise SchemaError(
+                    f"subtask {part.subtask} of the operator {uid!r} has the watermark {part.watermark_ms}, and the "
+                    f"time plane has {watermark_ms} for it"
+                )
+
+
+def _refuse_other_tables(checkpoint: Checkpoint, plan: ReplayPlan | JobPlan) -> None:
+    """Accept the parts if each has the tables that its operator always writes, and no kind that it never does."""
+    parts = checkpoint.manifest.parts_by_operator()
+    kinds: dict[str, tuple[tuple[TableKind, ...], tuple[TableKind, ...]]] = {
+        log.watermarks_uid: ((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)) for log in plan.log_plans
+    }
+    operators: Sequence[OperatorPlan] = (plan,) if isinstance(plan, ReplayPlan) else plan.stages
+    for uid, operator in zip(plan.operator_uids, operators, strict=True):
+        kinds[uid] = _tables_of(operator.operator)
+    for uid, (always, possible) in kinds.items():
+        for part in parts[uid]:
+            found = [table.kind for table in part.tables]
+            for kind in always:
+                if kind not in found:
+                    raise SchemaError(
+                        f"subtask {part.subtask} of the operator {uid!r} lacks its {kind.value.replace('_', ' ')}"
+                    )
+            for table in part.tables:
+                if table.kind not in possible:
+                    raise SchemaError(
+                        f"subtask {part.subtask} of the operator {uid!r} has the {table}, and writes none"
+                    )
+
+
+def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[TableKind, ...]]:
+    """Return the kinds of tables that an operator always writes, and all that it may write."""
+    if isinstance(operator, WindowAggregation):
+        return (TableKind.WINDOWS,), (TableKind.WINDOWS,)
+    if isinstance(operator, ConnectedProcess):
+        if not operator.is_keyed:
+            return (), (TableKind.OPERATOR_STATE,)
+        return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
+    return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE)
 
 
 def _refuse_what_is_not_carried(plan: ReplayPlan) -> None:

@@ -81,7 +81,7 @@ def window_kernel(
         assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
     ):
         return global_windows(**by_trigger)
-    slide_ms = _slide_ms(assigner)
+    slide_ms = slide_of(assigner)
     windows: dict[str, Any] = {
         "size": assigner.size_ms,
         "slide": slide_ms,
@@ -114,9 +114,10 @@ def _count_windows(size: int, slide: int, full_only: bool, shareable: bool) -> W
     return kernel(size=size, slide=slide, full_only=full_only)
 
 
-def _slide_ms(
+def slide_of(
     assigner: TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows,
 ) -> int:
+    """Return by how many ms windows begin, or cumulative ones end, after each other."""
     if isinstance(assigner, SlidingEventTimeWindows):
         return assigner.slide_ms
     return assigner.step_ms if isinstance(assigner, CumulativeEventTimeWindows) else assigner.size_ms

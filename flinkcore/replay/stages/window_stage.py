@@ -12,16 +12,18 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore.errors import SchemaError, SourceError
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.restored_operator import RestoredOperator
+from flinkcore.replay.stages.restored_windows import ExpectedWindows
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.runtime.checkpoint.table_file import refused_as
 
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28
@@ -132,18 +134,27 @@ class WindowStage:
         self._schema: pa.Schema | None = None
         self._late_tag = aggregation.late_tag
         if restored is not None:
-            self._restore(restored)
+            self._restore(restored, aggregation, schema)
 
-    def _restore(self, restored: RestoredOperator) -> None:
-        checkpoint = restored.checkpoint
-        for snapshot in checkpoint.restore(restored.uid, self._key_group_range, self._max_parallelism):
+    def _restore(self, restored: RestoredOperator, aggregation: WindowAggregation, schema: pa.Schema) -> None:
+        expected = ExpectedWindows(
+            aggregation,
+            self._keys,
+            self._max_parallelism,
+            schema,
+            self._windows(),
+            self._operator.current_watermark,
+        )
+        for snapshot in restored.checkpoint.restore(
+            restored.uid, self._key_group_range, self._max_parallelism
+        ):
             for table in snapshot.windows:
-                try:
+                with refused_as(f"{restored.checkpoint.storage.path}, operator {restored.uid!r}"):
+                    expected.check(table)
                     restore_windows(self._operator, self._accumulators, self._keys, table)
-                except SchemaError as failure:
-                    raise SourceError(
-                        f"{checkpoint.storage.path}, operator {restored.uid!r}: {failure}"
-                    ) from failure
+
+    def _windows(self) -> CheckpointTable:
+        return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)
 
     @property
     def schema(self) -> pa.Schema:
@@ -201,8 +212,7 @@ class WindowStage:
 
     def snapshot(self) -> OperatorSnapshot:
         """The windows that are open, or kept for late events."""
-        table = windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)
-        return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[table])
+        return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[self._windows()])
 
     def _results(self) -> Output:
         return Output(None, [pa.record_batch(self._operator.take())])

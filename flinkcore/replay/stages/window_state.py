@@ -32,6 +32,9 @@ _WINDOW: Final = {
     "trigger_state": pa.int64(),
     "flags": pa.uint8(),
 }
+_COUNTED: Final = ("count_windows", "sliced_count_windows")
+"""Their keys may have no entry of their own, and the kernels themselves count what a key has."""
+
 _NUMBERS: Final = {"words": pa.uint64(), "counts": pa.int64(), "keys": pa.uint64(), "states": pa.uint8()}
 
 
@@ -99,8 +102,9 @@ def restore_windows(
         raise SchemaError(f"the windows of a checkpoint lack a key: {failure}") from failure
     encoder = KeyEncoder(key_columns.schema, keys)
     encoder.encode_batch(key_columns)
-    windows = [table.numbers(name, type) for name, type in _WINDOW.items()]
-    entries = operator.restore(encoder, *windows)
+    entries = operator.restore(encoder, *window_columns(table))
+    if kind not in _COUNTED and len(np.unique(entries)) != len(entries):
+        raise SchemaError("the windows of a checkpoint have one twice")
     parts: dict[int, dict[str, Any]] = {}
     for name in batch.schema.names:
         number, _, part = name.partition(".")
@@ -108,6 +112,17 @@ def restore_windows(
             parts.setdefault(int(number), {})[part] = _of_arrow(part, batch.column(name))
     of_all = [parts[number] for number in sorted(parts)]
     restore_accumulator_parts(accumulators, entries, table.numbers("touched", pa.uint8()), of_all)
+
+
+def window_columns(table: CheckpointTable) -> list[npt.NDArray[Any]]:
+    """Starts, ends, states of triggers and flags.
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing, of another type, or has nulls.
+    """
+    return [table.numbers(name, type) for name, type in _WINDOW.items()]
 
 
 def _to_arrow(part: str, values: Any) -> pa.Array:

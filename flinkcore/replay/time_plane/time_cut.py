@@ -201,25 +201,82 @@ class TimeCut:
         Raises
         ------
         SchemaError
-            If it is no such table.
+            If it is no such table, or one of its values contradicts another.
         """
-        try:
-            return cls(
-                table.attributes["last_arrival_ms"],
-                table.attributes["opened_ms"],
-                table.attributes["watermark_ms"],
-                table.values("split"),
-                {name: table.numbers(name, pa.int64()) for name in _NEW_SPLIT},
-                table.values("generator") if "generator" in table.shapes else None,
-                table.attributes.get("input_watermark_ms", MIN_TIMESTAMP),
-                table.attributes.get("operator_watermark_ms", MIN_TIMESTAMP),
+        has_generators = "generator" in table.shapes
+        table.check_columns("split", *(["generator"] if has_generators else []), *_NEW_SPLIT)
+        cut = cls(
+            table.attributes["last_arrival_ms"],
+            table.attributes["opened_ms"],
+            table.attributes["watermark_ms"],
+            table.values("split"),
+            {name: table.numbers(name, pa.int64()) for name in _NEW_SPLIT},
+            table.values("generator") if has_generators else None,
+            table.attributes["input_watermark_ms"],
+            table.attributes["operator_watermark_ms"],
+        )
+        cut._check()
+        return cut
+
+    def _check(self) -> None:
+        columns = self.columns
+        if len(set(self.split_values)) < len(self.split_values):
+            raise SchemaError("the time plane of a checkpoint has a split twice")
+        for name in ("unseen", "generator_idle", "operator_idle", "channel_idle"):
+            self._refuse(name, (columns[name] != 0) & (columns[name] != 1), "neither 0 nor 1")
+        self._refuse("rows", columns["rows"] < 0, "less than 0")
+        had_events = columns["last_arrival_ms"] != MIN_TIMESTAMP
+        recorded = columns["recorded_arrival_ms"]
+        self._refuse(
+            "recorded_arrival_ms",
+            had_events & (recorded > columns["last_arrival_ms"]),
+            "after the last arrival of its split",
+        )
+        self._refuse("rows", had_events & (columns["rows"] == 0), "none, though it had events")
+        if self.last_arrival_ms is None or self.opened_ms is None:
+            self._refuse("last_arrival_ms", had_events, "an arrival, though there was no event")
+            if self.watermark_ms != MIN_TIMESTAMP:
+                raise SchemaError(
+                    f"the time plane of a checkpoint has the watermark {self.watermark_ms} without an event"
+                )
+            return
+        if not self.split_values:
+            raise SchemaError("the time plane of a checkpoint has an arrival and no split")
+        if self.opened_ms > self.last_arrival_ms:
+            raise SchemaError(
+                f"the time plane of a checkpoint was opened at {self.opened_ms} ms, after its last arrival "
+                f"{self.last_arrival_ms} ms"
             )
-        except KeyError as failure:
-            raise SchemaError(f"the time plane of a checkpoint lacks {failure}") from failure
+        self._refuse(
+            "last_arrival_ms", columns["last_arrival_ms"] > self.last_arrival_ms, "after the last of the log"
+        )
+        if self.watermark_ms > int(columns["channel_ms"].max()):
+            raise SchemaError(
+                f"the time plane of a checkpoint has the watermark {self.watermark_ms}, and no split has reached it"
+            )
+
+    def _refuse(self, name: str, is_wrong: npt.NDArray[np.bool_], what: str) -> None:
+        if is_wrong.any():
+            row = int(np.argmax(is_wrong))
+            raise SchemaError(
+                f"{name} of the split {self.split_values[row]!r} in a checkpoint, row {row}, is "
+                f"{self.columns[name][row]}: {what}"
+            )
 
 
 def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:
-    """The cuts of all logs of a replay, in their order, each of which knows where the last event is."""
+    """The cuts of all logs of a replay, in their order, each of which knows where the last event is.
+
+    Raises
+    ------
+    SchemaError
+        If they are not those of one replay.
+    """
+    ends = {(cut.last_arrival_ms, cut.opened_ms, cut.operator_watermark_ms) for cut in cuts}
+    if len(ends) != 1:
+        raise SchemaError("the logs of a checkpoint end at different arrivals or watermarks")
+    if cuts[0].last_arrival_ms is not None and not any(map(_has_last_event, cuts)):
+        raise SchemaError(f"no split of a checkpoint has the last arrival, {cuts[0].last_arrival_ms} ms")
     last = max((number for number, cut in enumerate(cuts) if _has_last_event(cut)), default=0)
     return tuple(
         replace(cut, beside_last=(number > last) - (number < last)) for number, cut in enumerate(cuts)
