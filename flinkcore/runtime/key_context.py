@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkcore._native.canonical_key import canonical_key
 from flinkcore._native.current_key import CurrentKey
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NO_KEY = -1
+
+KeyGroupsOf: TypeAlias = "Callable[[Sequence[Hashable]], npt.NDArray[np.int32]]"
 
 
 class KeyContext(CurrentKey):
@@ -35,6 +37,8 @@ class KeyContext(CurrentKey):
         From a key to its key group; by default Flink's of the Java object that stands for the key.
     first_sweep : int
         No key is forgotten before there are so many.
+    key_groups_of : callable, optional
+        As `key_group_of` for many keys at once: from a sequence of keys to an array of their key groups.
 
     Raises
     ------
@@ -52,6 +56,7 @@ class KeyContext(CurrentKey):
         "_ids",
         "_key_group_of",
         "_key_groups",
+        "_key_groups_of",
         "_keys",
         "key_group_range",
         "max_parallelism",
@@ -63,6 +68,7 @@ class KeyContext(CurrentKey):
         key_group_range: tuple[int, int] | None = None,
         key_group_of: Callable[[Any], int] | None = None,
         first_sweep: int = FIRST_SWEEP,
+        key_groups_of: KeyGroupsOf | None = None,
     ) -> None:
         if not 1 <= max_parallelism <= MAX_KEY_GROUPS:
             raise ConfigurationError(
@@ -80,7 +86,9 @@ class KeyContext(CurrentKey):
             from flinkcore.runtime.java_keys import JavaKeys  # loads pyarrow
 
             key_group_of = JavaKeys(max_parallelism)
+            key_groups_of = key_group_of.of_all
         self._key_group_of = key_group_of
+        self._key_groups_of = key_groups_of
         self._dense_ids = DenseIds(first_sweep, canonical_key)
         self._dense_ids.add_holder(lambda: [self.current_key_id])
         self._ids = self._dense_ids.ids
@@ -109,28 +117,47 @@ class KeyContext(CurrentKey):
         self._note_key_groups([key_id], [key_group])
         return key_id
 
-    def restored_key_ids(self, keys: Iterable[Hashable], key_groups: Iterable[int]) -> npt.NDArray[np.int64]:
+    def restored_key_ids(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> npt.NDArray[np.int64]:
         """Return the ids of keys of a snapshot, to be held before another key comes.
 
         Parameters
         ----------
-        keys : iterable of object
-            Each once.
-        key_groups : iterable of int
-            Their key groups, all within the range, as this context, too, would find them.
+        keys : sequence of object
+        key_groups : sequence of int
+            Their key groups, all within the range.
 
         Returns
         -------
         int64 array (n_keys,)
+
+        Raises
+        ------
+        DataError
+            If a key group is not that of its key.
         """
         import numpy as np
 
+        self._refuse_other_key_groups(keys, key_groups)
         key_ids = self._dense_ids.ids_of(keys)
         if np.array_equal(key_ids, np.arange(len(self._key_groups), len(self._keys))):
             self._key_groups += key_groups
         else:
             self._note_key_groups(key_ids.tolist(), key_groups)
         return key_ids
+
+    def _refuse_other_key_groups(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:
+        """Accept keys that come with their key groups if this context finds the same."""
+        if self._key_groups_of is not None:
+            expected = self._key_groups_of(keys).tolist()
+        else:
+            expected = list(map(self._key_group_of, keys))
+        if expected != key_groups:
+            key, found, own = next(
+                row for row in zip(keys, key_groups, expected, strict=True) if row[1] != row[2]
+            )
+            raise DataError(
+                f"the key {key!r} of the snapshot is in the key group {found}, but belongs to {own}"
+            )
 
     def _note_key_groups(self, key_ids: list[int], key_groups: Iterable[int]) -> None:
         self._key_groups += [NO_KEY] * (len(self._keys) - len(self._key_groups))

@@ -89,7 +89,7 @@ def test_restored_keys_are_those_that_come_again(keys: tuple[Any, ...]) -> None:
     groups = ElementKeyGroups(128)
     distinct = list({canonical_key(key): key for key in keys}.values())
     context = KeyContext(128, key_group_of=groups)
-    ids = context.restored_key_ids(distinct, map(groups, distinct)).tolist()
+    ids = context.restored_key_ids(distinct, list(map(groups, distinct))).tolist()
     context.add_holder(lambda: ids)
     assert ids == list(range(len(distinct)))
     by_form = {canonical_key(key): key_id for key, key_id in zip(distinct, ids, strict=True)}

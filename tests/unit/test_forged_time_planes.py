@@ -87,7 +87,10 @@ def attributes(content: dict[str, Any]) -> dict[str, Any]:
         ),
         (lambda c: attributes(c).update(opened_ms=None), "one of last_arrival_ms and opened_ms"),
         (lambda c: attributes(c).update(last_arrival_ms=None, opened_ms=None), "though there was no event"),
-        (lambda c: attributes(c).update(watermark_ms=-7), "has the watermark .*, and the time plane has -7 for it"),
+        (
+            lambda c: attributes(c).update(watermark_ms=-7),
+            "has the watermark .*, and the time plane has -7 for it",
+        ),
         (lambda c: attributes(c).update(watermark_ms=2**62), "no split has reached it"),
         (lambda c: c["parts"][1].update(watermark_ms=99_999), "of the operator .* has the watermark 99999"),
         (lambda c: c["parts"][1].update(tables=[]), "lacks its timers"),

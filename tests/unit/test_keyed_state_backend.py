@@ -1,5 +1,6 @@
 """KeyedStateBackend and DefaultKeyedStateStore: states by name, snapshots, restoring, forgetting."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -161,16 +162,19 @@ def test_a_backend_takes_what_a_snapshot_has_for_its_key_groups() -> None:
     assert state.value() == 7
 
 
-def test_restored_keys_need_not_be_hashed_to_their_key_groups_again() -> None:
-    asked: list[Any] = []
+def test_a_restored_key_in_the_key_group_of_another_is_refused() -> None:
+    entries_of_v = filled().snapshot()["v"]
+    moved = replace(entries_of_v, key_groups=(entries_of_v.key_groups + 1) % KEY_GROUPS)
+    with pytest.raises(
+        DataError, match=r"the key .* of the snapshot is in the key group \d+, but belongs to \d+"
+    ):
+        new_backend().restore({"v": moved})
 
-    def counted(key: Any) -> int:
-        asked.append(key)
-        return key_group_of(key)
 
-    backend = new_backend(key_group_of=counted)
-    backend.restore(filled().snapshot())
-    assert asked == []
+def test_a_restored_key_that_comes_twice_is_refused() -> None:
+    once = filled().snapshot()["v"]
+    with pytest.raises(DataError, match="the state 'v' has two entries for one key"):
+        new_backend().restore({"v": once.followed_by(once)})
 
 
 def test_states_nobody_asks_for_are_in_the_next_snapshot() -> None:

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.timers import TimerColumns
-from flinkcore.common.column_values import with_dicts
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.column_states import NumpyColumnState
-from flinkcore.replay.stages.element_rows import exact_keys
+from flinkcore.replay.stages.element_rows import exact_keys, key_columns
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.operators.keyed_calls import TIMER_SERVICE_NAME
@@ -94,13 +93,25 @@ class BatchProcessSnapshots:
                 self._restore_state(name, entries.of_key_groups(*self._range))
             for timers in snapshot.timers.values():
                 own = timers.of_key_groups(*self._range)
+                if any(namespace is not None for namespace in own.namespaces):
+                    raise SchemaError("timers of the checkpoint are of windows, and the function has none")
                 ids = self._ids(own.keys)
-                self._calls.event_time_timers.register(
-                    ids[own.event_time_timers.keys], own.event_time_timers.timestamps_ms
+                self._restore_timers(self._calls.event_time_timers, own.event_time_timers, own.keys, ids)
+                self._restore_timers(
+                    self._calls.processing_time_timers, own.processing_time_timers, own.keys, ids
                 )
-                self._calls.processing_time_timers.register(
-                    ids[own.processing_time_timers.keys], own.processing_time_timers.timestamps_ms
-                )
+
+    def _restore_timers(
+        self, heap: KeyTimers, timers: TimerColumns, keys: Sequence[Any], ids: Int64s
+    ) -> None:
+        of_timers = ids[timers.keys]
+        self._refuse_other_key_groups(
+            of_timers, [keys[key] for key in timers.keys.tolist()], timers.key_groups
+        )
+        pairs = np.stack((of_timers, timers.timestamps_ms), axis=1)
+        if len(np.unique(pairs, axis=0)) < len(pairs):
+            raise SchemaError("a timer is twice in the checkpoint")
+        heap.register(of_timers, timers.timestamps_ms)
 
     def _restore_state(self, name: str, entries: KeyedStateSnapshot) -> None:
         state = self._calls.states.named(name)
@@ -114,25 +125,23 @@ class BatchProcessSnapshots:
                 "column another name"
             )
         ids = self._ids(entries.keys)
+        self._refuse_other_key_groups(ids, entries.keys, entries.key_groups)
+        if len(np.unique(ids)) < len(ids) or any(namespace is not None for namespace in entries.namespaces):
+            raise SchemaError(f"the state {state.name!r} of the checkpoint has a key twice, or of a window")
         if len(ids):
             state[ids] = _values(state, entries.values)
 
     def _ids(self, keys: Sequence[Any]) -> Int64s:
-        columns: list[Sequence[Any]] = [keys]
-        if len(self._fields) > 1:
-            columns = list(zip(*keys, strict=True)) or [[] for _ in self._fields]
-        try:
-            arrays = [
-                # Of a time, what exact_keys makes of it in either case.
-                pa.array(with_dicts(values, field.type), field.type)
-                for values, field in zip(columns, self._fields, strict=True)
-            ]
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
-            types = ", ".join(f"{field.name}: {field.type}" for field in self._fields)
+        return self._calls.key_ids(key_columns(keys, self._fields))
+
+    def _refuse_other_key_groups(self, ids: Int64s, keys: Sequence[Any], groups: npt.NDArray[Any]) -> None:
+        """Accept key groups, one for each id, if they are those of their keys."""
+        wrong = np.flatnonzero(self._calls.key_groups(ids) != groups)
+        if len(wrong):
+            row = int(wrong[0])
             raise SchemaError(
-                f"keys of the checkpoint are not those of this job, whose key is {types}: {failure}"
-            ) from failure
-        return self._calls.key_ids(pa.record_batch(arrays, [field.name for field in self._fields]))
+                f"the key {shown(keys[row])} of the checkpoint is in the key group {groups[row]}, which is not its own"
+            )
 
 
 def _timer_columns(timers: KeyTimers, groups: npt.NDArray[np.int32]) -> TimerColumns:

@@ -35,6 +35,7 @@ from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.runtime.timers.unending_timers import UnendingTimers
 
@@ -322,9 +323,10 @@ class BatchProcessStages(FunctionStages[KeyedProcess]):
             checkpoint = restored.checkpoint
             count = self._plan.max_parallelism
             groups = compute_key_group_range_for_operator_index(count, self._partitions, partition)
-            stage.restore(
-                checkpoint.restore(restored.uid, groups, count),
-                checkpoint.watermark_ms(restored.uid),
-                restored.last_arrival_ms,
-            )
+            with refused_as(f"{checkpoint.storage.path}, operator {restored.uid!r}"):
+                stage.restore(
+                    checkpoint.restore(restored.uid, groups, count),
+                    checkpoint.watermark_ms(restored.uid),
+                    restored.last_arrival_ms,
+                )
         return stage

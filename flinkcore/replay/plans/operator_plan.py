@@ -21,6 +21,10 @@ class OperatorPlan(Protocol):
         """Columns that make up the key."""
 
     @property
+    def key_fields(self) -> list[pa.Field]:
+        """Names and types of these columns."""
+
+    @property
     def operator(self) -> KeyedOperator:
         """What is done with them."""
 

@@ -103,6 +103,12 @@ class ReplayPlan:
         return isinstance(self.operator, UserProcess)
 
     @property
+    def key_fields(self) -> list[pa.Field]:
+        """Names and types of the key columns."""
+        schema = self.data_schema()
+        return [schema.field(key) for key in self.keys]
+
+    @property
     def log_plans(self) -> tuple[ReplayPlan, ...]:
         """This plan, of one log."""
         return (self,)

@@ -84,6 +84,11 @@ class StagePlan:
         return self.inputs[0].keys
 
     @property
+    def key_fields(self) -> list[pa.Field]:
+        """Names and types of these columns."""
+        return [self.inputs[0].schema.field(key) for key in self.keys]
+
+    @property
     def logs(self) -> tuple[int, ...]:
         """Numbers of the logs whose rows come to it."""
         return tuple(log for each in self.inputs for log in each.logs)

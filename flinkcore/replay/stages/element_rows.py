@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_groups
-from flinkcore.common.column_values import column_values, key_values
+from flinkcore.common.column_values import column_values, key_values, with_dicts
 from flinkcore.common.row import Row, rows_of_columns
-from flinkcore.errors import DataError
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.runtime.java_keys import JavaKeys
 
 ALL: Final = 0
 """The key of all rows, where there are no key columns."""
@@ -70,3 +71,51 @@ def event_key_groups(
     if not columns:
         return np.zeros(batch.num_rows, np.int32)
     return key_groups(batch.select(list(columns)), max_parallelism)
+
+
+def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    """Columns of keys as `element_keys` gives them.
+
+    Parameters
+    ----------
+    keys : sequence of object
+    fields : sequence of pyarrow.Field
+        Of the key columns, one or more.
+
+    Raises
+    ------
+    SchemaError
+        If keys are not of these types.
+    """
+    columns: list[Sequence[Any]] = [keys]
+    try:
+        if len(fields) > 1:
+            columns = list(zip(*keys, strict=True)) or [[] for _ in fields]
+        arrays = [
+            # Of a time, also the number that a checkpoint may have for it.
+            pa.array(with_dicts(values, field.type), field.type)
+            for values, field in zip(columns, fields, strict=True)
+        ]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
+        types = ", ".join(f"{field.name}: {field.type}" for field in fields)
+        raise SchemaError(
+            f"keys of the checkpoint are not those of this job, whose key is {types}: {failure}"
+        ) from failure
+    return pa.record_batch(arrays, [field.name for field in fields])
+
+
+def groups_of_keys(
+    keys: Sequence[Any], fields: Sequence[pa.Field], max_parallelism: int
+) -> npt.NDArray[np.int32]:
+    """Key groups of keys as `element_keys` gives them; without key columns, -1 for what is not the key of all rows.
+
+    Raises
+    ------
+    SchemaError
+        As `key_columns`.
+    """
+    if not fields:
+        return np.array([0 if key == ALL else -1 for key in keys], np.int32)
+    if any(pa.types.is_null(field.type) for field in fields):  # keys without a type are any Python objects
+        return np.array(list(map(JavaKeys(max_parallelism), keys)), np.int32)
+    return key_groups(key_columns(keys, fields), max_parallelism)

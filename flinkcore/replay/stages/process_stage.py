@@ -33,7 +33,7 @@ from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
-from flinkcore.replay.stages.element_rows import element_keys, element_rows, event_key_groups
+from flinkcore.replay.stages.element_rows import element_keys, element_rows, event_key_groups, groups_of_keys
 from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
@@ -134,7 +134,10 @@ class ProcessStage:
         groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
         # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
         self._key_context = key_context = KeyContext(
-            plan.max_parallelism, groups, lambda key: self._key_group
+            plan.max_parallelism,
+            groups,
+            lambda key: self._key_group,
+            key_groups_of=lambda keys: groups_of_keys(keys, plan.key_fields, plan.max_parallelism),
         )
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = self._make_output(plan, process, key_context)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import (
@@ -89,7 +90,7 @@ class ExpectedWindows:
         key_columns = table.batch.select([f"key.{name}" for name in self.keys]).rename_columns(self.keys)
         self._check_key_groups(key_columns, table.numbers("key_group", pa.int32()))
         windows = _Windows(
-            self.aggregation, kind, self.watermark_ms, _key_numbers(key_columns), *window_columns(table)
+            self.aggregation, kind, self.watermark_ms, _key_ids(key_columns), *window_columns(table)
         )
         windows.check()
 
@@ -127,12 +128,12 @@ class ExpectedWindows:
 
 @dataclass(frozen=True)
 class _Windows:
-    """Rows of a table: windows of keys, whose numbers are equal where the keys are."""
+    """Rows of a table: windows of keys, which are known by dense ids."""
 
     aggregation: WindowAggregation
     kind: str
     watermark_ms: int
-    keys: npt.NDArray[np.integer[Any]]
+    keys: npt.NDArray[np.uint32]
     starts: Int64s
     ends: Int64s
     trigger_states: Int64s
@@ -272,14 +273,11 @@ def _check_values(name: str, part: str, column: pa.Array, aggregate: Any, events
             raise SchemaError(f"the column {name!r} of the windows has text that is not UTF-8") from failure
 
 
-def _key_numbers(key_columns: pa.RecordBatch) -> npt.NDArray[np.integer[Any]]:
-    numbers = np.zeros(key_columns.num_rows, np.int64)
-    for column in key_columns.columns:
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        of_column = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy().astype(np.int64)
-        pairs = numbers * (len(encoded.dictionary) + 1) + of_column
-        numbers = np.unique(pairs, return_inverse=True)[1]
-    return numbers
+def _key_ids(key_columns: pa.RecordBatch) -> npt.NDArray[np.uint32]:
+    names = key_columns.schema.names
+    if not names:
+        return np.zeros(key_columns.num_rows, np.uint32)
+    return KeyDictionary(key_columns.schema, names).ids(key_columns)
 
 
 def _is_text(kind: pa.DataType) -> bool:

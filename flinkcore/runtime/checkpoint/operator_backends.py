@@ -1,11 +1,12 @@
 """What an operator holds its state in, taken into a checkpoint and restored from one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.runtime.checkpoint.checkpoint import Checkpoint
 from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
+from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.timers.internal_time_service_manager import InternalTimeServiceManager
 
@@ -50,7 +51,14 @@ class OperatorBackends:
             splits,
         )
 
-    def restore(self, checkpoint: Checkpoint, uid: str, subtask: int, parallelism: int) -> int:
+    def restore(
+        self,
+        checkpoint: Checkpoint,
+        uid: str,
+        subtask: int,
+        parallelism: int,
+        check: Callable[[OperatorSnapshot], None] | None = None,
+    ) -> int:
         """Take what a checkpoint has for this subtask; before the operator is opened.
 
         Parameters
@@ -62,6 +70,8 @@ class OperatorBackends:
             From 0 on.
         parallelism : int
             The number of subtasks from now on.
+        check : callable, optional
+            Raises a FlinkcoreError for what the operator cannot have.
 
         Returns
         -------
@@ -72,8 +82,9 @@ class OperatorBackends:
         ------
         ConfigurationError
             If the checkpoint has another number of key groups than the key context, or no such operator.
-        SourceError
-            If a file is missing, damaged or not what the manifest says. Nothing is restored.
+        CheckpointError
+            If a file is missing, damaged or not what the manifest says: nothing is restored. Or if rows contradict each
+            other or the operator.
         """
         watermark_ms = checkpoint.watermark_ms(uid)
         # All is read before anything is restored: an error leaves all as it was.
@@ -83,9 +94,12 @@ class OperatorBackends:
         if self.keyed_state is not None:
             context = self.keyed_state.key_context
             for snapshot in checkpoint.restore(uid, context.key_group_range, context.max_parallelism):
-                self.keyed_state.restore(snapshot.keyed_state)
-                if self.time_services is not None:
-                    self.time_services.restore(snapshot.timers, watermark_ms)
+                with refused_as(f"{checkpoint.storage.path}, operator {uid!r}"):
+                    if check is not None:
+                        check(snapshot)
+                    self.keyed_state.restore(snapshot.keyed_state)
+                    if self.time_services is not None:
+                        self.time_services.restore(snapshot.timers, watermark_ms)
             if watermark_ms > MIN_TIMESTAMP:
                 self.keyed_state.advance_watermark(watermark_ms)
         if self.operator_state is not None and operator_states is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.errors import CheckpointError, FlinkcoreError
+from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError
 from flinkcore.runtime.checkpoint.arrow_file import read_batch, require_modest
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
@@ -124,7 +124,7 @@ def refused_as(where: str) -> Iterator[None]:
     """
     try:
         yield
-    except CheckpointError:
+    except (CheckpointError, LifecycleError):
         raise
     except (
         FlinkcoreError,

@@ -257,7 +257,8 @@ class KeyedStateBackend:
         LifecycleError
             If a state of the snapshot has been asked for already.
         DataError
-            If a key group is not below max_parallelism, or two snapshots disagree on the kind of a state. What its
+            If a key group is not below max_parallelism, or not that of the key, a key is there twice, or two snapshots
+            disagree on the kind of a state. What its
             descriptor says is checked when the state is asked for.
         """
         first, last = self._key_context.key_group_range
@@ -275,8 +276,9 @@ class KeyedStateBackend:
                     f"two snapshots disagree on the kind or the time to live of the state {name!r}"
                 )
             own = entries.of_key_groups(first, last)
-            key_ids = self._key_context.restored_key_ids(own.keys, own.key_groups.tolist()).tolist()
-            table.put_all(own.namespaces, key_ids, _copies(table.type, own.values))
+            key_ids = self._key_context.restored_key_ids(own.keys, own.key_groups.tolist())
+            _refuse_repeated(name, own, key_ids)
+            table.put_all(own.namespaces, key_ids.tolist(), _copies(table.type, own.values))
             table.is_serialized |= own.is_serialized
 
     def _create(self, descriptor: StateDescriptor) -> KeyedState:
@@ -377,6 +379,17 @@ class KeyedStateBackend:
                 assert self._key_context.keys_by_id[key_id] is not None
                 if table.type in (StateDescriptor.Type.LIST, StateDescriptor.Type.MAP):
                     assert held
+
+
+def _refuse_repeated(name: str, entries: KeyedStateSnapshot, key_ids: npt.NDArray[np.int64]) -> None:
+    import numpy as np
+
+    if entries.namespaces.count(VOID_NAMESPACE) == len(key_ids):
+        is_repeated = len(key_ids) > 0 and bool((np.bincount(key_ids) > 1).any())
+    else:
+        is_repeated = len(set(zip(entries.namespaces, key_ids.tolist(), strict=True))) < len(key_ids)
+    if is_repeated:
+        raise DataError(f"the snapshot of the state {name!r} has two entries for one key")
 
 
 def _replace_values(table: StateTable, function: Callable[[Any], Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -364,7 +364,7 @@ class InternalTimerService:
         LifecycleError
             If the service was started.
         DataError
-            If a key group is not below max_parallelism. Nothing is restored.
+            If a key group is not below max_parallelism, or not that of the key, or a timer is there twice.
 
         Notes
         -----
@@ -387,12 +387,14 @@ class InternalTimerService:
             (self._event_time_timers, own.event_time_timers),
             (self._processing_time_timers, own.processing_time_timers),
         ):
-            heap.register(
+            is_new = heap.register(
                 timers.timestamps_ms,
                 key_ids[timers.keys],
                 timers.key_groups,
                 namespace_ids[timers.namespaces],
             )
+            if not is_new.all():  # else no two are equal
+                _refuse_repeated(own.keys, timers)
 
     def _check(self) -> None:
         """Assert every invariant."""
@@ -414,6 +416,16 @@ class InternalTimerService:
                     f"{groups[row]}, but max_parallelism is {max_parallelism}; restore with the max_parallelism that "
                     "the snapshot was taken with"
                 )
+
+
+def _refuse_repeated(keys: Sequence[Hashable], timers: TimerColumns) -> None:
+    import numpy as np
+
+    rows = np.stack((timers.keys, timers.namespaces, timers.timestamps_ms), axis=1)
+    found, counts = np.unique(rows, axis=0, return_counts=True)
+    if len(found) < len(rows):
+        key, _, timestamp_ms = found[int(np.argmax(counts > 1))].tolist()
+        raise DataError(f"the snapshot has a timer twice: of the key {keys[key]!r}, at {timestamp_ms} ms")
 
 
 def _key_groups(snapshot: InternalTimersSnapshot) -> npt.NDArray[np.int32]:
