@@ -236,6 +236,18 @@ def test_triggers_and_evictors_of_other_windows_run() -> None:
     ]
 
 
+def test_ticks_of_processing_time_end_with_a_window_that_lies_behind_it() -> None:
+    late_by_far = pa.table({"arr": [100, 103, 200], "ts": [1, 3, 2], "user": ["a"] * 3, "v": [1, 2, 3]})
+    env = StreamExecutionEnvironment.get_execution_environment()
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
+    stream = env.from_event_log(late_by_far, timestamp="ts", arrival="arr").assign_timestamps_and_watermarks(
+        strategy
+    )
+    windows = stream.key_by("user").window(TEN).trigger(ContinuousProcessingTimeTrigger(2))
+    given = windows.process(Values(), WINDOW_OF_VALUES)
+    assert rows(given) == [("a", 0, [1]), ("a", 0, [1, 2]), ("a", 0, [1, 2, 3])]  # each element once
+
+
 @pytest.mark.parametrize("stagger", [WindowStagger.RANDOM, WindowStagger.NATURAL])
 def test_staggered_windows_do_not_depend_on_the_parallelism(stagger: WindowStagger) -> None:
     windows = TumblingEventTimeWindows(10, 0, stagger)

@@ -25,7 +25,8 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
 
     Notes
     -----
-    Follows ``pyflink.datastream.window.ContinuousProcessingTimeTrigger``.
+    Follows ``pyflink.datastream.window.ContinuousProcessingTimeTrigger``. Deliberate difference: a window of event time
+    whose largest timestamp processing time has passed fires once for it; Flink fires without end.
     """
 
     @staticmethod

@@ -51,7 +51,8 @@ class ContinuousTrigger(Trigger[Any, Window]):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        self._set_next(time, window, ctx, fire_time)
+        if time < window.max_timestamp():
+            self._set_next(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
