@@ -24,9 +24,9 @@ class Fuzz:
     name : str
         Of the test.
     seconds : float or None
-        It may spend; None: one round of examples.
+        It may spend; None: as many rounds of examples as it wants.
     seed : int or None
-        Of the first round; None: always the same examples.
+        Of the first round; None: 0.
     """
 
     name: str
@@ -36,14 +36,25 @@ class Fuzz:
     trials: int = 0
     rounds: int = 0
     failed_seed: int | None = None
+    failed_after_s: float = 0.0
     spent_s: float = 0.0
 
     def count(self, shape: str) -> None:
         """Count a trial of a shape, in any words, for the summary of the run."""
         self.shapes[shape] += 1
 
-    def run(self, check: Callable[..., None], *, examples: int, **strategies: st.SearchStrategy[Any]) -> None:
-        """Check drawn examples: one round of them, or as many rounds as the budget has time for.
+    def run(
+        self,
+        check: Callable[..., None],
+        *,
+        examples: int,
+        rounds: int = 1,
+        **strategies: st.SearchStrategy[Any],
+    ) -> None:
+        """Check drawn examples: some rounds of them, or as many as the budget has time for.
+
+        Of each new example Hypothesis makes several others of the round. Where examples are large, many rounds of two
+        find more: the simplest one and a new one.
 
         Parameters
         ----------
@@ -51,16 +62,23 @@ class Fuzz:
             Called with an example of each strategy; raises what is found.
         examples : int
             Of a round.
+        rounds : int
+            Without a budget.
         **strategies
             By the names of the parameters of `check`.
         """
         start = time.monotonic()
         try:
-            while self.rounds == 0 or (self.seconds is not None and time.monotonic() - start < self.seconds):
+            while self.rounds == 0 or self._goes_on(rounds, start):
                 self._run_round(check, examples, strategies, start)
                 self.rounds += 1
         finally:
             self.spent_s += time.monotonic() - start
+
+    def _goes_on(self, rounds: int, start: float) -> bool:
+        if self.seconds is not None:
+            return time.monotonic() - start < self.seconds
+        return self.seed is None and self.rounds < rounds
 
     def _run_round(
         self,
@@ -69,7 +87,7 @@ class Fuzz:
         strategies: dict[str, st.SearchStrategy[Any]],
         start: float,
     ) -> None:
-        seed = None if self.seed is None else self.seed + self.rounds
+        seed = self.rounds if self.seed is None else self.seed + self.rounds
         failing = False
 
         def checked(**drawn: Any) -> None:
@@ -80,7 +98,8 @@ class Fuzz:
             try:
                 check(**drawn)
             except Exception:
-                failing = True
+                if not failing:
+                    failing, self.failed_after_s = True, time.monotonic() - start
                 raise
 
         checked.__name__ = checked.__qualname__ = check.__name__
@@ -88,18 +107,15 @@ class Fuzz:
             max_examples=examples,
             deadline=None,
             database=None,
-            derandomize=seed is None,
             phases=(Phase.generate, Phase.target, Phase.shrink),
             suppress_health_check=SLOW_OR_LARGE,
             report_multiple_bugs=False,
         )(given(**strategies)(checked))
-        if seed is not None:
-            round_of = hypothesis.seed(seed)(round_of)
         try:
-            round_of()
+            hypothesis.seed(seed)(round_of)()
         except Exception as error:
             self.failed_seed = seed
-            if seed is not None and hasattr(error, "add_note"):
+            if hasattr(error, "add_note"):
                 error.add_note(f"Repeat this round of examples with --fuzz-seed {seed}")
             raise
 
@@ -109,7 +125,7 @@ class Fuzz:
         if self.seed is not None:
             seeds = f"seeds {self.seed} to {self.seed + max(self.rounds - 1, 0)}"
         if self.failed_seed is not None:
-            seeds += f", failed with --fuzz-seed {self.failed_seed}"
+            seeds += f", failed after {self.failed_after_s:.0f} s with --fuzz-seed {self.failed_seed}"
         shapes = ", ".join(f"{shape} {count}" for shape, count in sorted(self.shapes.items()))
         return (
             f"{self.name}: {self.trials} trials in {self.spent_s:.0f} s ({seeds}): {shapes or 'not counted'}"

@@ -1,0 +1,694 @@
+"""Random jobs: what is done with one log or two."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from fuzz.logs import VALUE_POOLS, KeyColumn
+from hypothesis import strategies as st
+from models import resumed_jobs
+
+from flinkcore.common import OutputTag, Row, Time
+from flinkcore.datastream import DataStream, KeyedProcessFunction
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.functions import (
+    AggregateFunction,
+    CoGroupFunction,
+    JoinFunction,
+    KeyedBatchProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+)
+from flinkcore.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    CumulativeEventTimeWindows,
+    DeltaEvictor,
+    DeltaTrigger,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TimeEvictor,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from flinkcore.datastream.windowed_stream import WindowedStream
+
+LATE = OutputTag("late")
+Logs = list[DataStream]
+Keys = tuple[KeyColumn, ...]
+
+
+def names_of(keys: Keys, prefix: str = "k") -> list[str]:
+    return [f"{prefix}{number}" for number in range(len(keys))]
+
+
+def fields_of(keys: Keys) -> list[tuple[str, pa.DataType]]:
+    return [(name, key.type) for name, key in zip(names_of(keys), keys, strict=True)]
+
+
+def parts_of(key: Any, keys: Keys) -> tuple[Any, ...]:
+    """The key as columns."""
+    return (key,) if len(keys) == 1 else tuple(key)
+
+
+# ---- functions that do what the elements tell them -------------------------------------------------------------------
+
+
+class Sum(AggregateFunction[int, list[int], int]):
+    def create_accumulator(self) -> list[int]:
+        return [0, 0]
+
+    def add(self, value: int, accumulator: list[int]) -> list[int]:
+        return [accumulator[0] + 1, accumulator[1] + value]
+
+    def get_result(self, accumulator: list[int]) -> int:
+        return 100 * accumulator[1] + accumulator[0]
+
+    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
+        return [acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]]
+
+
+class Later(ReduceFunction[int]):
+    def reduce(self, value1: int, value2: int) -> int:
+        return value1 * 3 % 1_000 + value2
+
+
+class Acting(KeyedProcessFunction):
+    """Does at each element what its script says, with state of all kinds, and gives all that it sees."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+
+    def open(self, runtime_context: Any) -> None:
+        ttl = StateTtlConfig.new_builder(Time.milliseconds(25)).update_ttl_on_read_and_write().build()
+        expiring = ValueStateDescriptor("expiring")
+        expiring.enable_time_to_live(ttl)
+        self.expiring = runtime_context.get_state(expiring)
+        self.fuel = runtime_context.get_state(ValueStateDescriptor("fuel"))
+        self.registered = runtime_context.get_list_state(ListStateDescriptor("registered"))
+        self.values = runtime_context.get_map_state(MapStateDescriptor("values"))
+        self.reduced = runtime_context.get_reducing_state(ReducingStateDescriptor("reduced", Later()))
+        self.total = runtime_context.get_aggregating_state(AggregatingStateDescriptor("total", Sum()))
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        self.fuel.update(min((self.fuel.value() or 0) + 2, 5))
+        yield self._seen("element", value.number, ctx)
+        for action in value.actions.split():
+            what, text = action.split(":")
+            number = int(text)
+            if what == "event":
+                timers.register_event_time_timer(value.ts + number)
+                self.registered.add(value.ts + number)
+            elif what == "processing":
+                timers.register_processing_time_timer(timers.current_processing_time() + number)
+            elif what == "delete":
+                for timestamp in list(self.registered.get() or ())[:number]:
+                    timers.delete_event_time_timer(timestamp)
+            elif what == "forget":
+                timers.delete_processing_time_timer(timers.current_processing_time() + number)
+            elif what == "list":
+                self.registered.update(list(self.registered.get() or ())[number:])
+            elif what == "map":
+                self.values.put(number, value.value)
+            elif what == "unmap" and self.values.contains(number):
+                self.values.remove(number)
+            elif what == "reduce":
+                self.reduced.add(value.number)
+                self.total.add(number)
+            elif what == "ttl":
+                self.expiring.update(value.value)
+            elif what == "clear":
+                for state in (self.fuel, self.values, self.reduced, self.total):
+                    state.clear()
+        if value.number % 3 == 0:
+            yield OutputTag("side"), (*parts_of(ctx.get_current_key(), self.keys), value.number)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield self._seen(ctx.time_domain().name, timestamp, ctx)
+        timers = ctx.timer_service()
+        fuel = self.fuel.value() or 0
+        if fuel:
+            self.fuel.update(fuel - 1)
+        if fuel and timestamp % 2:
+            timers.register_event_time_timer(timestamp + 7 * fuel - 12)
+            timers.delete_processing_time_timer(timestamp + 3)
+        elif fuel:
+            timers.register_processing_time_timer(timers.current_processing_time() + 20 * fuel - 45)
+
+    def _seen(self, what: str, number: int, ctx: Any) -> tuple[Any, ...]:
+        timers, key = ctx.timer_service(), ctx.get_current_key()
+        times = timers.current_watermark(), timers.current_processing_time(), ctx.timestamp()
+        states = (
+            self.fuel.value(),
+            list(self.registered.get() or ()),
+            sorted(self.values.items(), key=lambda entry: entry[0]),
+            self.reduced.get(),
+            self.total.get(),
+            self.expiring.value(),
+        )
+        return (*parts_of(key, self.keys), repr(key), what, number, *times, repr(states))
+
+
+def acted(keys: Keys) -> pa.Schema:
+    """What `Acting` gives."""
+    texts, numbers = ("seen", "what"), ("number", "watermark", "clock", "timestamp")
+    columns = [*fields_of(keys), *((name, pa.string()) for name in texts)]
+    return pa.schema([*columns, *((name, pa.int64()) for name in numbers), ("states", pa.string())])
+
+
+def side_of(keys: Keys) -> OutputTag:
+    return OutputTag("side", pa.schema([*fields_of(keys), ("number", pa.int64())]))
+
+
+class ActingOnTwo(KeyedCoProcessFunction):
+    """`Acting` on the elements of both streams."""
+
+    __init__ = Acting.__init__
+    open = Acting.open
+    process_element1 = Acting.process_element
+    process_element2 = Acting.process_element
+    on_timer = Acting.on_timer
+    _seen = Acting._seen
+
+
+RULES: MapStateDescriptor[str, int] = MapStateDescriptor("rules")
+
+
+class ActingByRules(KeyedBroadcastProcessFunction):
+    """`Acting`, which also gives how many rules there are."""
+
+    __init__ = Acting.__init__
+    open = Acting.open
+    on_timer = Acting.on_timer
+    _seen = Acting._seen
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
+        yield from Acting.process_element(self, value, ctx)  # type: ignore[arg-type]
+        rules = sorted(ctx.get_broadcast_state(RULES).items())
+        key = parts_of(ctx.get_current_key(), self.keys)
+        yield (*key, repr(rules), "rules", value.number, None, None, None, "")
+
+    def process_broadcast_element(self, value: Row, ctx: Any) -> Iterator[Any]:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(str(value.number % 3), value.number)
+
+
+class Quiet(KeyedBatchProcessFunction):
+    """Counts the elements of a key until none has come for a while; gives every element's times, too."""
+
+    def __init__(self, keys: Keys, gap: int) -> None:
+        self.names = names_of(keys)
+        self.gap = self.min_event_time_delay_ms = gap
+
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_column_state("count", np.int64)
+        self.sums = runtime_context.get_column_state("sum", np.float64)
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        np.add.at(self.counts.array, elements.key_ids, 1)
+        np.add.at(self.sums.array, elements.key_ids, elements["number"].to_numpy())
+        last = elements.last_of_keys()
+        ctx.timer_service().delete_event_time_timers(elements.key_ids[last])
+        ctx.timer_service().register_event_time_timers(
+            elements.key_ids[last], np.minimum(elements.timestamps[last], 2**63 - 1 - self.gap) + self.gap
+        )
+        keys = ctx.keys(elements.key_ids)
+        times = {"watermark": elements.watermarks, "clock": elements.processing_times}
+        yield self._columns(keys, elements["number"], times, elements.timestamps)
+
+    def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+        times = {"watermark": timers.watermarks, "clock": timers.processing_times}
+        numbers = self.counts[timers.key_ids] * 1_000 + self.sums[timers.key_ids].astype(np.int64)
+        yield self._columns(timers.keys, -numbers, times, timers.timestamps)
+        self.counts.clear(timers.key_ids)
+        self.sums.clear(timers.key_ids)
+
+    def _columns(self, keys: Any, numbers: Any, times: dict[str, Any], timestamps: Any) -> dict[str, Any]:
+        return (
+            {name: keys[name] for name in self.names}
+            | {"number": numbers}
+            | times
+            | {"timestamp": timestamps}
+        )
+
+
+class Elements(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Lists the numbers of a window's elements, with states of the window and of the key."""
+
+    def __init__(self, keys: Keys, states: bool) -> None:
+        self.keys = keys
+        self.states = states
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
+        numbers = [getattr(element, "number", element) for element in elements]
+        window, count = context.window(), None
+        if self.states:
+            firings = context.global_state().get_state(ValueStateDescriptor("firings"))
+            firings.update((firings.value() or 0) + 1)
+            count = firings.value()
+        bounds = getattr(window, "start", None), getattr(window, "end", None)
+        yield (*parts_of(key, self.keys), *bounds, numbers, context.current_watermark(), count)
+
+
+def listed(keys: Keys) -> pa.Schema:
+    """What `Elements` gives."""
+    columns = [*fields_of(keys), ("window_start", pa.int64()), ("window_end", pa.int64())]
+    return pa.schema(
+        [*columns, ("numbers", pa.list_(pa.int64())), ("watermark", pa.int64()), ("count", pa.int64())]
+    )
+
+
+class Numbers(AggregateFunction[Row, list[int], Any]):
+    """All numbers of a window, collected by an aggregate function."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def add(self, value: Row, accumulator: list[int]) -> list[int]:
+        return [*accumulator, value.number]
+
+    def get_result(self, accumulator: list[int]) -> int:
+        return hash(tuple(accumulator)) % 2**31
+
+    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
+        return sorted(acc_a + acc_b)
+
+
+class Pair(JoinFunction[Row, Row, Any]):
+    def __init__(self, keys: Keys) -> None:
+        self.names = names_of(keys)
+
+    def join(self, first: Row, second: Row) -> Any:
+        return (*(first[name] for name in self.names), first.number, second.number)
+
+
+class Group(CoGroupFunction[Row, Row]):
+    def __init__(self, keys: Keys) -> None:
+        self.names, self.others = names_of(keys), names_of(keys, "w")
+
+    def co_group(self, first: list[Row], second: list[Row]) -> Any:
+        names, row = (self.names, first[0]) if first else (self.others, second[0])
+        numbers = [100 * len(first) + len(second), sum(row.number for row in [*first, *second])]
+        return [(*(row[name] for name in names), *numbers)]
+
+
+class Near(ProcessJoinFunction[Row, Row]):
+    def __init__(self, keys: Keys) -> None:
+        self.names = names_of(keys)
+
+    def process_element(self, left: Row, right: Row, ctx: Any) -> Any:
+        yield (*(left[name] for name in self.names), left.number, right.number)
+
+
+def paired(keys: Keys) -> pa.Schema:
+    return pa.schema([*fields_of(keys), ("first", pa.int64()), ("second", pa.int64())])
+
+
+# ---- jobs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that can be printed; `keys` are those of its logs."""
+
+    keys: Keys
+    logs: int = field(default=1, init=False, repr=False)
+
+    @property
+    def shape(self) -> str:
+        return type(self).__name__
+
+    @property
+    def values(self) -> list[str] | None:
+        """Types that the column `value` must have; None: any."""
+        return None
+
+    def build(self, logs: Logs) -> DataStream:
+        raise NotImplementedError
+
+    def keyed(self, stream: DataStream) -> Any:
+        return stream.key_by(*names_of(self.keys))
+
+    def second(self, stream: DataStream) -> DataStream:
+        """The other log, whose key columns have other names."""
+        renamed = dict(
+            zip(names_of(self.keys, "w"), (pc.field(name) for name in names_of(self.keys)), strict=True)
+        )
+        return stream.select("number", "value", "ts", "actions", **renamed)
+
+    def keyed_second(self, stream: DataStream) -> Any:
+        return self.second(stream).key_by(*names_of(self.keys, "w"))
+
+
+@dataclass(frozen=True)
+class Function(Job):
+    def build(self, logs: Logs) -> DataStream:
+        process = self.keyed(logs[0]).process
+        return process(Acting(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)])
+
+
+@dataclass(frozen=True)
+class FunctionOfUnion(Function):
+    logs: int = field(default=2, init=False, repr=False)
+
+    def build(self, logs: Logs) -> DataStream:
+        return super().build([logs[0].union(logs[1])])
+
+
+@dataclass(frozen=True)
+class Batches(Job):
+    gap: int
+
+    def build(self, logs: Logs) -> DataStream:
+        numbers = [(name, pa.int64()) for name in ("number", "watermark", "clock", "timestamp")]
+        return self.keyed(logs[0]).process(
+            Quiet(self.keys, self.gap), pa.schema([*fields_of(self.keys), *numbers])
+        )
+
+
+@dataclass(frozen=True)
+class Windows(Job):
+    """Windows, their trigger and evictor, and what becomes of late elements."""
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Any
+    evictor: Any
+    lateness: int
+    has_late_output: bool
+
+    def windowed(self, stream: DataStream) -> WindowedStream:
+        windows = self.keyed(stream).window(self.assigner)
+        windows = windows if self.trigger is None else windows.trigger(self.trigger)
+        windows = windows if self.evictor is None else windows.evictor(self.evictor)
+        windows = windows.allowed_lateness(self.lateness) if self.lateness else windows
+        return windows.side_output_late_data(LATE) if self.has_late_output else windows  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class WindowsOverColumns(Windows):
+    mode: str
+    value: str
+    aggregates: tuple[str, ...]
+
+    @property
+    def values(self) -> list[str]:
+        return [self.value]
+
+    def build(self, logs: Logs) -> DataStream:
+        windows = self.windowed(logs[0])
+        if self.mode != "accumulating":
+            windows = getattr(windows, self.mode)()
+        return windows.aggregate(**{f"{name}_": aggregate_of(name) for name in self.aggregates})
+
+
+def aggregate_of(name: str) -> Aggregate:
+    if name == "count":
+        return Aggregate("count")
+    if name in ("min_by", "max_by"):
+        return Aggregate(name, "number", "value")
+    return Aggregate(name, "value")
+
+
+@dataclass(frozen=True)
+class WindowsOfBothPaths(Windows):
+    """Windows that can run over columns and by functions; `by_function` tells by which."""
+
+    by_function: bool = False
+
+    def build(self, logs: Logs) -> DataStream:
+        windows = self.windowed(logs[0])
+        if self.by_function:
+            return windows.process(Elements(self.keys, False), listed(self.keys))
+        return windows.aggregate(numbers=Aggregate("collect", "number"))
+
+
+@dataclass(frozen=True)
+class WindowsByFunctions(Windows):
+    how: str
+
+    def build(self, logs: Logs) -> DataStream:
+        windows = self.windowed(logs[0])
+        if self.how == "aggregate":
+            return windows.aggregate(Numbers(), Elements(self.keys, False), output_type=listed(self.keys))
+        return windows.process(Elements(self.keys, self.how == "states"), listed(self.keys))
+
+
+@dataclass(frozen=True)
+class FunctionBehindWindows(WindowsOverColumns):
+    def build(self, logs: Logs) -> DataStream:
+        results = (
+            super()
+            .build(logs)
+            .with_columns(
+                number=pc.field("watermark"),
+                ts=pc.field("watermark"),
+                actions=pa.scalar("event:3 processing:5"),
+                value=pc.field("watermark"),
+            )
+        )
+        process = self.keyed(results).process
+        return process(Acting(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)])
+
+
+@dataclass(frozen=True)
+class WindowsBehindFunction(Windows):
+    def build(self, logs: Logs) -> DataStream:
+        first = self.keyed(logs[0]).process(Acting(self.keys), acted(self.keys))
+        return self.windowed(first.filter(pc.field("what") != "PROCESSING_TIME")).aggregate(
+            n=Aggregate("count"), numbers=Aggregate("collect", "number")
+        )
+
+
+@dataclass(frozen=True)
+class TwoLogs(Job):
+    logs: int = field(default=2, init=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Connected(TwoLogs):
+    def build(self, logs: Logs) -> DataStream:
+        connected = self.keyed(logs[0]).connect(self.keyed_second(logs[1]))
+        return connected.process(ActingOnTwo(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)])
+
+
+@dataclass(frozen=True)
+class Broadcast(TwoLogs):
+    def build(self, logs: Logs) -> DataStream:
+        connected = self.keyed(logs[0]).connect(self.second(logs[1]).broadcast(RULES))
+        return connected.process(
+            ActingByRules(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)]
+        )
+
+
+@dataclass(frozen=True)
+class IntervalJoin(TwoLogs):
+    lower: int
+    upper: int
+
+    def build(self, logs: Logs) -> DataStream:
+        join = self.keyed(logs[0]).interval_join(self.keyed_second(logs[1])).between(self.lower, self.upper)
+        return join.side_output_left_late_data(LATE).process(Near(self.keys), paired(self.keys))
+
+
+@dataclass(frozen=True)
+class WindowJoin(TwoLogs):
+    assigner: WindowAssigner[Any, Any]
+    lateness: int
+    groups: bool
+
+    def build(self, logs: Logs) -> DataStream:
+        first, second = logs[0], self.second(logs[1])
+        streams = first.co_group(second) if self.groups else first.join(second)
+        windows = (
+            streams.where(*names_of(self.keys)).equal_to(*names_of(self.keys, "w")).window(self.assigner)
+        )
+        function = Group(self.keys) if self.groups else Pair(self.keys)
+        return windows.allowed_lateness(self.lateness).apply(function, paired(self.keys))
+
+
+ONE_LOG = {job.__name__: job for job in resumed_jobs.ONE_LOG}
+TWO_LOGS = {job.__name__: job for job in resumed_jobs.TWO_LOGS}
+
+
+@dataclass(frozen=True)
+class Several(Job):
+    """A job of `models.resumed_jobs`, several operators or logs; its one key is text."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "logs", 2 if self.name in TWO_LOGS else 1)
+
+    @property
+    def shape(self) -> str:
+        return self.name
+
+    def build(self, logs: Logs) -> DataStream:
+        named = [log.select("number", "ts", "at", "split", "actions", user=pc.field("k0")) for log in logs]
+        return (ONE_LOG | TWO_LOGS)[self.name](named)
+
+
+# ---- strategies ------------------------------------------------------------------------------------------------------
+
+lengths = st.sampled_from([1, 2, 5, 10, 30, 100])
+tumbling = st.builds(
+    lambda size, offset: TumblingEventTimeWindows(size, offset % size), lengths, st.sampled_from([0, 0, 3])
+)
+sliding = st.builds(
+    SlidingEventTimeWindows, st.sampled_from([10, 30, 7]), st.sampled_from([5, 10, 12]), st.just(0)
+)
+sessions = st.builds(EventTimeSessionWindows, lengths)
+cumulative = st.builds(
+    lambda step, steps: CumulativeEventTimeWindows(step * steps, step, 0),
+    st.integers(1, 9),
+    st.integers(1, 4),
+)
+event_time = st.one_of(tumbling, sliding, cumulative, sessions)
+fired = st.one_of(
+    st.none(),
+    st.builds(CountTrigger, st.integers(1, 4)),
+    st.builds(ContinuousEventTimeTrigger, st.integers(1, 9)),
+)
+triggers = st.one_of(
+    fired, fired.map(lambda trigger: PurgingTrigger(EventTimeTrigger() if trigger is None else trigger))
+)
+counts = st.builds(CountTrigger, st.integers(1, 5))
+of_time = st.tuples(event_time, st.one_of(st.none(), triggers), st.none())
+counted = st.one_of(
+    st.tuples(st.builds(CountTumblingWindowAssigner, st.integers(1, 4)), st.none(), st.none()),
+    st.tuples(
+        st.builds(CountSlidingWindowAssigner, st.integers(1, 7), st.integers(1, 5)), st.none(), st.none()
+    ),
+    st.tuples(
+        st.just(GlobalWindows.create()), st.one_of(counts, st.builds(PurgingTrigger, counts)), st.none()
+    ),
+    st.tuples(
+        st.just(GlobalWindows.create()), counts, st.builds(CountEvictor, st.integers(1, 7), st.booleans())
+    ),
+    st.tuples(st.just(GlobalWindows.create_with_end_of_stream_trigger()), st.none(), st.none()),
+)
+windows = st.one_of(of_time, of_time, counted)
+
+
+def distance(old: Any, new: Any) -> float:
+    return float(abs(new.number - old.number))
+
+
+by_functions = st.tuples(
+    st.one_of(
+        event_time,
+        event_time,
+        st.builds(TumblingProcessingTimeWindows, lengths, st.just(0)),
+        st.just(SlidingProcessingTimeWindows(20, 10, 0)),
+        st.just(GlobalWindows.create()),
+    ),
+    st.one_of(
+        st.none(),
+        triggers,
+        st.builds(ContinuousProcessingTimeTrigger, st.integers(1, 50)),
+        st.just(DeltaTrigger(2.0, distance)),
+        counts,
+    ),
+    st.one_of(
+        st.none(),
+        st.none(),
+        st.builds(CountEvictor, st.integers(1, 4), st.booleans()),
+        st.builds(TimeEvictor, st.sampled_from([1, 5, 20]), st.booleans()),
+        st.builds(lambda after: DeltaEvictor(3.0, distance, after), st.booleans()),
+    ),
+)
+
+AGGREGATES = [
+    "count",
+    "sum",
+    "min",
+    "max",
+    "mean",
+    "first",
+    "last",
+    "min_by",
+    "max_by",
+    "count_distinct",
+    "collect",
+]
+NUMERIC = {"sum", "mean"}
+modes = st.sampled_from(["accumulating"] * 4 + ["retracting", "delta"])
+
+
+@st.composite
+def settings_of_windows(draw: st.DrawFn, drawn: Any) -> tuple[Any, ...]:
+    return (*draw(drawn), draw(st.sampled_from([0, 0, 4, 20])), draw(st.booleans()))
+
+
+@st.composite
+def aggregated(draw: st.DrawFn) -> tuple[str, str, tuple[str, ...]]:
+    mode, value = draw(modes), draw(st.sampled_from(list(VALUE_POOLS)))
+    names = ["count", "sum"] if mode == "delta" else AGGREGATES
+    if value in ("string", "bool", "decimal128", "timestamp[ms]"):
+        names = [name for name in names if name not in NUMERIC]
+    return mode, value, tuple(draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)))
+
+
+@st.composite
+def jobs(draw: st.DrawFn, keys: Keys) -> Job:
+    """A job of any shape over logs with these keys."""
+    kind = draw(st.sampled_from(SHAPES))
+    if kind in (WindowsOverColumns, FunctionBehindWindows):
+        return kind(keys, *draw(settings_of_windows(windows)), *draw(aggregated()))
+    if kind is WindowsOfBothPaths:
+        return kind(keys, *draw(settings_of_windows(windows)))
+    if kind is WindowsByFunctions:
+        how = draw(st.sampled_from(["process", "states", "aggregate"]))
+        return kind(keys, *draw(settings_of_windows(by_functions)), how)
+    if kind is WindowsBehindFunction:
+        return kind(keys, *draw(settings_of_windows(of_time)))
+    if kind is Batches:
+        return kind(keys, draw(st.sampled_from([1, 10, 40])))
+    if kind is IntervalJoin:
+        return kind(keys, *draw(st.sampled_from([(-20, 12), (0, 0), (-5, 40)])))
+    if kind is WindowJoin:
+        return kind(keys, draw(event_time), draw(st.sampled_from([0, 10])), draw(st.booleans()))
+    return kind(keys)
+
+
+SHAPES: list[Any] = [
+    Function,
+    Function,
+    FunctionOfUnion,
+    Batches,
+    WindowsOverColumns,
+    WindowsOverColumns,
+    WindowsOfBothPaths,
+    WindowsByFunctions,
+    FunctionBehindWindows,
+    WindowsBehindFunction,
+    Connected,
+    Broadcast,
+    IntervalJoin,
+    WindowJoin,
+]
+several = st.sampled_from([*ONE_LOG, *TWO_LOGS]).map(lambda name: Several((KeyColumn("string"),), name))

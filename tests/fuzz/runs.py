@@ -1,0 +1,370 @@
+"""Ways to run one job, and what each gives: rows of every output by key and in order, and the report's counts."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fuzz.jobs import Job, WindowsOfBothPaths
+from fuzz.local_spark import local_spark_environment, without_jvm
+from fuzz.logs import INT64_MIN, Log
+from fuzz.watermark_strategies import Strategy
+from hypothesis import strategies as st
+from models.small_batches import reading_batches_of
+
+from flinkcore.common import OutputTag
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.errors import FlinkcoreError
+
+BAD = OutputTag("bad")
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where files are synced at once."""
+
+JSON_KINDS = {"int64", "string", "bool"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run a job.
+
+    Attributes
+    ----------
+    place
+        "embedded", or "spark": its tasks and its exchange, in this process.
+    parallelism
+        Of each part of the run, the last one for all that follow.
+    source
+        "table", or a format of files.
+    read_rows
+        Most rows of a batch that is read.
+    cuts
+        Where the logs are cut, in thousandths; each part goes on from the checkpoint of the one before.
+    files
+        Into how many the log is divided.
+    """
+
+    place: str = "embedded"
+    parallelism: tuple[int, ...] = (1,)
+    source: str = "table"
+    read_rows: int = 100
+    cuts: tuple[int, ...] = ()
+    files: int = 1
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A job, its logs and their strategies, in all ways that it is run."""
+
+    job: Job
+    logs: tuple[Log, ...]
+    strategies: tuple[Strategy, ...]
+    interval: int
+    ways: tuple[Way, ...]
+
+    def parts(self, way: Way) -> list[list[list[int]]] | None:
+        """Rows of each log in each part of the run; None: it cannot be cut so."""
+        if not way.cuts:
+            return [[list(range(len(log.events))) for log in self.logs]]
+        if any(strategy.alignment is not None for strategy in self.strategies):
+            return None  # which checkpoints do not know
+        places = list(total_order(self.logs))
+        first = rows_until_all_splits(self.logs, places)
+        if first is None:
+            return None
+        bounds = [first + cut * (len(places) - first) // 1_000 for cut in sorted(way.cuts)]
+        if any(goes_back(self.logs, places[:bound], places[bound:]) for bound in bounds):
+            return None  # for what was left out or comes twice, which is refused, looks so
+        return [
+            [[row for number, row in places[start:stop] if number == log] for log in range(len(self.logs))]
+            for start, stop in pairwise([0, *bounds, len(places)])
+        ]
+
+
+def total_order(logs: Sequence[Log]) -> Iterator[tuple[int, int]]:
+    """Log and row of each event, in the total order."""
+    found = []
+    for number, log in enumerate(logs):
+        latest: dict[Any, int] = {}
+        positions = Counter[Any]()
+        for row, values in enumerate(log.rows()):
+            split = values["split"] if log.split else None
+            arrival = values["at"] if log.has_arrivals else positions[split]
+            positions[split] += 1
+            if values["ts"] is not None:
+                arrival = latest[split] = max(latest.get(split, arrival), arrival)
+            found.append((arrival, number, split_order(split), row))
+    for _, number, _, row in sorted(found):
+        yield number, row
+
+
+def split_order(split: Any) -> Any:
+    return split.encode() if isinstance(split, str) else split or 0
+
+
+def rows_until_all_splits(logs: Sequence[Log], places: list[tuple[int, int]]) -> int | None:
+    """How many rows there are until each split has had an event, of which a stream must know from the start."""
+    splits = [log.rows() for log in logs]
+    known: dict[tuple[int, Any], int] = {}
+    everyone = {
+        (number, row["split"]) for number, log in enumerate(logs) if log.split for row in splits[number]
+    }
+    for count, (number, row) in enumerate(places, start=1):
+        values = splits[number][row]
+        if logs[number].split and values["ts"] is not None:
+            known.setdefault((number, values["split"]), count)
+    return None if everyone - known.keys() else max(known.values(), default=0)
+
+
+def goes_back(logs: Sequence[Log], before: list[tuple[int, int]], after: list[tuple[int, int]]) -> bool:
+    """Whether an arrival behind a cut is below one of its split before it."""
+    rows = [log.rows() for log in logs]
+    latest: dict[tuple[int, Any], int] = {}
+    for number, row in before:
+        split = number, rows[number][row]["split"] if logs[number].split else None
+        latest[split] = max(rows[number][row]["at"], latest.get(split, INT64_MIN))
+    return any(
+        rows[number][row]["at"]
+        < latest.get((number, rows[number][row]["split"] if logs[number].split else None), INT64_MIN)
+        for number, row in after
+        if logs[number].has_arrivals
+    )
+
+
+@dataclass
+class Outcome:
+    """What a run gave.
+
+    Attributes
+    ----------
+    error
+        The error that refused it.
+    outputs
+        Rows by output and key, in order.
+    counts
+        Of the report; those of several parts add up.
+    facts
+        What else the report says, of a run in one part.
+    windows
+        Rows by key and window, in order: by functions and over columns, in what both give.
+    """
+
+    error: str | None = None
+    outputs: dict[str | None, dict[str, list[str]]] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    windows: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return sum(len(rows) for by_key in self.outputs.values() for rows in by_key.values())
+
+    def add(self, part: "Outcome") -> None:
+        """Add what the next part of a run gave."""
+        for tag, by_key in part.outputs.items():
+            for key, rows in by_key.items():
+                self.outputs.setdefault(tag, {}).setdefault(key, []).extend(rows)
+        for name, count in part.counts.items():
+            of_end = name.endswith("pending_processing_time_timers")
+            self.counts[name] = count if of_end else add(self.counts.get(name), count)
+
+
+def add(some: Any, more: Any) -> Any:
+    return more if some is None else some + more
+
+
+COUNTS = [
+    "events_read",
+    "filtered",
+    "rejected",
+    "windowed",
+    "late",
+    "in_no_window",
+    "processed",
+    "passed_on",
+    "on_time_firings",
+    "late_firings",
+    "retractions",
+    "event_time_timers",
+    "processing_time_timers",
+    "pending_processing_time_timers",
+    "results",
+    "side_results",
+    "dropped_side_results",
+]
+FACTS = [
+    "splits",
+    "arrival_regressions",
+    "min_timestamp_ms",
+    "max_timestamp_ms",
+    "timeline_steps",
+    "watermark_ms",
+    "split_watermarks",
+    "paused_ms",
+]
+
+
+def counts_of(report: Any, names: list[str], prefix: str = "") -> dict[str, Any]:
+    found = {prefix + name: getattr(report, name) for name in names}
+    for number, later in enumerate(report.later_operators):
+        found |= counts_of(later, names, f"{prefix}{number + 2}.")
+    return found
+
+
+def outcome_of(scenario: Scenario, way: Way, job: Job | None = None) -> Outcome | None:
+    """Run a job in a way; None: it cannot be run so."""
+    parts = scenario.parts(way)
+    if parts is None:
+        return None
+    outcome = Outcome()
+    with TemporaryDirectory(dir=MEMORY) as folder, reading_batches_of(way.read_rows), without_jvm():
+        for number, rows_of_logs in enumerate(parts):
+            checkpoints: dict[str, Any] = {}
+            if number > 0:
+                checkpoints["restore_from"] = Path(folder, f"checkpoint-{number - 1}")
+            if number < len(parts) - 1:
+                checkpoints["stop_with_checkpoint"] = Path(folder, f"checkpoint-{number}")
+            parallelism = way.parallelism[min(number, len(way.parallelism) - 1)]
+            sources = [
+                source_of(log.table(rows), way, Path(folder, f"log-{number}-{index}"))
+                for index, (log, rows) in enumerate(zip(scenario.logs, rows_of_logs, strict=True))
+            ]
+            if any(source is None for source in sources):
+                return None
+            try:
+                part = run(scenario, job or scenario.job, way.place, parallelism, sources, checkpoints)
+            except FlinkcoreError as error:
+                return Outcome(error=f"{type(error).__name__}: {error}")
+            outcome.add(part)
+            if len(parts) == 1:
+                outcome.facts, outcome.windows = part.facts, part.windows
+    for rows in outcome.outputs.get(BAD.tag_id, {}).values():
+        rows.sort()  # tasks find them side by side
+    return outcome
+
+
+def run(
+    scenario: Scenario,
+    job: Job,
+    place: str,
+    parallelism: int,
+    sources: list[Any],
+    checkpoints: dict[str, Any],
+) -> Outcome:
+    env = local_spark_environment(2) if place == "spark" else StreamExecutionEnvironment()
+    env.set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(scenario.interval)
+    streams = [
+        stream_of(env, log, source, strategy)
+        for log, source, strategy in zip(scenario.logs, sources, scenario.strategies, strict=True)
+    ]
+    result = job.build(streams).execute(**checkpoints)
+    plan = result._plan if place == "embedded" else result._replay.plan  # type: ignore[attr-defined]
+    outcome = Outcome()
+    for tag in (None, *plan.side_outputs()):
+        table = (result if tag is None else result.get_side_output(tag)).to_arrow()
+        outcome.outputs[None if tag is None else tag.tag_id] = by_key(table, plan.keys)
+    if isinstance(job, WindowsOfBothPaths):
+        kept = [*plan.keys, "window_start", "window_end", "numbers", "watermark"]
+        outcome.windows = by_key(result.to_arrow().select(kept), kept[:-2])
+    outcome.counts = counts_of(result.report, COUNTS)
+    outcome.facts = counts_of(result.report, FACTS)
+    return outcome
+
+
+def stream_of(env: StreamExecutionEnvironment, log: Log, source: Any, strategy: Strategy) -> DataStream:
+    return env.from_event_log(
+        source,
+        timestamp="ts",
+        arrival="at" if log.has_arrivals else None,
+        split="split" if log.split else None,
+        on_bad_row=BAD if log.on_bad_row == "bad" else log.on_bad_row,
+    ).assign_timestamps_and_watermarks(strategy.build())
+
+
+def by_key(table: pa.Table, keys: Sequence[str]) -> dict[str, list[str]]:
+    """Rows as texts, in order, by their key; a type may differ, as where a file has no such, but no value."""
+    names = [name for name in keys if name in table.column_names] or table.column_names[:1]
+    columns = [exact(column) for column in table.columns]
+    at = [table.column_names.index(name) for name in names]
+    found = defaultdict(list)
+    for row in zip(*columns, strict=True):
+        found[repr([row[index] for index in at])].append(
+            repr(dict(zip(table.column_names, row, strict=True)))
+        )
+    return dict(found)
+
+
+def exact(column: pa.ChunkedArray) -> list[Any]:
+    """The values; those with nanoseconds, which Python's types cannot hold, as integers."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if getattr(kind, "unit", None) == "ns":
+        column = column.cast(pa.int64())
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def source_of(table: pa.Table, way: Way, folder: Path) -> Any:
+    """The log as the way wants it; None: files of this format cannot hold it."""
+    if way.source == "table":
+        return table
+    folder.mkdir()
+    paths = []
+    bounds = [table.num_rows * part // way.files for part in range(way.files + 1)]
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        path = folder / f"{number}.{way.source}"
+        if not write(table.slice(start, stop - start), path, way):
+            return None
+        paths.append(str(path))
+    return paths
+
+
+def write(table: pa.Table, path: Path, way: Way) -> bool:
+    """Write a file; whether the format can hold the table."""
+    try:
+        if way.source == "parquet":
+            pq.write_table(table, path, row_group_size=max(1, min(way.read_rows, 7)))
+        elif way.source == "arrow":
+            unified = table.unify_dictionaries()
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(unified.combine_chunks() if way.read_rows > 50 else unified)
+        else:
+            return write_json_lines(table, path)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def write_json_lines(table: pa.Table, path: Path) -> bool:
+    kinds = {str(field.type) for field in table.schema} - {"int16"}
+    if kinds - JSON_KINDS or table.num_rows == 0 or any(c.null_count == len(c) for c in table.columns):
+        return False
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    return True
+
+
+ways = st.one_of(
+    st.builds(
+        Way,
+        st.sampled_from(["embedded", "spark"]),
+        st.tuples(st.sampled_from([1, 2, 3, 7])),
+        st.sampled_from(["table", "table", "table", "parquet", "arrow", "json"]),
+        st.sampled_from([1, 2, 5, 100]),
+        st.just(()),
+        st.sampled_from([1, 1, 2, 3]),
+    ),
+    st.builds(
+        Way,
+        st.sampled_from(["embedded", "embedded", "spark"]),
+        st.tuples(*[st.sampled_from([1, 2, 7])] * 3),
+        st.sampled_from(["table", "table", "arrow"]),
+        st.sampled_from([2, 100]),
+        st.lists(st.integers(0, 1_000), min_size=1, max_size=2).map(tuple),
+    ),
+)

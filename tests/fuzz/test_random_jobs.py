@@ -1,0 +1,123 @@
+"""Random jobs over random logs give the same rows, in the same order per key, however they are run."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from fuzz.budget import Fuzz
+from fuzz.jobs import Job, WindowsOfBothPaths, jobs, several
+from fuzz.logs import key_columns, logs, used_keys
+from fuzz.runs import Outcome, Scenario, Way, outcome_of, ways
+from fuzz.watermark_strategies import strategies
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # of times that look wrong, as they are meant to
+
+SECONDS_OF_A_TRIAL = 60
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, job: st.SearchStrategy[Job] | None = None) -> Scenario:
+    if job is None:
+        job = jobs(
+            tuple(draw(st.lists(key_columns, min_size=1, max_size=draw(st.sampled_from([1, 1, 2, 3])))))
+        )
+    drawn = draw(job)
+    value = draw(st.sampled_from(drawn.values)) if drawn.values else None
+    used = draw(used_keys(drawn.keys))
+    of_logs = []
+    for _ in range(drawn.logs):
+        keys = tuple(
+            replace(key, layout=draw(st.sampled_from([key.layout, "plain", "sliced"]))) for key in drawn.keys
+        )
+        of_logs.append(draw(logs(keys, used, value, most=30 // drawn.logs)))
+    return Scenario(
+        drawn,
+        tuple(of_logs),
+        tuple(draw(strategies) for _ in of_logs),
+        draw(st.sampled_from([0, 1, 5, 50, 200])),
+        tuple(draw(st.lists(ways, min_size=1, max_size=4))),
+    )
+
+
+@contextmanager
+def ending_within(seconds: int) -> Iterator[None]:
+    """Interrupt a job that hangs."""
+
+    def interrupt(*_: Any) -> None:
+        raise TimeoutError(f"the job took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def kind_of(error: str | None) -> str | None:
+    return None if error is None else error.partition(":")[0]
+
+
+def compare(found: Outcome, expected: Outcome, way: Way) -> None:
+    """Assert that a run gave what the plain run gave."""
+    assert kind_of(found.error) == kind_of(expected.error), (way, found.error, expected.error)
+    if expected.error is None:
+        given = {tag: by_key for tag, by_key in found.outputs.items() if by_key}
+        wanted = {tag: by_key for tag, by_key in expected.outputs.items() if by_key}
+        assert given == wanted, way
+        assert found.counts == expected.counts, way
+        if not way.cuts:
+            assert found.facts == expected.facts, way
+
+
+def check_all_ways(fuzz: Fuzz, scenario: Scenario) -> None:
+    with ending_within(SECONDS_OF_A_TRIAL):
+        expected = outcome_of(scenario, Way())
+        assert expected is not None
+        fuzz.count(scenario.job.shape)
+        if expected.error is not None:
+            fuzz.count(f"(refused: {kind_of(expected.error)})")
+        elif not expected.rows:
+            fuzz.count("(no rows)")
+        for way in scenario.ways:
+            found = outcome_of(scenario, way)
+            if found is None:
+                fuzz.count("(way not possible)")
+            else:
+                fuzz.count(f"(way {way.place}, {way.source}, {len(way.cuts)} cuts)")
+                compare(found, expected, way)
+        # Windows over columns refuse times at the ends of int64, which functions get.
+        near_the_ends = any(log.base in ("first", "last") for log in scenario.logs)
+        if isinstance(scenario.job, WindowsOfBothPaths) and expected.error is None and not near_the_ends:
+            by_function = outcome_of(scenario, Way(), replace(scenario.job, by_function=True))
+            assert by_function is not None
+            assert by_function.error is None
+            assert by_function.windows == expected.windows
+            for name in ("events_read", "windowed", "late", "in_no_window"):
+                assert by_function.counts[name] == expected.counts[name]
+
+
+@pytest.mark.fuzz_share(6)
+def test_jobs_over_keys_of_any_type_give_the_same_however_they_are_run(fuzz: Fuzz) -> None:
+    def check(scenario: Scenario) -> None:
+        check_all_ways(fuzz, scenario)
+
+    fuzz.run(check, examples=2, rounds=60, scenario=scenarios())
+
+
+@pytest.mark.fuzz_share(3)
+def test_several_operators_and_logs_give_the_same_however_they_are_run(fuzz: Fuzz) -> None:
+    def check(scenario: Scenario) -> None:
+        check_all_ways(fuzz, scenario)
+
+    fuzz.run(check, examples=2, rounds=40, scenario=scenarios(several))
