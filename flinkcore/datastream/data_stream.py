@@ -244,7 +244,11 @@ class DataStream(ConfiguredOperatorStream, ElementStream, ColumnarResults):
 
         Notes
         -----
-        Follows ``pyflink.datastream.DataStream.key_by``; names of columns are its columnar counterpart.
+        Follows ``pyflink.datastream.DataStream.key_by``; names of columns are its columnar counterpart. Keys are one
+        where Java's objects are equal: every NaN is one key; -0.0 and 0.0, and 1 and 1.0 of different types, are two.
+        Functions get a column's value as a plain Python object, of a struct column a Row, of a timestamp with a time
+        zone the datetime in UTC, and of several columns a tuple. Times with digits below microseconds, which Python
+        does not have, can be keys of windows over columns and of functions over batches.
         """
         from flinkcore.datastream.keyed_stream import KeyedStream  # a subclass of this class
 

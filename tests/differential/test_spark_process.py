@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from models import keyed_logs
 from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle
 
 from flinkcore.common import Duration, OutputTag, WatermarkStrategy
 from flinkcore.datastream import (
@@ -259,3 +262,37 @@ def test_a_function_over_batches_gives_the_rows_of_the_one_by_element_also_where
     side = embedded.get_side_output(SIDE).to_arrow().drop_columns("record_time")
     assert rows(result.get_side_output(SIDE).to_arrow()) == rows(side)
     assert result.report == embedded.report
+
+
+@pytest.fixture
+def shipped_models() -> Iterator[None]:
+    cloudpickle.register_pickle_by_value(keyed_logs)
+    yield
+    cloudpickle.unregister_pickle_by_value(keyed_logs)
+
+
+@pytest.mark.parametrize(
+    ("job", "kinds"),
+    [
+        (keyed_logs.function_behind_windows, ["double", "nested"]),
+        (keyed_logs.batches_of_function, ["float"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+@pytest.mark.usefixtures("shipped_models")
+def test_keys_that_are_hard_to_tell_apart_are_those_of_an_embedded_replay_also_where_that_goes_on(
+    spark: Any, tmp_path: Path, job: Any, kinds: list[str]
+) -> None:
+    rows = 3 * [((value, value // 2, 0), 0) for value in range(9)]
+    whole = keyed_logs.table_of(kinds, rows, 0)
+    for name, table in (("whole", whole), ("first", whole[:14])):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    environment = SparkExecutionEnvironment(spark)
+    expected = keyed_logs.results_of(job, kinds, whole, 1)
+    assert keyed_logs.results_of(job, kinds, str(tmp_path / "whole.parquet"), 3, environment) == expected
+    first = str(tmp_path / "first.parquet")
+    parts = keyed_logs.results_of(
+        job, kinds, first, 3, environment, stop_with_checkpoint=str(tmp_path / "checkpoint")
+    )
+    parts += keyed_logs.results_of(job, kinds, whole[14:], 2, restore_from=tmp_path / "checkpoint")
+    assert parts == expected

@@ -199,11 +199,16 @@ JOBS = [
 
 
 def results_of(
-    job: Any, kinds: Sequence[str], table: pa.Table, parallelism: int, **checkpoints: Any
+    job: Any,
+    kinds: Sequence[str],
+    log: Any,
+    parallelism: int,
+    env: StreamExecutionEnvironment | None = None,
+    **checkpoints: Any,
 ) -> Counter[Any]:
     """The results of a job, each with the canonical form of its key."""
-    env = StreamExecutionEnvironment().set_parallelism(parallelism)
-    log = env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
+    env = (env or StreamExecutionEnvironment()).set_parallelism(parallelism)
+    log = env.from_event_log(log, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
     )
     found = job(log, kinds).execute(**checkpoints).to_arrow()

@@ -248,6 +248,17 @@ def test_an_error_behind_another_operator_names_function_and_element() -> None:
         windows.aggregate(n=count()).key_by("user").process(Fails(), SEEN).to_arrow()
 
 
+def test_a_null_key_beside_a_time_that_python_cannot_hold_is_refused() -> None:
+    class Nameless(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield None, 1_001
+
+    columns = pa.schema([("user", pa.string()), ("at", pa.timestamp("ns"))])
+    stream = log(ROWS).key_by("user").process(Nameless(), columns).key_by("user")
+    with pytest.raises(DataError, match=r"key column 'user' .* is null .*\{'user': None, 'at': 1001\}"):
+        stream.process(Sees(), SEEN).to_arrow()
+
+
 def test_a_null_key_between_operators_is_refused() -> None:
     class Nameless(KeyedProcessFunction):
         def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from flinkcore.errors import DataError
 from flinkcore.replay.plans.stage_plan import StagePlan, StageResults
+from flinkcore.replay.stages.element_rows import exact_keys
 from flinkcore.replay.stages.placed_events import PlacedEvents
 
 
@@ -65,7 +66,8 @@ class StageLink:
         column = results.batch.column(name)
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-            result = results.batch.slice(row, 1).to_pylist()[0]
+            rows = results.batch.slice(row, 1)
+            result = {other: exact_keys(rows, [other])[0] for other in rows.schema.names}
             raise DataError(
                 f"key column {name!r} of operator {self.number + 1} is null in a result of operator "
                 f"{self.between.stage + 1}: {result}; filter such rows out before key_by"
