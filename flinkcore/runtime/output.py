@@ -1,10 +1,24 @@
 """Where an operator puts its elements."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+
+
+class OutputFullError(Exception):
+    """Raised by an output that has taken a record and can take no more now: the call that gives them is to wait.
+
+    Attributes
+    ----------
+    rest : callable
+        Emits what the call has still to give, once there is room; set by the operator. Raises the same when the
+        output is full again.
+    """
+
+    rest: Callable[[], None]
 
 
 class Output(Protocol):

@@ -23,7 +23,7 @@ from models.small_batches import reading_batches_of
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay.stages import process_stage
+from flinkcore.replay.stages import process_stage, row_results
 
 
 @settings(deadline=None, max_examples=120)
@@ -34,6 +34,7 @@ from flinkcore.replay.stages import process_stage
     parallelism=st.sampled_from([1, 2, 7]),
     batch_rows=st.sampled_from([1, 3, 100]),
     slice_rows=st.sampled_from([1, 4, 4096]),
+    result_rows=st.sampled_from([1, 3, 1 << 15]),
 )
 def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     rows: list[tuple[Any, ...]],
@@ -42,6 +43,7 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     parallelism: int,
     batch_rows: int,
     slice_rows: int,
+    result_rows: int,
 ) -> None:
     table = table_of(rows, batch_rows)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
@@ -52,7 +54,11 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
         .key_by("user")
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
     )
-    with reading_batches_of(batch_rows), patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with (
+        reading_batches_of(batch_rows),
+        patch.object(process_stage, "SLICE_ROWS", slice_rows),
+        patch.object(row_results, "BATCH_ROWS", result_rows),
+    ):
         result = stream.execute()
         replayed = emitted_by(result)
     model, elements = model_of(table, bound, interval), elements_of(table)

@@ -37,7 +37,7 @@ from models.watermarks import ReplayModel
 
 from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.replay.stages import process_stage
+from flinkcore.replay.stages import process_stage, row_results
 
 FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
 
@@ -82,6 +82,7 @@ def modelled(
     parallelism=st.sampled_from([1, 3]),
     batch_rows=st.sampled_from([1, 3, 100]),
     slice_rows=st.sampled_from([1, 4, 4096]),
+    result_rows=st.sampled_from([1, 3, 1 << 15]),
 )
 def test_connected_logs_give_what_the_operator_gives_element_by_element(
     kind: Any,
@@ -92,6 +93,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
     parallelism: int,
     batch_rows: int,
     slice_rows: int,
+    result_rows: int,
 ) -> None:
     tables = [table_of(rows[0], batch_rows), second_table(rows[1], batch_rows)]
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
@@ -102,7 +104,11 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
         for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
     ]
-    with reading_batches_of(batch_rows), patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with (
+        reading_batches_of(batch_rows),
+        patch.object(process_stage, "SLICE_ROWS", slice_rows),
+        patch.object(row_results, "BATCH_ROWS", result_rows),
+    ):
         result = joined(kind(), streams).execute()
         replayed = emitted_by(result)
     models, elements = modelled(tables, bounds, idlenesses, interval)

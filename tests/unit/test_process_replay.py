@@ -2,8 +2,10 @@
 
 import copy
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +33,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
+from flinkcore.replay.stages import row_results
 
 SEEN = pa.schema({"key": pa.string(), "what": pa.string(), "watermark": pa.int64(), "clock": pa.int64()})
 SIDE = OutputTag("side", pa.schema({"n": pa.int64()}))
@@ -615,3 +618,52 @@ def test_explain_tells_that_rows_are_python_objects() -> None:
         "4. [rows] process by Give, Python called for each row and timer: x, t; side outputs side"
     )
     assert "3. [columnar] key by key" in text
+
+
+class Endless(KeyedProcessFunction):
+    """Gives for each element numbers without end, and notes how far it has come."""
+
+    def __init__(self, seen: list[int]) -> None:
+        self.seen = seen
+
+    def __deepcopy__(self, memo: Any) -> "Endless":
+        return self
+
+    def process_element(self, value: Row, ctx: Any) -> Any:
+        for number in count():
+            self.seen[0] = number
+            assert (ctx.get_current_key(), ctx.timestamp()) == (value.key, value.ts)
+            yield (number,) if number % 3 else (SIDE, (number,))
+
+
+def test_what_a_call_gives_is_taken_as_it_comes_however_much_that_is() -> None:
+    seen = [0]
+    stream = keyed(table((1, 11, "a", 1))).process(
+        Endless(seen), pa.schema({"n": pa.int64()}), side_outputs=[SIDE]
+    )
+    batches = stream.to_batches()
+    found: list[int] = []
+    while len(found) < 100_000:
+        found += next(batches)["n"].to_pylist()
+        assert seen[0] < 3 * len(found) / 2 + 3 * row_results.BATCH_ROWS
+    batches.close()
+    assert found == [number for number in range(2 * len(found)) if number % 3][: len(found)]
+
+
+def test_a_long_list_and_a_failure_amid_results_come_as_from_a_short_call() -> None:
+    def body(value: Row, ctx: Any) -> Any:
+        if value.value < 3:
+            return [(number,) for number in range(8)]
+        return (10 // (5 - number) for number in range(8))
+
+    log = table((1, 11, "a", 1), (2, 12, "b", 2), (3, 13, "c", 3))
+    found: list[int] = []
+
+    def take_all() -> None:
+        for batch in keyed(log).process(Give(body), pa.schema({"n": pa.int64()})).to_batches():
+            found.extend(batch["n"].to_pylist())
+
+    failure = r"Give.process_element failed at the element .*'c'.*ZeroDivisionError"
+    with patch.object(row_results, "BATCH_ROWS", 3), pytest.raises(UserCodeError, match=failure):
+        take_all()
+    assert found == [*range(8), *range(8), 2, 2, 3, 5, 10]

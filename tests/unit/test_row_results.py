@@ -15,8 +15,14 @@ from flinkcore.replay.stages.row_results import RowResults
 SCHEMA = pa.schema({"user": pa.string(), "n": pa.int64()})
 
 
+def nothing() -> None:
+    pass
+
+
 def results(schema: pa.Schema = SCHEMA) -> RowResults:
-    return RowResults("the output", schema, schema, lambda subject, timestamp: f"{subject!r} at {timestamp}")
+    return RowResults(
+        "the output", schema, schema, lambda subject, timestamp: f"{subject!r} at {timestamp}", nothing
+    )
 
 
 def converted(*values: Any, schema: pa.Schema = SCHEMA) -> list[dict[str, Any]]:
@@ -148,7 +154,9 @@ def test_none_is_refused_where_a_column_cannot_be_null() -> None:
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ms", "UTC")])
 def test_timestamps_come_after_the_other_columns(kind: pa.DataType) -> None:
-    collected = RowResults("the output", SCHEMA, SCHEMA.append(pa.field("time", kind)), lambda *_: "")
+    collected = RowResults(
+        "the output", SCHEMA, SCHEMA.append(pa.field("time", kind)), lambda *_: "", nothing
+    )
     for timestamp in (5, None, MIN_TIMESTAMP):
         collected.add(("ada", 1), timestamp, 7)
     (batch,) = collected.take()

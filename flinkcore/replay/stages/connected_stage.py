@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any, ClassVar, TypeAlias
 
@@ -22,6 +22,7 @@ from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import element_keys, element_rows
 from flinkcore.replay.stages.function_stages import FunctionStages
@@ -42,6 +43,7 @@ from flinkcore.runtime.operators import (
     KeyedCoProcessOperator,
 )
 from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager
 
@@ -141,7 +143,7 @@ class ConnectedStage(ProcessStage):
     def _key_at_hand(self, element: Row) -> Any:
         return self._key
 
-    def _process(self, events: Events) -> None:
+    def _process(self, events: Events) -> Iterator[Output]:
         steps = steps_of(events, self._timeline)
         is_second = self._inputs.is_second(events)
         batches = self._batches(events.batch, is_second)
@@ -172,7 +174,10 @@ class ConnectedStage(ProcessStage):
             clock.now_ms = arrival
             output.row, record.value, record.timestamp = row, next(rows[number]), timestamp
             output.is_muted = number == 1 and self._is_repeating
-            self._process_elements[number](record)
+            try:
+                self._process_elements[number](record)
+            except OutputFullError as full:
+                yield from self._rest_of(full, events)
         output.row, output.is_muted = NO_ROW, False
         repeated = int(np.count_nonzero(is_second)) if self._is_repeating else 0
         self._repeated += repeated

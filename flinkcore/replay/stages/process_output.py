@@ -19,6 +19,7 @@ from flinkcore.replay.stages.row_results import RowResults, Subject
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.output import OutputFullError
 
 NO_ROW = -1
 
@@ -47,6 +48,8 @@ class ProcessOutput:
         Records for side outputs that nobody asked for.
     places
         Notes the places of results, where another operator follows.
+    calls_wait
+        Whether a call for an element is to wait where a batch of results is full, until that has been taken.
     """
 
     def __init__(self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext) -> None:
@@ -57,12 +60,17 @@ class ProcessOutput:
         self.record: StreamRecord[Any] | None = None
         self.dropped = 0
         self.places: ResultPlaces | None = None
+        self.calls_wait = False
         self._name = name
         self._gives_windows = process.gives_windows
         self._keys = list(plan.keys)
         self._key_context = key_context
         self._results = RowResults(
-            f"the output of {name}", process.output_type, process.result_schema(time_type), self._described
+            f"the output of {name}",
+            process.output_type,
+            process.result_schema(time_type),
+            self._described,
+            self._when_full,
         )
         self._side_results = {
             tag: RowResults(
@@ -70,6 +78,7 @@ class ProcessOutput:
                 tag.type_info,
                 plan.side_output_schema(tag),
                 self._described,
+                self._when_full,
             )
             for tag in process.tags
         }
@@ -88,6 +97,11 @@ class ProcessOutput:
             self.dropped += 1
         else:
             results.add(record.value, record.timestamp, self.row if self.row >= 0 else self._timer())
+
+    def _when_full(self) -> None:
+        # Results that have places are put in order when all of a step are there.
+        if self.calls_wait and self.row >= 0 and self.places is None:
+            raise OutputFullError
 
     def _late_row(self, output_tag: OutputTag, record: StreamRecord[Any]) -> int:
         """The number of a late element, which the operator hands on in the record that it got."""

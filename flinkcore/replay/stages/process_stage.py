@@ -17,7 +17,7 @@ at once, which is after all events with the present arrival. Flink leaves the or
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Any, ClassVar, Protocol
@@ -48,6 +48,7 @@ from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
 from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.runtime.timers import InternalTimeServiceManager
@@ -80,6 +81,8 @@ class KeyedOneInputOperator(Protocol):
 class ProcessStage:
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
+    What a call for an element gives is taken a batch at a time, however much that is: the call waits in between.
+
     Parameters
     ----------
     plan
@@ -109,6 +112,9 @@ class ProcessStage:
     Flink's ``StreamTask`` stops its timer service when a bounded input has ended. The attempt number that the function
     can ask for is always 0: a task that is tried again does what it did before.
     """
+
+    calls_wait: ClassVar[bool] = True
+    """Whether the operator does nothing for an element after its function has given all."""
 
     def __init__(
         self,
@@ -141,6 +147,7 @@ class ProcessStage:
         )
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = self._make_output(plan, process, key_context)
+        self._output.calls_wait = self.calls_wait
         self._name = process.function_name
         self._operator = self._make_operator(copied_function(process.function), backend)
         self._timers = self._timers_of(self._operator, backend)
@@ -206,7 +213,7 @@ class ProcessStage:
             If the function raises, or gives what does not fit its type; names key, timestamp and element.
         """
         for part in events.pieces(rows, SLICE_ROWS):
-            self._process(part)
+            yield from self._process(part)
             yield from self._take(part)
 
     def _take(self, events: Events | None = None) -> Iterator[Output]:
@@ -217,7 +224,19 @@ class ProcessStage:
             no_order if events is None else order_of(events, self._timeline, self._number)
         )
 
-    def _process(self, events: Events) -> None:
+    def _rest_of(self, full: OutputFullError, events: Events) -> Iterator[Output]:
+        """What a call for an element has given so far, and what it has still to give, a batch at a time."""
+        rest: Callable[[], None] | None = full.rest
+        while rest is not None:
+            yield from self._take(events)
+            try:
+                rest()
+            except OutputFullError as again:
+                rest = again.rest
+            else:
+                rest = None
+
+    def _process(self, events: Events) -> Iterator[Output]:
         steps = steps_of(events, self._timeline)
         batch = events.batch
         groups = event_key_groups(batch, self._keys, self._max_parallelism)
@@ -240,7 +259,10 @@ class ProcessStage:
             self._key_group = key_group
             clock.now_ms = arrival
             output.row, record.value, record.timestamp = row, element, timestamp
-            process_element(key, record)
+            try:
+                process_element(key, record)
+            except OutputFullError as full:
+                yield from self._rest_of(full, events)
         output.row = NO_ROW
         self._processed += len(events.arrivals)
 

@@ -38,9 +38,18 @@ class RowResults:
         Columns of the batches: those, and one more where the batches have the records' timestamps.
     describe : callable
         Says what a value was given for.
+    when_full : callable
+        Called when a value has filled a batch.
     """
 
-    def __init__(self, output: str, schema: pa.Schema, batch_schema: pa.Schema, describe: Describe) -> None:
+    def __init__(
+        self,
+        output: str,
+        schema: pa.Schema,
+        batch_schema: pa.Schema,
+        describe: Describe,
+        when_full: Callable[[], None],
+    ) -> None:
         self._output = output
         self._schema = schema
         self._names = tuple(schema.names)
@@ -53,6 +62,7 @@ class RowResults:
         )
         self._remedy = f"let the function give the declared columns ({cut_off(declared)}), or declare others"
         self._describe = describe
+        self._when_full = when_full
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._subjects: list[Subject] = []
@@ -75,6 +85,7 @@ class RowResults:
         self._subjects.append(subject)
         if len(self._values) >= BATCH_ROWS:
             self._convert()
+            self._when_full()
 
     def take(self) -> list[pa.RecordBatch]:
         """Give everything that was added since the last time; to be called while its elements are at hand.

@@ -1,11 +1,13 @@
 """How operators on streams without keys call their function."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from flinkcore.datastream.functions import Results
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_results import FunctionResults
+from flinkcore.runtime.output import OutputFullError
 
 
 class ElementContext(Protocol):
@@ -26,6 +28,8 @@ def call_for_element(
     ------
     UserCodeError
         If the method raises, or gives what is no iterable.
+    OutputFullError
+        If the output can take no more now.
     """
     context.element = record
     try:
@@ -35,5 +39,24 @@ def call_for_element(
             raise results.failed(method.__name__, record, failure) from failure
         if given is not None:
             results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+    except OutputFullError as full:
+        full.rest = partial(emit_rest, context, results, record, method.__name__)
+        raise
+    finally:
+        context.element = None
+
+
+def emit_rest(
+    context: ElementContext, results: FunctionResults, record: StreamRecord[Any], method: str
+) -> None:
+    """Emit what a call for a record has still to give, as the output was full; raise as that call."""
+    assert results.waiting is not None
+    context.element = record
+    try:
+        results.emit(results.waiting, record.timestamp, record.timestamp, method, record)
+        results.waiting = None
+    except OutputFullError as full:
+        full.rest = partial(emit_rest, context, results, record, method)
+        raise
     finally:
         context.element = None

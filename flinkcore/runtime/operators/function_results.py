@@ -12,7 +12,7 @@ from flinkcore.datastream.window import Window
 from flinkcore.errors import DataError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
-from flinkcore.runtime.output import Output
+from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.timers import InternalTimer
 
 SHOWN_CHARACTERS = 200
@@ -32,12 +32,17 @@ class FunctionResults:
     key_context : KeyContext, optional
         That of a keyed operator, for error messages.
 
+    Attributes
+    ----------
+    waiting : iterator or None
+        What is still to be emitted of a call whose output was full.
+
     Notes
     -----
     Flink's ``TimestampedCollector`` and the ``output`` of its contexts.
     """
 
-    __slots__ = ("_collect", "_collect_side", "_function", "_key_context")
+    __slots__ = ("_collect", "_collect_side", "_function", "_key_context", "waiting")
 
     def __init__(
         self, function: FunctionOrCallable, output: Output, key_context: KeyContext | None = None
@@ -46,6 +51,7 @@ class FunctionResults:
         self._collect = output.collect
         self._collect_side = output.collect_side
         self._key_context = key_context
+        self.waiting: Iterator[Any] | None = None
 
     def emit(
         self,
@@ -73,15 +79,23 @@ class FunctionResults:
         UserCodeError
             If the function raises, which a generator does while its results are taken; or if it gave what
             cannot be iterated over, or a text or a dict, of which the results would be characters or keys.
+        OutputFullError
+            If the output can take no more now: the other results are `waiting`.
         """
-        if type(results) is not list:  # while a list is taken, no code of the user runs
+        if type(results) is list:  # while a list is taken, no code of the user runs
+            results = iter(results)
+        elif results is not self.waiting:
             results = self._taken(results, method, subject)
-        for result in results:
-            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                side_timestamp = MIN_TIMESTAMP if side_timestamp is None else side_timestamp
-                self._collect_side(result[0], StreamRecord(result[1], side_timestamp))
-            else:
-                self._collect(StreamRecord(result, timestamp))
+        try:
+            for result in results:
+                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                    side_timestamp = MIN_TIMESTAMP if side_timestamp is None else side_timestamp
+                    self._collect_side(result[0], StreamRecord(result[1], side_timestamp))
+                else:
+                    self._collect(StreamRecord(result, timestamp))
+        except OutputFullError:
+            self.waiting = results
+            raise
 
     def _taken(self, results: Iterable[Any], method: str, subject: Subject) -> Iterator[Any]:
         if type(results) is not GeneratorType:

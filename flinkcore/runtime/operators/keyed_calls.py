@@ -1,6 +1,7 @@
 """How operators on keyed streams call their function: for an element of a key, and for a timer."""
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Protocol
 
 from flinkcore.datastream.functions import Results
@@ -8,9 +9,9 @@ from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.element_calls import ElementContext
+from flinkcore.runtime.operators.element_calls import ElementContext, emit_rest
 from flinkcore.runtime.operators.function_results import FunctionResults, shown, told_time
-from flinkcore.runtime.output import Output
+from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer, InternalTimeServiceManager, SimpleTimerService
 
@@ -106,6 +107,9 @@ class KeyedCalls:
                     raise results.failed(method.__name__, record, failure) from failure
                 if given is not None:
                     results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+            except OutputFullError as full:
+                full.rest = partial(emit_rest, context, results, record, method.__name__)
+                raise
             finally:
                 context.element = None
 
