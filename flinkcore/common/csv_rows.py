@@ -27,6 +27,8 @@ class CsvRows:
         Size of the reader's blocks.
     delimiter : str
     quote_char, escape_char : str or None
+    columns : int or None
+        How many a row has; None: as the header, which is the first row, says.
 
     Attributes
     ----------
@@ -40,7 +42,7 @@ class CsvRows:
     Raises
     ------
     pyarrow.ArrowInvalid
-        If the first row is none.
+        If the header is no row.
     """
 
     closed = False  # of Python's files, for PythonFile
@@ -52,22 +54,13 @@ class CsvRows:
         delimiter: str,
         quote_char: str | None = '"',
         escape_char: str | None = None,
+        columns: int | None = None,
     ) -> None:
         self._stream = stream
         self._block = self._filled_block(block_bytes)
         self.is_empty = not self._block
-        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
-        rows = csv.reader(
-            text,
-            delimiter=delimiter,
-            quotechar=quote_char,
-            escapechar=escape_char,
-            quoting=csv.QUOTE_NONE if quote_char is None else csv.QUOTE_MINIMAL,
-        )
-        try:
-            columns = len(next(filter(None, rows), ()))
-        except csv.Error as error:
-            raise _invalid(f"its first row is no row of CSV: {error}") from error
+        if columns is None:
+            columns = self._header_columns(delimiter, quote_char, escape_char)
         self._end_row = delimiter.encode() * columns + b"\n"
         self._end_rows, self._has_ended = 0, False
         self.ends_within_line = False
@@ -78,6 +71,20 @@ class CsvRows:
             if block.strip(b"\r\n"):
                 return block
         return b""
+
+    def _header_columns(self, delimiter: str, quote_char: str | None, escape_char: str | None) -> int:
+        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
+        rows = csv.reader(
+            text,
+            delimiter=delimiter,
+            quotechar=quote_char,
+            escapechar=escape_char,
+            quoting=csv.QUOTE_NONE if quote_char is None else csv.QUOTE_MINIMAL,
+        )
+        try:
+            return len(next(filter(None, rows), ()))
+        except csv.Error as error:
+            raise _invalid(f"its header is no row of CSV: {error}") from error
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next block, which has `n_bytes` at most; the last is the additional row."""

@@ -137,6 +137,12 @@ def test_a_csv_file_that_ends_within_a_row_is_not_read_as_if_it_were_whole(
         assert [tuple(row) for row in read(env, format, path)] == [("ann", 41, 1.5), ("b", 1, 22.0)]
 
 
+def test_a_first_value_of_csv_may_be_long(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f'"{"x" * 200_000}",1,2\n')
+    (row,) = read(env, CsvReaderFormat.for_schema(replace(CSV, use_header=False)), tmp_path)
+    assert len(row.user) == 200_000
+
+
 @pytest.mark.parametrize("name", ["csv", "json"])
 def test_an_empty_file_has_no_rows_and_is_warned_of(
     env: StreamExecutionEnvironment, name: str, tmp_path: Path

@@ -170,7 +170,14 @@ class CsvReaderFormat(ArrowRowFormat):
 
         schema, columns = self._schema, row_schema(self.row_type)
         skipped = int(schema.skip_first_data_row)
-        rows = CsvRows(file, _BLOCK_BYTES, schema.separator, schema.quote_char, schema.escape_char)
+        rows = CsvRows(
+            file,
+            _BLOCK_BYTES,
+            schema.separator,
+            schema.quote_char,
+            schema.escape_char,
+            None if schema.use_header else len(columns),
+        )
         if rows.is_empty:
             warnings.warn(empty_file(name), UserWarning, stacklevel=2)
             return
