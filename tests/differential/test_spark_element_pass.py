@@ -13,8 +13,22 @@ from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
-from flinkcore.common import Duration, OutputTag, Time, Watermark, WatermarkGenerator, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.common import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    Duration,
+    OutputTag,
+    Time,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
+from flinkcore.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import SourceError, UserCodeError
 from flinkcore.replay.time_plane.timeline import Timeline
@@ -180,6 +194,71 @@ def test_failing_generator_is_named_with_split_position_and_timestamp(spark: Any
             stream.to_arrow()
         told.append(str(caught.value))
     assert told[0] == told[1]
+
+
+def ending_early(at_tick: bool) -> WatermarkStrategy:
+    """A generator that emits the maximum watermark in the middle of the log."""
+
+    class EndsEarly(WatermarkGenerator[Any]):
+        def __init__(self) -> None:
+            self.seen = MIN_TIMESTAMP
+
+        def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+            self.seen = max(self.seen, MAX_TIMESTAMP if event_timestamp > 1500 else event_timestamp - 30)
+            if not at_tick:
+                output.emit_watermark(Watermark(self.seen))
+
+        def on_periodic_emit(self, output: Any) -> None:
+            if at_tick:
+                output.emit_watermark(Watermark(self.seen))
+
+    return WatermarkStrategy.for_generator(EndsEarly)
+
+
+def following() -> KeyedProcessFunction:
+    """A function with timers of both kinds; its class travels by value."""
+
+    class Follows(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            timers = ctx.timer_service()
+            timers.register_event_time_timer((ctx.timestamp() or timers.current_processing_time()) + 90)
+            timers.register_processing_time_timer(timers.current_processing_time() + 35)
+            yield self._seen("element", ctx)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Any:
+            yield self._seen(ctx.time_domain().name, ctx)
+
+        def _seen(self, what: str, ctx: Any) -> tuple[Any, ...]:
+            timers = ctx.timer_service()
+            times = timers.current_watermark(), timers.current_processing_time()
+            return ctx.get_current_key(), what, *times
+
+    return Follows()
+
+
+@pytest.mark.parametrize("at_tick", [False, True])
+def test_behind_the_maximum_watermark_a_replay_on_spark_goes_on_as_embedded(
+    spark: Any, log: Path, at_tick: bool
+) -> None:
+    seen = pa.schema({"key": pa.string(), "what": pa.string(), "watermark": pa.int64(), "clock": pa.int64()})
+    options: dict[str, Any] = {"timestamp": "ts", "arrival": "at", "split": "part"}
+
+    def run(env: StreamExecutionEnvironment, operators: int) -> Any:
+        stream = env.from_event_log(str(log), **options)
+        stream = stream.assign_timestamps_and_watermarks(ending_early(at_tick))
+        stream = stream.key_by("user").process(following(), seen)
+        if operators == 2:
+            stream = stream.key_by("key").process(following(), seen)
+        return stream.execute()
+
+    for operators in (1, 2):
+        embedded = run(StreamExecutionEnvironment().set_parallelism(1), operators)
+        result = run(SparkExecutionEnvironment(spark).set_parallelism(3), operators)
+        assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+        assert result.report == embedded.report
+        assert result.report.watermark_ms == MAX_TIMESTAMP
+        behind = {row["what"] for row in embedded.to_arrow().to_pylist() if row["watermark"] == MAX_TIMESTAMP}
+        assert behind == {"element", "EVENT_TIME", "PROCESSING_TIME"}
 
 
 def test_punctuated_timelines_travel_whole() -> None:
