@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from models.rows_by_key import rows_by_key
 from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
@@ -63,7 +64,7 @@ def job(stream: DataStream) -> DataStream:
 
 
 def rows(found: pa.Table) -> list[str]:
-    return sorted(map(repr, found.to_pylist()))
+    return rows_by_key(found, ["user"])
 
 
 @pytest.mark.parametrize("arrival", ["at", None])

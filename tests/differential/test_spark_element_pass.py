@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.rows_by_key import rows_by_key
 from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
@@ -93,7 +94,7 @@ def job(stream: DataStream, strategy: WatermarkStrategy) -> DataStream:
 
 
 def rows(found: pa.Table) -> list[str]:
-    return sorted(map(repr, found.to_pylist()))
+    return rows_by_key(found, ["user"])
 
 
 @pytest.fixture(scope="module")
