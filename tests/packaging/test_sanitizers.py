@@ -86,7 +86,7 @@ class Checkout:
             "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')}",
             "PYTHONMALLOC": "malloc",
             "PYTHONPATH": str(self.path),
-            "ASAN_OPTIONS": f"detect_leaks=1,allocator_may_return_null=1,{log_path}",
+            "ASAN_OPTIONS": f"detect_leaks=1,abort_on_error=1,allocator_may_return_null=1,{log_path}",
             "LSAN_OPTIONS": "exitcode=0",  # all processes leak what Python keeps
             "UBSAN_OPTIONS": f"halt_on_error=1,print_stacktrace=1,{log_path}",
         }
