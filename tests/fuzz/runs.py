@@ -122,17 +122,13 @@ def rows_until_all_splits(logs: Sequence[Log], places: list[tuple[int, int]]) ->
 
 
 def goes_back(logs: Sequence[Log], before: list[tuple[int, int]], after: list[tuple[int, int]]) -> bool:
-    """Whether an arrival behind a cut is below one of its split before it."""
+    """Whether an arrival behind a cut is below one of its log before it."""
     rows = [log.rows() for log in logs]
-    latest: dict[tuple[int, Any], int] = {}
+    latest = dict.fromkeys(range(len(logs)), INT64_MIN)
     for number, row in before:
-        split = number, rows[number][row]["split"] if logs[number].split else None
-        latest[split] = max(rows[number][row]["at"], latest.get(split, INT64_MIN))
+        latest[number] = max(rows[number][row]["at"], latest[number])
     return any(
-        rows[number][row]["at"]
-        < latest.get((number, rows[number][row]["split"] if logs[number].split else None), INT64_MIN)
-        for number, row in after
-        if logs[number].has_arrivals
+        logs[number].has_arrivals and rows[number][row]["at"] < latest[number] for number, row in after
     )
 
 
