@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -27,7 +28,7 @@ Partition = Callable[[], Iterator[pa.RecordBatch]]
 
 @dataclass
 class LocalFrame:
-    """A DataFrame: its partitions are computed when they are asked for, and each time anew."""
+    """A DataFrame: its partitions are computed when they are asked for; what comes to a shuffle is so once."""
 
     partitions: list[Partition]
 
@@ -41,15 +42,17 @@ class LocalFrame:
         return LocalFrame(self.partitions + other.partitions)
 
     def repartitionById(self, partitions: int, column: str) -> LocalFrame:
+        @cache
+        def shuffled() -> list[pa.RecordBatch]:
+            return [batch for partition in reversed(self.partitions) for batch in partition()]
+
         def of(number: int) -> Partition:
-            return lambda: self._rows_for(number, column)
+            return lambda: (
+                batch.filter(pa.array([slot == number for slot in batch.column(column).to_pylist()]))
+                for batch in shuffled()
+            )
 
         return LocalFrame([of(number) for number in range(partitions)])
-
-    def _rows_for(self, number: int, column: str) -> Iterator[pa.RecordBatch]:
-        for partition in reversed(self.partitions):
-            for batch in partition():
-                yield batch.filter(pa.array([slot == number for slot in batch.column(column).to_pylist()]))
 
     def sortWithinPartitions(self, *columns: str) -> LocalFrame:
         def of(partition: Partition) -> Partition:
