@@ -19,6 +19,7 @@ MODULES = (
     "arrow_c_data",
     "batch_cuts",
     "byte_values",
+    "call_guard",
     "canonical_key",
     "column_blocks",
     "count_firings",

@@ -15,16 +15,17 @@ with: bits of doubles, ordered or reflected words.
 
 import numpy as np
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from flinkcore.errors import SchemaError
 
-from flinkcore._native.aggregate_functions cimport Aggregate, Part, aggregate_add_states, has_lazy_states
+from flinkcore._native.aggregate_functions cimport Aggregate, Function, Part, aggregate_add_states, has_lazy_states
 from flinkcore._native.aggregates cimport Accumulators, AccumulatorTable
 from flinkcore._native.arrow cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
 from flinkcore._native.byte_values cimport ByteView, OwnedBytes, owned_bytes_set
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.column_blocks cimport ValueState, is_word
 from flinkcore._native.distinct_sets cimport ByteSet, WordSet, byte_sets_add, word_sets_add
 from flinkcore._native.value_lists cimport ValueList, byte_lists_add, word_lists_add
@@ -212,6 +213,7 @@ def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] en
     IndexError
         If an entry does not exist.
     """
+    cdef Call call = begin_call(&accumulators.guard, accumulators)
     cdef AccumulatorTable* table = accumulators.table
     cdef Aggregate* aggregate
     cdef int64_t i, j, n = entries.shape[0]
@@ -259,6 +261,18 @@ cdef object _repeated(const uint32_t[::1] entries, object ends):
 cdef int _check_ends(object ends, int64_t n, int64_t n_values) except -1:
     if len(ends) != n + 1 or ends[0] != 0 or ends[n] != n_values or (np.diff(ends) < 0).any():
         raise SchemaError("the values of an aggregate in a checkpoint do not fit its rows")
+    return 0
+
+
+cdef int _check_numbers(str name, object numbers, int64_t n, uint64_t most) except -1:
+    # One for each entry, from 0 to `most`.
+    values = np.asarray(numbers)
+    if values.shape != (n,):
+        raise SchemaError(f"{name} of an aggregate in a checkpoint: {len(values)} for {n} windows")
+    wrong = (values < 0) | (values > most)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise SchemaError(f"row {row} of the windows of a checkpoint: {values[row]} of {name} of an aggregate can never be")
     return 0
 
 
@@ -383,6 +397,7 @@ def restore_accumulator_parts(
     IndexError
         If an entry does not exist.
     """
+    cdef Call call = begin_call(&accumulators.guard, accumulators)
     cdef AccumulatorTable* table = accumulators.table
     cdef Aggregate* aggregate
     cdef int64_t i, j, n = entries.shape[0]
@@ -391,6 +406,7 @@ def restore_accumulator_parts(
     _check_entries(table, entries)
     if len(parts) != table.n_aggregates:
         raise SchemaError(f"{len(parts)} aggregates of a checkpoint for {table.n_aggregates}")
+    _check_numbers("touched", touched, n, 1)
     if table.touched != NULL:
         for j in range(n):
             table.touched[entries[j]] = touched[j]
@@ -400,14 +416,17 @@ def restore_accumulator_parts(
         try:
             if aggregate.parts & Part.WORD_PART:
                 words = part["words"]
+                _check_numbers("words", part["words"], n, INT64_MAX if aggregate.function == Function.COUNT else UINT64_MAX)
                 for j in range(n):
                     aggregate.words[entries[j]] = words[j]
             if aggregate.parts & Part.COUNT_PART:
                 counts = part["counts"]
+                _check_numbers("counts", part["counts"], n, INT64_MAX)
                 for j in range(n):
                     aggregate.counts[entries[j]] = counts[j]
             if aggregate.parts & Part.KEY_PART:
                 words = part["keys"]
+                _check_numbers("keys", part["keys"], n, UINT64_MAX)
                 for j in range(n):
                     aggregate.keys[entries[j]] = words[j]
             if aggregate.parts & Part.BYTES_PART:
@@ -421,6 +440,7 @@ def restore_accumulator_parts(
             if aggregate.parts & Part.LIST_PART:
                 _add_lists_back(aggregate, entries, part["list"])
             if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
+                _check_numbers("states", part["states"], n, ValueState.NULL_VALUE)
                 _restore_states(table, aggregate, entries, part["states"])
         except KeyError as missing:
             raise SchemaError(f"aggregate {i} of a checkpoint lacks its {missing}") from missing
@@ -428,6 +448,7 @@ def restore_accumulator_parts(
 
 def touched_entries(Accumulators accumulators not None, const uint32_t[::1] entries not None):
     """Which entries have taken in a row (numpy.ndarray of uint8); 0 for all where no aggregate needs to know."""
+    cdef Call call = begin_call(&accumulators.guard, accumulators)
     cdef uint8_t[::1] touched = np.zeros(entries.shape[0], np.uint8)
     cdef int64_t j
     _check_entries(accumulators.table, entries)

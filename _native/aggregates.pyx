@@ -29,6 +29,7 @@ from flinkcore._native.aggregate_functions cimport (
 from flinkcore._native.aggregate_results cimport aggregate_emit, aggregate_reserve_results, aggregate_take
 from flinkcore._native.aggregate_specs cimport check_spec, empty_batch, start_aggregate
 from flinkcore._native.arrow cimport ColumnType
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.column_blocks cimport (
     BLOCK_ROWS,
     Representation,
@@ -374,6 +375,7 @@ cdef class Accumulators:
         MemoryError
             If there is no room; nothing has changed then.
         """
+        cdef Call call = begin_call(&self.guard, self)
         if not 0 <= n_entries <= UINT32_MAX:
             raise ValueError(f"{n_entries} entries: 0 to {UINT32_MAX} are possible")
         cdef uint32_t n = n_entries
@@ -399,6 +401,7 @@ cdef class Accumulators:
         IndexError
             If an entry does not exist, or a row.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef RecordBatch native = batch if isinstance(batch, RecordBatch) else RecordBatch(batch)
         cdef const uint32_t[::1] entry_view = self._checked(entries)
         cdef const uint32_t[::1] row_view
@@ -432,6 +435,7 @@ cdef class Accumulators:
         other's elements count as coming after into's: collect joins the lists in this order, and first, last and the
         ties of min_by and max_by follow it.
         """
+        cdef Call call = begin_call(&self.guard, self)
         if into >= self.table.n_entries or other >= self.table.n_entries:
             raise IndexError(f"entries {into} and {other}; {self.table.n_entries} are reserved")
         if into == other:
@@ -447,6 +451,7 @@ cdef class Accumulators:
         DataError
             If strings or lists would pass the 2 GiB, or 2**31 elements, that an Arrow array takes; no row is appended.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef const uint32_t[::1] view = self._checked(entries)
         if view.shape[0]:
             with nogil:
@@ -454,12 +459,14 @@ cdef class Accumulators:
 
     def emit_range(self, uint32_t first, uint32_t n):
         """Append the current results of the entries first to first + n - 1 to the result columns."""
+        cdef Call call = begin_call(&self.guard, self)
         _check_range(self.table, first, n)
         with nogil:
             accumulators_emit_range(self.table, first, n)
 
     def clear(self, entries):
         """Empty entries (numpy.ndarray of uint32) and free what they own."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef const uint32_t[::1] view = self._checked(entries)
         if view.shape[0]:
             with nogil:
@@ -467,12 +474,14 @@ cdef class Accumulators:
 
     def clear_range(self, uint32_t first, uint32_t n):
         """Empty the entries first to first + n - 1 and free what they own."""
+        cdef Call call = begin_call(&self.guard, self)
         _check_range(self.table, first, n)
         with nogil:
             accumulators_clear_range(self.table, first, n)
 
     def take(self):
         """Give the result columns so far, one NativeArray per aggregate; they start anew."""
+        cdef Call call = begin_call(&self.guard, self)
         return self.take_columns()
 
     def memory_bytes(self):
@@ -480,6 +489,7 @@ cdef class Accumulators:
 
         Complexity: O(entries) for aggregates that own strings, sets or lists.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef AccumulatorTable* table = self.table
         cdef int64_t i, size = table.capacity if table.touched != NULL else 0
         for i in range(table.n_aggregates):
@@ -489,6 +499,7 @@ cdef class Accumulators:
 
     def _check(self):
         """Assert every invariant of the table; for tests."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i
         cdef AccumulatorTable* table = self.table
         assert table.n_entries <= table.capacity

@@ -18,6 +18,7 @@ from flinkcore._native.arrow_c_data cimport (
     count_nulls,
     field_name,
 )
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call
 from flinkcore._native.memory_blocks cimport block_free, block_new, block_take
 
 
@@ -476,6 +477,7 @@ cdef class CheckedStream:
         If the schema is broken, or none of a table.
     """
 
+    cdef CallGuard guard
     cdef object _exporter
     cdef object _capsule
     cdef ArrowArrayStream* _stream
@@ -513,6 +515,7 @@ cdef class CheckedStream:
 
     def __arrow_c_schema__(self):
         """Give the schema of all batches as a capsule (Arrow PyCapsule protocol)."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef NativeArray made = _empty_handed()
         self._read_schema(made.schema)
         capsule = PyCapsule_New(made.schema, "arrow_schema", _schema_capsule_destructor)
@@ -523,6 +526,7 @@ cdef class CheckedStream:
         return self
 
     def __next__(self):
+        cdef Call call = begin_call(&self.guard, self)
         cdef NativeArray made = _empty_handed()
         cdef int code
         self._read_schema(made.schema)

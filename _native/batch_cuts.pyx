@@ -8,6 +8,7 @@ import numpy as np
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call
 from flinkcore._native.key_timers cimport KeyTimers
 from flinkcore._native.prefetch cimport prefetch
 
@@ -59,6 +60,7 @@ cdef class BatchCuts:
         Elements register processing-time timers no earlier than their arrival and this; None: none at all.
     """
 
+    cdef CallGuard guard
     cdef KeyTimers event_time
     cdef KeyTimers processing_time
     cdef bint one_element_per_key
@@ -95,6 +97,9 @@ cdef class BatchCuts:
 
     def grow(self, int64_t n_keys):
         """Know the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
         cdef int64_t capacity = max(self.capacity, 1024), key
         cdef void* grown
         self.event_time.reach(n_keys)
@@ -115,6 +120,7 @@ cdef class BatchCuts:
 
     def start_from(self, int64_t watermark_ms, int64_t clock_ms):
         """Let all keys have seen a watermark and a processing time, as after a restore."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key
         self.floor_ms = watermark_ms
         self.clock_ms = clock_ms
@@ -124,6 +130,7 @@ cdef class BatchCuts:
 
     def lower_floors(self, int64_t watermark_ms):
         """Let event-time timers fire at any watermark above this, also where a key has seen it already."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key
         for key in range(self.n_keys):
             self.keys[key].floor_ms = min(self.keys[key].floor_ms, watermark_ms)
@@ -163,6 +170,9 @@ cdef class BatchCuts:
         -------
         int64 array (n_found,)
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
         cdef int64_t row, key, n = keys.shape[0], n_found = 0
         found = np.empty(n, np.int64)
         cdef int64_t[::1] rows = found
@@ -233,6 +243,9 @@ cdef class BatchCuts:
         waiting : int64 array
             Rows that have to wait for a timer, or because their key is in the batch already, ascending.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
         cdef int64_t row, key, n = keys.shape[0], n_taken = 0, n_waiting = 0
         columns = np.empty((2, n), np.int64)
         cdef int64_t[:, ::1] out = columns
@@ -277,6 +290,9 @@ cdef class BatchCuts:
         int64 array
             Rows of the batch, key after key.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
         cdef int64_t i, at, row, n_taken = 0
         taken = np.empty(rows.shape[0], np.int64)
         cdef int64_t[::1] out = taken
@@ -309,6 +325,7 @@ cdef class BatchCuts:
             What the keys have seen before; the watermark in force; the processing time. A timer that is registered now for
             a time up to the watermark is due at once where that is above the floor.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i
         cdef KeyProgress* seen
         self.batch += 1
@@ -322,10 +339,12 @@ cdef class BatchCuts:
 
     def end_batch(self):
         """Let no key be in the batch at hand."""
+        cdef Call call = begin_call(&self.guard, self)
         self.batch += 1
 
     def seen(self, const int64_t[::1] keys not None):
         """Return floor, watermark and processing time of the last call of each key: three int64 arrays (n_rows,)."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = keys.shape[0]
         columns = np.empty((3, n), np.int64)
         cdef int64_t[:, ::1] out = columns
@@ -337,6 +356,7 @@ cdef class BatchCuts:
 
     def first_foreign(self, const int64_t[::1] keys not None):
         """Return the first row whose key has no part in the batch at hand, or -1; ids may be any numbers."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, key
         for i in range(keys.shape[0]):
             key = keys[i]
@@ -351,6 +371,7 @@ cdef class BatchCuts:
 
         The keys have a part in the batch at hand.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, least_ms
         for i in range(keys.shape[0]):
             least_ms = self.keys[keys[i]].least_ms if is_event_time else self.keys[keys[i]].least_clock_ms

@@ -4,6 +4,7 @@ import cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
+from flinkcore._native.call_guard cimport check_no_call
 from flinkcore._native.canonical_key cimport canonical_key
 from flinkcore._native.timer_queue cimport TimerOutcome, timer_queue_add, timer_queue_remove
 
@@ -132,7 +133,7 @@ cdef class CurrentKeyTimers:
     def add(self, timestamp_ms, int64_t namespace=0):
         """Add a timer of the current key; returns what `TimerHeap.add` does."""
         cdef int64_t time_ms = self._time(timestamp_ms)
-        self.heap._enter()
+        check_no_call(&self.heap.guard, self.heap)
         self.heap._check_key_group(self.current.key_group)
         return timer_queue_add(
             &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace
@@ -141,7 +142,7 @@ cdef class CurrentKeyTimers:
     def remove(self, timestamp_ms, int64_t namespace=0):
         """Remove a timer of the current key; returns what `TimerHeap.remove` does."""
         cdef int64_t time_ms = self._time(timestamp_ms)
-        self.heap._enter()
+        check_no_call(&self.heap.guard, self.heap)
         self.heap._check_key_group(self.current.key_group)
         return timer_queue_remove(
             &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace

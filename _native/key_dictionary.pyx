@@ -11,12 +11,14 @@ from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.arrow cimport (
     Buffer,
+    NativeArray,
     RecordBatch,
     buffer_append_int64,
     buffer_free,
     buffer_reserve,
     native_array,
 )
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.key_groups cimport key_groups_of
 from flinkcore._native.key_layout cimport buffer_resize
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder, hash_bytes, mix_int64
@@ -251,6 +253,7 @@ cdef class KeyDictionary:
         SchemaError
             If a key column is missing or its type is not that of the schema.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef RecordBatch rows = _record_batch(batch)
         cdef uint32_t[::1] out = np.empty(rows.num_rows, dtype=np.uint32)
         self.add_all(rows, &out[0] if rows.num_rows else NULL)
@@ -274,6 +277,7 @@ cdef class KeyDictionary:
         SchemaError
             If a key column is missing or its type is not that of the schema.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef RecordBatch rows = _record_batch(batch)
         cdef uint32_t[::1] out = np.empty(rows.num_rows, dtype=np.uint32)
         self.find_all(rows, &out[0] if rows.num_rows else NULL)
@@ -301,6 +305,9 @@ cdef class KeyDictionary:
             buffer_free(&values)
             buffer_free(&offsets)
 
+    cdef NativeArray _batch(self, int64_t start, int64_t stop):
+        return native_array("+s", stop - start, NULL, NULL, NULL, self._columns(start, stop), self.encoder._names)
+
     def keys(self, start=0, stop=None):
         """Keys of the ids from `start` to `stop`, exclusive, as columns of the original names and types.
 
@@ -322,11 +329,12 @@ cdef class KeyDictionary:
         DataError
             If the keys are too long for the column's type; take fewer at once.
         """
+        cdef Call call = begin_call(&self.guard, self)
         if stop is None:
             stop = self.table.n_keys
         if not 0 <= start <= stop <= self.table.n_keys:
             raise ConfigurationError(f"ids {start:,} to {stop:,} are not within the dictionary's {len(self):,} keys")
-        return native_array("+s", stop - start, NULL, NULL, NULL, self._columns(start, stop), self.encoder._names)
+        return self._batch(start, stop)
 
     cdef const int32_t* key_groups(self) except? NULL:
         cdef int64_t done = self.groups.size // 4, stop
@@ -337,7 +345,7 @@ cdef class KeyDictionary:
             buffer_reserve(&self.groups, (self.table.n_keys - done) * 4)
             while done < self.table.n_keys:
                 stop = min(done + GROUPED_AT_ONCE, <int64_t> self.table.n_keys)
-                added = RecordBatch(self.keys(done, stop))
+                added = RecordBatch(self._batch(done, stop))
                 key_groups_of(
                     added, &indexes[0], added.num_columns, self.max_parallelism, <int32_t*> self.groups.data + done
                 )
@@ -361,6 +369,7 @@ cdef class KeyDictionary:
         ConfigurationError
             If an id is not one of the dictionary's.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t n = ids.shape[0], i
         cdef int32_t[::1] out
         result = np.empty(n, dtype=np.int32)
@@ -374,6 +383,7 @@ cdef class KeyDictionary:
 
     def _check(self):
         """Assert every invariant of the index and of the keys' storage."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef KeyTable* table = &self.table
         cdef const int64_t* offsets = <const int64_t*> table.offsets.data
         cdef uint64_t at, code, hash

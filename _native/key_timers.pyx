@@ -6,6 +6,8 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memmove, memset
 
+from flinkcore._native.call_guard cimport Call, begin_call
+
 from flinkcore.errors import DataError
 
 cdef enum:
@@ -97,6 +99,7 @@ cdef class KeyTimers:
 
     def grow(self, int64_t n_keys):
         """Make room for the key ids below `n_keys`; amortised O(1) per key."""
+        cdef Call call = begin_call(&self.guard, self)
         self.reach(n_keys)
 
     cdef int reach(self, int64_t n_keys) except -1:
@@ -261,6 +264,7 @@ cdef class KeyTimers:
         DataError
             If an id is not below the number of keys, or the columns are not equally long. Nothing is registered.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, added = 0
         _check_lengths(keys, times_ms)
         self._check_ids(keys)
@@ -277,6 +281,7 @@ cdef class KeyTimers:
         int
             How many there were.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, removed = 0
         _check_lengths(keys, times_ms)
         self._check_ids(keys)
@@ -293,6 +298,7 @@ cdef class KeyTimers:
         int
             How many there were.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, before = self.n_timers
         self._check_ids(keys)
         with nogil:
@@ -314,6 +320,7 @@ cdef class KeyTimers:
             2**63 - 1 where there is none.
         exists : bool array (n_rows,)
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = keys.shape[0]
         self._check_ids(keys)
         times_ms, exists = np.empty(n, np.int64), np.empty(n, np.bool_)
@@ -327,6 +334,7 @@ cdef class KeyTimers:
 
     def poll(self, const int64_t[::1] keys not None):
         """Delete the first timer of each key that has one; errors are those of `first`."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i
         self._check_ids(keys)
         with nogil:
@@ -346,6 +354,7 @@ cdef class KeyTimers:
         -------
         int64 array (n_due,)
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t block, key, end, least, n = 0, n_keys = self.n_keys
         cdef int64_t n_blocks = (n_keys + (1 << BLOCK_SHIFT) - 1) >> BLOCK_SHIFT
         cdef int64_t[::1] found
@@ -382,6 +391,7 @@ cdef class KeyTimers:
         -------
         keys, times_ms : int64 array (n_timers,)
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key, n = 0
         cdef uint32_t i
         cdef const LaterTimers* timers
@@ -404,6 +414,7 @@ cdef class KeyTimers:
 
     def _check(self):
         """Assert every invariant; O(n)."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key, total = 0, lists = 0
         cdef uint32_t i
         cdef LaterTimers* timers

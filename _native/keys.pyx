@@ -24,6 +24,7 @@ from flinkcore._native.arrow cimport (
     native_array,
 )
 from flinkcore._native.arrow_c_data cimport ArrowSchema, checked_schema, field_name
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.key_layout cimport (
     KeyField,
     buffer_resize,
@@ -423,6 +424,7 @@ cdef class KeyEncoder:
         DataError
             If a composite key has a string longer than 4 GiB that is not its last.
         """
+        cdef Call call = begin_call(&self.guard, self)
         self.encode(batch if isinstance(batch, RecordBatch) else RecordBatch(batch))
 
 

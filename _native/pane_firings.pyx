@@ -10,8 +10,8 @@ from flinkcore._native.firings cimport (
     firings_append_kind,
     pending_flush,
 )
-from flinkcore._native.panes cimport ENTRY_BLOCK, pane_entry
-from flinkcore._native.window_kernel cimport LiveWindow, core_emit, core_emit_row, window_rows_add
+from flinkcore._native.panes cimport ENTRY_BLOCK, pane_entry, pane_key
+from flinkcore._native.window_kernel cimport NO_ENTRY, LiveWindow, core_emit, core_emit_row, window_rows_add
 
 
 cdef int append_pane_keys(
@@ -57,6 +57,13 @@ cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList*
         for k in range(pane.n_keys):
             window_rows_add(windows, &window, pane_entry(pane, k))
     return 0
+
+
+cdef int64_t restored_pane_entry(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
+    cdef int64_t known = pane.n_keys, k = pane_key(store, pane, keys, row)
+    if k < known:
+        return NO_ENTRY
+    return pane_entry(pane, k)
 
 
 cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint purges) except -1 nogil:

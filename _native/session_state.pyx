@@ -77,11 +77,19 @@ cdef int64_t session_restore(void* windows, const KeyBatch* keys, int64_t row, c
             return NO_ENTRY
         return session_twin(number)
     if window.flags & SessionFlag.FIRES_BEFORE and (
-        state.trigger.kind != TriggerKind.ON_CONTINUOUS_EVENT_TIME or window.trigger_state < window.start
+        state.trigger.kind != TriggerKind.ON_CONTINUOUS_EVENT_TIME or not window.start <= window.trigger_state < window.end
     ):
+        return NO_ENTRY
+    if state.trigger.kind == TriggerKind.ON_COUNT and window.trigger_state < 0:
         return NO_ENTRY
     if key == NOTHING:
         key = <uint32_t> session_key_add(&state.store, keys, row)
+    number = state.store.keys[key].first
+    while number != NOTHING:  # sessions of a key that meet would be one
+        session = &state.store.sessions[number]
+        if session.start <= window.end and window.start <= session.end:
+            return NO_ENTRY
+        number = session.next
     number = <uint32_t> session_add(&state.store, key, window.start, window.end)
     session = &state.store.sessions[number]
     session.fired = (window.flags & SessionFlag.FIRED) != 0

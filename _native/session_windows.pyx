@@ -60,6 +60,7 @@ from flinkcore._native.window_kernel cimport (
     core_add_late,
     core_advance,
     core_is_full,
+    core_turn,
     input_row,
     is_over,
     window_kernel,
@@ -74,6 +75,7 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     # Trigger.onEventTime of a timer that the trigger has registered.
     cdef Session* session = &state.store.sessions[number]
     cdef bint ends = session.end - 1 == time
+    core_turn(&state.core)
     if ends:
         session.fired = True
         session.fires_before = False

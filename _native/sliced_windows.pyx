@@ -29,6 +29,7 @@ from flinkcore._native.aligned_windows cimport (
     aligned_start,
     checked_windows,
     first_window,
+    has_window,
     is_window,
     slice_end,
     visit_next,
@@ -42,7 +43,7 @@ from flinkcore._native.firings cimport (
     saturating_add,
 )
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane
+from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane, restored_pane_entry
 from flinkcore._native.panes cimport (
     Pane,
     pane_empty,
@@ -64,6 +65,7 @@ from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_
 from flinkcore._native.shared_accumulators cimport accumulators_add, require_shareable
 from flinkcore._native.slice_merge cimport merge_check, merge_free, merge_gathered_entry, merge_leave, merge_slices
 from flinkcore._native.window_kernel cimport (
+    NO_ENTRY,
     InputRows,
     LiveWindow,
     WindowKernel,
@@ -312,7 +314,10 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
 
 cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    return pane_entry_of(&state.store, _slice(state, window.end), keys, row)
+    cdef int64_t slide = state.windows.slide
+    if window.flags > 1 or not has_window(window.start, window.end, slide, slide, state.windows.offset):
+        return NO_ENTRY
+    return restored_pane_entry(&state.store, _slice(state, window.end), keys, row)
 
 
 # ---- the kernel --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.split_operators cimport SplitOperator
 from flinkcore._native.timeline cimport SplitMerge
 
@@ -38,6 +39,7 @@ def split_merge_state(SplitMerge merge not None):
     dict of str to numpy.ndarray of int64, shape (splits,), and int
         As above.
     """
+    cdef Call call = begin_call(&merge.guard, merge)
     cdef int32_t split
     cdef const SplitOperator* operator
     cdef int64_t[:, ::1] columns = np.empty((len(_COLUMNS), merge.operators.n), np.int64)
@@ -78,6 +80,7 @@ def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t 
     DataError
         If a column has not a value for each split.
     """
+    cdef Call call = begin_call(&merge.guard, merge)
     cdef int32_t split
     cdef SplitOperator* operator
     if merge.alignment.samples != NULL:

@@ -13,6 +13,7 @@ from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.watermarks cimport PackedRecord, RecordKind, check_codes, checked_interval, tick_of
 
 from flinkcore.errors import DataError, SourceError
@@ -195,6 +196,7 @@ cdef class SplitRecords:
         DataError
             If the columns do not fit together.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = splits.shape[0], total = 0
         cdef const int64_t[::1] in_memory
         cdef SplitPart part

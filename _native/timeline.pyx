@@ -13,6 +13,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
+from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.split_alignment cimport alignment_end, alignment_start, alignment_update
 from flinkcore._native.split_operators cimport (
     Emission,
@@ -222,6 +223,8 @@ cdef class SplitMerge:
         DataError
             If a record lies after the last arrival.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_records = begin_call(&self.operators.records.guard, self.operators.records)
         cdef int64_t last_arrival = self.operators.last_arrival, last_tick = self.operators.opened
         if self.restored and self.operators.interval:
             last_tick = operators_last_tick(self.operators, self.stopped - 1)
@@ -255,6 +258,7 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_steps,)
             `(clocks_ms, watermarks_ms)`: the watermarks that the valve put out, and when.
         """
+        cdef Call call = begin_call(&self.guard, self)
         return _columns(&self.step_rows, 2)
 
     def statuses(self):
@@ -265,6 +269,7 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_statuses,)
             `(clocks_ms, steps, idle)`: when, after how many steps of the timeline, and 1 for idle or 0 for active.
         """
+        cdef Call call = begin_call(&self.guard, self)
         return _columns(&self.status_rows, 3)
 
     def idle_spans(self):
@@ -275,6 +280,7 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_spans,)
             `(splits, from_ms, to_ms)`
         """
+        cdef Call call = begin_call(&self.guard, self)
         return _columns(&self.idle_rows, 3)
 
     def paused_spans(self):
@@ -285,8 +291,10 @@ cdef class SplitMerge:
         tuple of numpy.ndarray of int64, each of shape (n_spans,)
             `(splits, from_ms, to_ms)`
         """
+        cdef Call call = begin_call(&self.guard, self)
         return _columns(&self.operators.paused_rows, 3)
 
     def final_watermarks(self):
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""
+        cdef Call call = begin_call(&self.guard, self)
         return np.array([self.operators.splits[split].current_watermark for split in range(self.operators.n)], np.int64)

@@ -4,6 +4,7 @@ import cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from flinkcore._native.arrow cimport RecordBatch
+from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
 from flinkcore._native.timer_batches cimport (
     timer_queue_delete,
     timer_queue_due,
@@ -45,7 +46,7 @@ cdef class TimerHeap:
 
     Timers of equal timestamp fire in the order in which they were registered. A timer takes 52 bytes and, by how full
     its key group's map happens to be, 11 to 22 more; memory once used is kept for reuse until `clear`. One thread at a
-    time may use a heap; the batch verbs release the GIL. Follows Flink's HeapPriorityQueueSet, in which the order of
+    time may use a heap, as the batch verbs release the GIL: a RuntimeError otherwise. Follows Flink's HeapPriorityQueueSet, in which the order of
     equal timestamps is left open.
 
     Parameters
@@ -89,12 +90,6 @@ cdef class TimerHeap:
         """First and last key group held here, inclusive."""
         return self.queue.first_key_group, self.queue.last_key_group
 
-    cdef int _enter(self) except -1:
-        # Batch verbs release the GIL: a second thread gets an error instead of a broken heap.
-        if self._busy:
-            raise RuntimeError("another thread is using this TimerHeap; give each thread its own key-group range")
-        return 0
-
     cdef int _check_key_group(self, int64_t key_group) except -1:
         if not self.queue.first_key_group <= key_group <= self.queue.last_key_group:
             raise DataError(self._outside(key_group))
@@ -131,7 +126,7 @@ cdef class TimerHeap:
         DataError
             If the key group is outside of the range.
         """
-        self._enter()
+        check_no_call(&self.guard, self)
         self._check_key_group(key_group)
         return timer_queue_add(
             &self.queue, timestamp_ms, key, <int32_t> key_group, namespace
@@ -147,7 +142,7 @@ cdef class TimerHeap:
         bool
             True if the timer was registered *and* was the head (HeapPriorityQueueSet.remove).
         """
-        self._enter()
+        check_no_call(&self.guard, self)
         self._check_key_group(key_group)
         return timer_queue_remove(
             &self.queue, timestamp_ms, key, <int32_t> key_group, namespace
@@ -168,7 +163,7 @@ cdef class TimerHeap:
         bool
             What `add` returns after `remove`.
         """
-        self._enter()
+        check_no_call(&self.guard, self)
         self._check_key_group(key_group)
         return timer_queue_move(
             &self.queue, from_ms, to_ms, key, <int32_t> key_group, namespace
@@ -177,7 +172,7 @@ cdef class TimerHeap:
     def peek(self):
         """Return the next timer to fire as a Timer, or None (HeapPriorityQueue.peek); O(1)."""
         cdef const CTimer* timer
-        self._enter()
+        check_no_call(&self.guard, self)
         timer = timer_queue_peek(&self.queue)
         if timer == NULL:
             return None
@@ -186,7 +181,7 @@ cdef class TimerHeap:
     def poll(self):
         """Remove the next timer to fire and return it as a Timer, or None (HeapPriorityQueue.poll); O(log n)."""
         cdef CTimer timer
-        self._enter()
+        check_no_call(&self.guard, self)
         if not timer_queue_poll(&self.queue, &timer):
             return None
         return Timer(timer.timestamp_ms, timer.key, timer.key_group, timer.namespace_id)
@@ -205,7 +200,7 @@ cdef class TimerHeap:
         """
         cdef const CTimer* head
         cdef CTimer timer
-        self._enter()
+        check_no_call(&self.guard, self)
         head = timer_queue_peek(&self.queue)
         if head == NULL or head.timestamp_ms > time_ms:
             return None
@@ -225,7 +220,7 @@ cdef class TimerHeap:
 
     def clear(self):
         """Drop all timers (HeapPriorityQueueSet.clear) and give their memory back."""
-        self._enter()
+        check_no_call(&self.guard, self)
         timer_queue_clear(&self.queue)
 
     def __iter__(self):
@@ -237,6 +232,7 @@ cdef class TimerHeap:
     cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces):
         import numpy as np
 
+        cdef Call call = begin_call(&self.guard, self)
         timestamps_ms, keys, key_groups, namespaces, scalar = checked_timer_columns(
             timestamps_ms, keys, key_groups, namespaces
         )
@@ -253,20 +249,15 @@ cdef class TimerHeap:
         cdef const int32_t[::1] key_group = np.ascontiguousarray(key_groups, np.int32)
         cdef const int64_t[::1] namespace = np.ascontiguousarray(namespaces, np.int64)
         cdef uint8_t[::1] out = changed.view(np.uint8)
-        self._enter()
-        self._busy = True
-        try:
-            with nogil:
-                if delete:
-                    timer_queue_delete(
-                        &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
-                    )
-                else:
-                    timer_queue_register(
-                        &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
-                    )
-        finally:
-            self._busy = False
+        with nogil:
+            if delete:
+                timer_queue_delete(
+                    &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
+                )
+            else:
+                timer_queue_register(
+                    &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
+                )
         return changed
 
     def register(self, timestamps_ms, keys, key_groups, namespaces=0):
@@ -333,23 +324,19 @@ cdef class TimerHeap:
         ConfigurationError
             If limit is negative.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t n, at_most = self.queue.size if limit is None else min(limit, self.queue.size)
         cdef int64_t[::1] timestamp, key, namespace
         cdef int32_t[::1] key_group
         if at_most < 0:
             raise ConfigurationError(f"limit is {limit}; it must not be negative")
-        self._enter()
-        self._busy = True
-        try:
+        with nogil:
+            n = timer_queue_due(&self.queue, watermark_ms, at_most)
+        fired = empty_timer_columns(n)
+        if n:
+            timestamp, key, key_group, namespace = fired
             with nogil:
-                n = timer_queue_due(&self.queue, watermark_ms, at_most)
-            fired = empty_timer_columns(n)
-            if n:
-                timestamp, key, key_group, namespace = fired
-                with nogil:
-                    timer_queue_take(&self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0])
-        finally:
-            self._busy = False
+                timer_queue_take(&self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0])
         return fired
 
     # ---- by key group ----
@@ -382,29 +369,25 @@ cdef class TimerHeap:
         """
         import numpy as np
 
+        cdef Call call = begin_call(&self.guard, self)
         cdef int32_t first, last
         cdef int64_t n, i
         cdef const CTimer* timer
-        self._enter()
         first, last = self._range(key_group_range)
         n = timer_queue_count(&self.queue, first, last)
         columns = empty_timer_columns(n)
         cdef int64_t[::1] timestamp = columns[0], key = columns[1], namespace = columns[3]
         cdef int32_t[::1] key_group = columns[2]
         cdef uint32_t[::1] slots = np.empty(n, np.uint32)
-        self._busy = True
-        try:
-            with nogil:
-                if n:
-                    timer_queue_slots(&self.queue, first, last, &slots[0])
-                for i in range(n):
-                    timer = timer_at(&self.queue, slots[i])
-                    timestamp[i] = timer.timestamp_ms
-                    key[i] = timer.key
-                    key_group[i] = timer.key_group
-                    namespace[i] = timer.namespace_id
-        finally:
-            self._busy = False
+        with nogil:
+            if n:
+                timer_queue_slots(&self.queue, first, last, &slots[0])
+            for i in range(n):
+                timer = timer_at(&self.queue, slots[i])
+                timestamp[i] = timer.timestamp_ms
+                key[i] = timer.key
+                key_group[i] = timer.key_group
+                namespace[i] = timer.namespace_id
         return columns
 
     def subset_for_key_group(self, key_group):
@@ -487,8 +470,8 @@ cdef class TimerHeap:
 
     def _check(self):
         """Assert every invariant: heap order, back indices, one bucket per timer in the map of its key group; O(n)."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef const char* fault
-        self._enter()
         fault = timer_queue_find_fault(&self.queue)
         assert fault == NULL, fault.decode()
 

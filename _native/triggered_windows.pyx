@@ -19,6 +19,7 @@ from flinkcore._native.aligned_windows cimport (
     aligned_kernel,
     checked_windows,
     first_window,
+    is_assigned,
     is_window,
     visit_next,
 )
@@ -53,6 +54,7 @@ from flinkcore._native.window_kernel cimport (
     core_add_unassigned,
     core_advance,
     core_is_full,
+    core_turn,
     input_row,
     is_over,
     window_kernel,
@@ -92,6 +94,7 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
     # Trigger.onEventTime of a timer that the trigger has registered.
     cdef uint32_t entry = pane_entry(timer.pane, timer.key)
     cdef int64_t last = _max_timestamp(state, timer.pane)
+    core_turn(&state.core)
     if time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
         pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
@@ -270,25 +273,37 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
     return 0
 
 
+cdef bint _can_be(const TriggeredWindows* state, const LiveWindow* window) noexcept nogil:
+    # Whether a window of a checkpoint is one of these, and its trigger stands where it can stand.
+    cdef int64_t last = INT64_MAX if _is_global(state) else window.end - 1
+    if _is_global(state):
+        if window.start != INT64_MIN or window.end != INT64_MAX:
+            return False
+    elif not is_assigned(&state.windows, window.start, window.end):
+        return False
+    if state.trigger.kind == TriggerKind.ON_COUNT:
+        return 0 <= window.trigger_state < state.trigger.every
+    # A timer does not lie outside of its window. It may be due already: a row behind the watermark has registered it.
+    return window.trigger_state == INT64_MIN or window.start <= window.trigger_state <= last
+
+
 cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     cdef Pane* pane = pane_list_find(&state.live, window.end)
     cdef int64_t twin
-    cdef uint32_t key, entry
+    cdef uint32_t key, entry, known
     if window.flags & TWIN_ENTRY:
         twin = pane_find(&state.store, pane, keys, row) if pane != NULL else -1
         if twin < 0:
             return NO_ENTRY
         return pane_twin(pane, twin)
-    if (
-        state.trigger.kind != TriggerKind.ON_COUNT
-        and window.trigger_state != INT64_MIN
-        and not _is_global(state)
-        and not window.start <= window.trigger_state < window.end
-    ):
-        return NO_ENTRY  # a timer must not outlive its window
+    if not _can_be(state, window):
+        return NO_ENTRY
     pane = _pane(state, window.start, window.end)
+    known = pane.n_keys
     key = <uint32_t> pane_key(&state.store, pane, keys, row)
+    if key < known:
+        return NO_ENTRY
     entry = pane_entry(pane, key)
     _reserve_entries(state)
     state.flags[entry] = window.flags & (Progress.FILLED | Progress.GIVEN)

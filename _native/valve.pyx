@@ -6,6 +6,7 @@ from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 
 from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
+from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
 
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -279,6 +280,7 @@ cdef class StatusWatermarkValve:
         DataError
             If there is no such channel.
         """
+        check_no_call(&self.guard, self)
         return _input_one(&self.valve, channel, ElementKind.WATERMARK, timestamp_ms)
 
     def input_watermark_status(self, channel, status):
@@ -302,6 +304,7 @@ cdef class StatusWatermarkValve:
         DataError
             If there is no such channel or status.
         """
+        check_no_call(&self.guard, self)
         if status not in ("idle", "active"):
             raise DataError(f"a watermark status is 'idle' or 'active', not {status!r}")
         return _input_one(&self.valve, channel, ElementKind.IDLE if status == "idle" else ElementKind.ACTIVE, 0)
@@ -333,6 +336,7 @@ cdef class StatusWatermarkValve:
         DataError
             If the columns differ in length, or a channel or kind does not exist; no row is taken in then.
         """
+        cdef Call call = begin_call(&self.guard, self)
         import numpy as np
 
         cdef int64_t n = channels.shape[0], bad, i, n_outputs
@@ -388,6 +392,7 @@ cdef class StatusWatermarkValve:
         DataError
             If the columns have not a value for each channel.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int32_t i
         cdef Valve* valve = &self.valve
         if watermarks_ms.shape[0] != valve.n_channels or idle.shape[0] != valve.n_channels:
@@ -410,6 +415,7 @@ cdef class StatusWatermarkValve:
 
     def state(self):
         """What `restore` takes: `(watermarks_ms int64, idle uint8, watermark_ms int)`."""
+        cdef Call call = begin_call(&self.guard, self)
         import numpy as np
 
         cdef int32_t i
@@ -436,6 +442,7 @@ cdef class StatusWatermarkValve:
         return bool(self.valve.idle)
 
     def _check(self):
+        cdef Call call = begin_call(&self.guard, self)
         cdef int32_t i, n_active = 0, n_aligned = 0
         cdef int64_t maximum = INT64_MIN
         cdef Valve* valve = &self.valve

@@ -13,6 +13,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
+from flinkcore._native.call_guard cimport Call, begin_call
 
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -307,6 +308,7 @@ cdef class TimeSummary:
 
     def reserve(self, int32_t splits):
         """Make room for splits numbered below `splits`."""
+        cdef Call call = begin_call(&self.guard, self)
         cdef int32_t capacity = max(splits, 2 * self.capacity), split
         cdef SplitTimes* grown
         if splits > self.capacity:
@@ -349,6 +351,7 @@ cdef class TimeSummary:
         DataError
             If the columns do not fit together, or an arrival is beyond ±MAX_ARRIVAL_MS.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t n = timestamps_ms.shape[0], earliest
         cdef int32_t split
         if arrivals_ms.shape[0] != n or codes.shape[0] != n:
@@ -380,6 +383,7 @@ cdef class TimeSummary:
             Then the records by split, and in order within each, int64 of shape (2 * n_records,): each is twice its tick
             and the maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int32_t split
         cdef int64_t i, n, place = 0
         cdef Record* records

@@ -1,6 +1,7 @@
 """What every kind of windows has: the timeline, results within limits, late rows, and counts."""
 
 import cython
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 
@@ -152,6 +153,12 @@ cdef WindowKernel window_kernel(
         raise MemoryError("the state of windows")
     (<WindowCore*> kernel.state).lateness = allowed_lateness
     return kernel
+
+
+cdef int core_check_signals() except -1 nogil:
+    with gil:
+        PyErr_CheckSignals()
+    return 0
 
 
 cdef int check_retracts(const WindowCore* core, bint purges) except -1:

@@ -7,6 +7,7 @@ or amid the windows that one watermark fires, and goes on from there when they h
 import numpy as np
 
 import cython
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -14,6 +15,7 @@ from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 from flinkcore._native.aggregates cimport Accumulators
 from flinkcore._native.arrow cimport RecordBatch, native_array
+from flinkcore._native.call_guard cimport Call, begin_call, begin_reading, check_no_call
 from flinkcore._native.firings cimport Firings, firings_take
 from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder, keys_are_alike
 from flinkcore._native.window_kernel cimport (
@@ -29,6 +31,7 @@ from flinkcore._native.window_kernel cimport (
     window_rows_free,
 )
 
+cdef int64_t ROWS_AT_ONCE = 1 << 14  # before signals are looked at: at most a second, with as many windows per row as may be
 cdef int64_t MOST_BYTES = 1 << 30  # half of what 32-bit offsets reach: a result of any size below the other half still fits
 
 
@@ -175,10 +178,13 @@ cdef class WindowOperator:
         DataError
             If a timestamp is so close to an end of the int64 range that its window would overflow; no row is taken.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
+        cdef Call of_keys = begin_reading(&keys.guard, keys)
         cdef const uint32_t[::1] chosen
         cdef InputRows input
         cdef WindowKernel kernel = self._kernel
-        cdef int64_t bad, taken
+        cdef int64_t bad, n, taken = first
         if not keys_are_alike(keys, self._keys):
             raise SchemaError(
                 f"keys of Arrow formats {', '.join(keys._formats)} come to an operator whose keys have "
@@ -212,13 +218,22 @@ cdef class WindowOperator:
                 "correct the timestamp or drop the row"
             )
         self._begin()
-        with nogil:
-            taken = kernel.verbs.process(kernel.state, &input, first)
+        n = input.n
+        while True:
+            input.n = min(n, taken + ROWS_AT_ONCE)
+            first = taken
+            with nogil:
+                taken = kernel.verbs.process(kernel.state, &input, first)
+            self.core.events += taken - first
+            if taken < input.n or taken == n or self.core.due or core_is_full(self.core):
+                break
+            PyErr_CheckSignals()
         self._in_call = False
-        self.core.events += taken - first
         return taken
 
     cdef bint _advance(self, int64_t arrival, bint to_end) except -1:
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         cdef WindowKernel kernel = self._kernel
         cdef bint done
         self._begin()
@@ -263,6 +278,8 @@ cdef class WindowOperator:
             The columns: the keys, then the start and the end of the window (int64 ms), the state of its trigger (int64) and
             flags (uint8), which mean what the kernel says; and the entries of the windows' accumulators.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         cdef WindowRows windows
         cdef Firings* firings = &windows.firings
         cdef uint32_t[::1] entries
@@ -312,6 +329,9 @@ cdef class WindowOperator:
         SchemaError
             If the keys are of other types than the operator's, or a row is no window of such an operator.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
+        cdef Call of_keys = begin_reading(&keys.guard, keys)
         cdef int64_t i, entry, n = starts.shape[0], refused = -1
         cdef LiveWindow window
         cdef uint32_t[::1] entries = np.empty(n, np.uint32)
@@ -366,6 +386,8 @@ cdef class WindowOperator:
         (int64 ms); where results are withdrawn, row_kind (string): "+I" a window's first result, "-U" one withdrawn and "+U"
         its successor, "-D" one withdrawn as the window has merged into another.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         self.core.result_bytes = 0
         return firings_take(
             &self.core.firings,
@@ -383,6 +405,7 @@ cdef class WindowOperator:
 
         They are numbers in the batches that they came with: ask after each batch.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef uint32_t[::1] view
         late = np.empty(self.core.late_rows.n, dtype=np.uint32)
         view = late
@@ -393,6 +416,7 @@ cdef class WindowOperator:
 
     def counts(self):
         """Counts so far: events = windowed + late + in_no_window; firings by kind."""
+        check_no_call(&self.guard, self)
         return {
             "events": self.core.events,
             "windowed": self.core.windowed,
@@ -406,6 +430,7 @@ cdef class WindowOperator:
     @property
     def live_windows(self):
         """Number of windows that hold state now."""
+        check_no_call(&self.guard, self)
         return self._kernel.verbs.live_windows(self._kernel.state)
 
     @property
@@ -415,6 +440,8 @@ cdef class WindowOperator:
 
     def _check(self):
         """Assert every invariant of the state; for tests."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         assert self.core.pending.count == 0
         assert self.core.events == self.core.windowed + self.core.late + self.core.in_no_window, "an event was lost"
         assert self.core.firings.rows == self.core.table.rows, "results differ in length"

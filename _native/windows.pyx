@@ -14,6 +14,7 @@ from flinkcore._native.aligned_windows cimport (
     checked_windows,
     first_end,
     first_window,
+    is_assigned,
     is_window,
     most_windows,
     visit_from,
@@ -21,11 +22,10 @@ from flinkcore._native.aligned_windows cimport (
 )
 from flinkcore._native.firings cimport RowKind, cursor_clock_of, cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane
+from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane, restored_pane_entry
 from flinkcore._native.panes cimport (
     Pane,
     pane_entry,
-    pane_entry_of,
     pane_key,
     pane_list_check,
     pane_list_close,
@@ -36,6 +36,7 @@ from flinkcore._native.panes cimport (
 from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_in_blocks
 from flinkcore._native.window_kernel cimport (
+    NO_ENTRY,
     InputRows,
     LiveWindow,
     WindowKernel,
@@ -216,7 +217,9 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
 
 cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef TimeWindows* state = <TimeWindows*> windows
-    return pane_entry_of(&state.store, _pane(state, window.start, window.end), keys, row)
+    if window.flags > 1 or not is_assigned(&state.windows, window.start, window.end):
+        return NO_ENTRY
+    return restored_pane_entry(&state.store, _pane(state, window.start, window.end), keys, row)
 
 
 # ---- the kernel --------------------------------------------------------------------------------------------------

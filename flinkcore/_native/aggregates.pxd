@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from flinkcore._native.aggregate_functions cimport Aggregate
 from flinkcore._native.arrow cimport Column, RecordBatch
+from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.column_blocks cimport Selection, ValueBlock
 
 
@@ -41,6 +42,7 @@ cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint
 
 
 cdef class Accumulators:
+    cdef CallGuard guard
     cdef AccumulatorTable* table
     cdef list _specs
     cdef list _columns       # names of the columns read, in the order of table.columns

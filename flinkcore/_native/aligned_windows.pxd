@@ -1,5 +1,5 @@
 # Tumbling, sliding and cumulate windows: which ones a timestamp is in. Each kind has one window per end.
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 
 from flinkcore._native.window_kernel cimport WindowKernel, WindowVerbs
 
@@ -74,6 +74,25 @@ cdef inline bint is_window(const WindowVisit* visit) noexcept nogil:
 cdef inline void visit_next(WindowVisit* visit) noexcept nogil:
     visit.start += visit.start_step
     visit.end += visit.end_step
+
+
+cdef inline bint has_window(int64_t start, int64_t end, int64_t size, int64_t slide, int64_t offset) noexcept nogil:
+    # Whether windows of one size, one per slide, have one with these bounds, of which the first is the lower.
+    if <uint64_t> end - <uint64_t> start != <uint64_t> size:
+        return False
+    if (offset > 0 and start < INT64_MIN + offset) or (offset < 0 and start > INT64_MAX + offset):
+        return False
+    return (start - offset) % slide == 0
+
+
+cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64_t end) noexcept nogil:
+    # Whether a timestamp can be in the window with these bounds, of which the first is the lower.
+    cdef uint64_t length = <uint64_t> end - <uint64_t> start
+    if not windows.cumulative:
+        return has_window(start, end, windows.size, windows.slide, windows.offset)
+    if length > <uint64_t> windows.size or length % <uint64_t> windows.slide:
+        return False
+    return has_window(start, start + windows.slide, windows.slide, windows.size, windows.offset)
 
 
 # Windows per timestamp, at most.

@@ -1,7 +1,8 @@
 # The dictionary from key to dense id: an index over encoded keys, for whole batches and for kernels row by row.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer, RecordBatch
+from flinkcore._native.arrow cimport Buffer, NativeArray, RecordBatch
+from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.keys cimport KeyBatch, KeyEncoder
 
 
@@ -38,6 +39,7 @@ cdef void key_table_free(KeyTable* table) noexcept nogil
 
 
 cdef class KeyDictionary:
+    cdef CallGuard guard
     cdef KeyTable table
     cdef KeyEncoder encoder
     cdef Buffer groups  # int32: key groups of the first keys, see key_groups
@@ -48,4 +50,5 @@ cdef class KeyDictionary:
     cdef int find_all(self, RecordBatch batch, uint32_t* ids) except -1
     # The key groups of all keys by id (n_keys,), found for those that are new; valid until the next call.
     cdef const int32_t* key_groups(self) except? NULL
+    cdef NativeArray _batch(self, int64_t start, int64_t stop)
     cdef list _columns(self, int64_t start, int64_t stop)

@@ -3,6 +3,8 @@
 # For one thread at a time. Key ids must be below n_keys: the C functions do not check it.
 from libc.stdint cimport int64_t, uint32_t
 
+from flinkcore._native.call_guard cimport CallGuard
+
 
 cdef struct LaterTimers:
     # times_ms[begin:end], ascending, all later than the key's first.
@@ -13,6 +15,7 @@ cdef struct LaterTimers:
 
 
 cdef class KeyTimers:
+    cdef CallGuard guard
     cdef int64_t n_keys
     cdef int64_t n_timers
     cdef int64_t capacity     # of the columns by key

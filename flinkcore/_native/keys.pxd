@@ -4,6 +4,7 @@ from libc.string cimport memcpy
 
 from flinkcore._native.arrow cimport Buffer, Column, NativeArray, RecordBatch
 from flinkcore._native.arrow_c_data cimport ArrowSchema
+from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.key_layout cimport KeyField
 
 cdef extern from *:
@@ -67,6 +68,7 @@ cdef inline uint64_t hash_bytes(const uint8_t* at, int64_t length) noexcept nogi
 
 
 cdef class KeyEncoder:
+    cdef CallGuard guard
     cdef KeyBatch batch
     cdef KeyField* fields
     cdef int64_t n_fields

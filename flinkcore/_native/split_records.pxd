@@ -2,6 +2,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.arrow cimport Buffer
+from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.watermarks cimport PackedRecord
 
 
@@ -34,6 +35,7 @@ cdef struct RecordCursor:
 
 
 cdef class SplitRecords:
+    cdef CallGuard guard
     cdef int64_t interval
     cdef int32_t n_splits
     cdef RecordCursor* cursors

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from flinkcore._native.arrow cimport Buffer
+from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.split_alignment cimport SplitAlignment
 from flinkcore._native.split_operators cimport SplitOperators
 from flinkcore._native.valve cimport StatusWatermarkValve
@@ -19,6 +20,7 @@ cdef struct Status:
 
 
 cdef class SplitMerge:
+    cdef CallGuard guard
     cdef SplitOperators operators
     cdef StatusWatermarkValve valve
     cdef SplitAlignment alignment

@@ -1,6 +1,8 @@
 # The merge of the watermarks and statuses of several channels into one.
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
+from flinkcore._native.call_guard cimport CallGuard
+
 
 cdef enum ElementKind:
     WATERMARK = 0
@@ -38,4 +40,5 @@ cdef int valve_input(Valve* valve, int32_t channel, int kind, int64_t timestamp,
 
 
 cdef class StatusWatermarkValve:
+    cdef CallGuard guard
     cdef Valve valve

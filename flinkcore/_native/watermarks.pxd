@@ -2,6 +2,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from flinkcore._native.arrow cimport Buffer
+from flinkcore._native.call_guard cimport CallGuard
 
 
 cdef struct Generator:
@@ -82,6 +83,7 @@ cdef struct PackedRecord:
 
 
 cdef class TimeSummary:
+    cdef CallGuard guard
     cdef int64_t interval
     cdef uint64_t idle_wait
     cdef bint steps

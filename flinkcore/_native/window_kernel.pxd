@@ -60,6 +60,7 @@ cdef struct WindowCore:
     bint retracts           # before a window gives another result, it withdraws the one before
     AccumulatorTable* table
     TimelineCursor cursor
+    int64_t turns         # of loops that may be long, see core_turn
     bint due              # results were full before all was fired that the watermark lets fire
     PendingUpdates pending
     Firings firings
@@ -74,6 +75,17 @@ cdef struct WindowCore:
     int64_t on_time_firings
     int64_t late_firings
     int64_t retractions
+
+
+cdef int core_check_signals() except -1 nogil
+
+
+cdef inline int core_turn(WindowCore* core) except -1 nogil:
+    # Within loops that may go on for long without a result: Ctrl-C ends them.
+    core.turns += 1
+    if core.turns & 0xFFFF == 0:
+        core_check_signals()
+    return 0
 
 
 cdef inline bint core_is_full(const WindowCore* core) noexcept nogil:
@@ -142,6 +154,7 @@ cdef inline bint core_advance(WindowCore* core, const WindowVerbs* verbs, int64_
     if core.due and not verbs.fire_due(core):
         return False
     while cursor_has_step(&core.cursor, arrival, to_end):
+        core_turn(core)
         if not verbs.step(core):
             return False
     return True

@@ -2,11 +2,13 @@
 from libc.stdint cimport int64_t
 
 from flinkcore._native.aggregates cimport Accumulators
+from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.keys cimport KeyEncoder
 from flinkcore._native.window_kernel cimport WindowCore, WindowKernel
 
 
 cdef class WindowOperator:
+    cdef CallGuard guard
     cdef WindowKernel _kernel
     cdef WindowCore* core  # of the kernel
     cdef KeyEncoder _keys

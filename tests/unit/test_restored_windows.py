@@ -11,7 +11,8 @@ from flinkcore._native.count_windows import count_windows
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.sliced_count_windows import sliced_count_windows
-from flinkcore._native.triggered_windows import triggered_windows
+from flinkcore._native.sliced_windows import sliced_windows
+from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_kernel import WindowKernel
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
@@ -35,8 +36,18 @@ KERNELS = {
     "count": lambda: count_windows(size=3, slide=1, full_only=True),
     "sliced_count": lambda: sliced_count_windows(size=3, slide=1, full_only=True),
 }
+OTHER_KERNELS = {
+    "sliding": lambda: time_windows(size=10, slide=5, offset=2, allowed_lateness=0),
+    "cumulate": lambda: time_windows(size=10, slide=5, offset=0, allowed_lateness=0, cumulative=True),
+    "sliced": lambda: sliced_windows(size=20, slide=10, offset=0, allowed_lateness=0),
+    "global": lambda: global_windows(trigger="continuous_event_time", every=5),
+    "by_count": lambda: triggered_windows(
+        size=10, slide=10, offset=0, allowed_lateness=0, trigger="count", every=5
+    ),
+}
 FURTHER = 64
 COUNTED = ("count", "sliced_count")
+STATES = {"count": 1, "sliced_count": 1, "by_count": 0}
 
 
 def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, Accumulators]:
@@ -59,17 +70,19 @@ def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, A
 
 def table(kind: str, rows: list[dict[str, Any]]) -> CheckpointTable:
     """Hand-made rows of a checkpoint: each a window of key 7 but for what is said."""
-    written = windows_to_table(*opened(KERNELS[kind](), retracting=kind not in COUNTED), ["key"], 128)
+    written = windows_to_table(
+        *opened((KERNELS | OTHER_KERNELS)[kind](), retracting=kind not in COUNTED), ["key"], 128
+    )
     usual = {"key_group": 0, "key.key": 7, "window_start": 0, "window_end": 10}
-    usual |= {"trigger_state": 1 if kind in COUNTED else NONE, "flags": 0, "touched": 1, "0.words": 3}
+    usual |= {"trigger_state": STATES.get(kind, NONE), "flags": 0, "touched": 1, "0.words": 3}
     full = [{**dict.fromkeys(written.batch.schema.names, 0), **usual, **row} for row in rows]
     return CheckpointTable(
         pa.RecordBatch.from_pylist(full, schema=written.batch.schema), {}, written.attributes
     )
 
 
-def restore(kind: str, rows: list[dict[str, Any]], *, retracting: bool) -> WindowOperator:
-    made, accumulators = opened(KERNELS[kind](), retracting=retracting)
+def restore(kind: str, rows: list[dict[str, Any]], *, retracting: bool = False) -> WindowOperator:
+    made, accumulators = opened((KERNELS | OTHER_KERNELS)[kind](), retracting=retracting)
     restore_windows(made, accumulators, ["key"], table(kind, rows))
     return made
 
@@ -175,3 +188,75 @@ def test_what_a_checkpoint_lacks_of_counted_elements_is_open_and_empty(kind: str
     made = restore(kind, [{"trigger_state": 2}], retracting=False)
     made._check()
     assert made.live_windows == {"count": 2, "sliced_count": 3}[kind]
+
+
+MOST = 2**63 - 1
+REFUSED = r"row 0 of the windows .* is no window of this operator"
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "end"),
+    [
+        ("time", 1, 11),
+        ("time", 0, 20),
+        ("time", 0, 10**15),
+        ("time", -MOST - 1, MOST),
+        ("time", -MOST - 1, -MOST + 9),
+        ("continuous", 0, 10**15),
+        ("continuous", 10**15 - 1, 10**15 + 9),
+        ("by_count", 5, 15),
+        ("sliding", 0, 10),
+        ("sliding", -MOST - 1, -MOST + 9),
+        ("cumulate", 5, 10),
+        ("cumulate", 0, 15),
+        ("cumulate", 0, 7),
+        ("sliced", 0, 20),
+        ("sliced", 5, 15),
+        ("global", 0, 10),
+    ],
+)
+def test_a_window_that_is_never_assigned_is_refused(kind: str, start: int, end: int) -> None:
+    with pytest.raises(SchemaError, match=REFUSED):
+        restore(kind, [{"window_start": start, "window_end": end}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "end"),
+    [
+        ("time", -10, 0),
+        ("sliding", -3, 7),
+        ("cumulate", 0, 5),
+        ("cumulate", -10, 0),
+        ("sliced", 10, 20),
+        ("global", -MOST - 1, MOST),
+    ],
+)
+def test_a_window_that_is_assigned_is_opened(kind: str, start: int, end: int) -> None:
+    made = restore(kind, [{"window_start": start, "window_end": end}])
+    assert made.live_windows == 1
+    made._check()
+
+
+@pytest.mark.parametrize("kind", ["time", "continuous", "sliced", "session", "global"])
+def test_a_window_of_a_key_comes_once(kind: str) -> None:
+    ends = {"window_start": -MOST - 1, "window_end": MOST} if kind == "global" else {}
+    with pytest.raises(SchemaError, match=r"row 1 of the windows .* is no window of this operator"):
+        restore(kind, [ends, ends])
+
+
+def test_sessions_of_a_key_do_not_meet() -> None:
+    assert restore("session", [{}, {"window_start": 20, "window_end": 30}]).live_windows == 2
+    with pytest.raises(SchemaError, match=r"row 1 of the windows .* is no window of this operator"):
+        restore("session", [{}, {"window_start": 5, "window_end": 30}])
+
+
+@pytest.mark.parametrize("count", [-1, 5, MOST])
+def test_a_count_beyond_that_of_the_trigger_is_refused(count: int) -> None:
+    with pytest.raises(SchemaError, match=REFUSED):
+        restore("by_count", [{"trigger_state": count}])
+
+
+@pytest.mark.parametrize(("column", "value"), [("0.words", 2**64 - 3), ("touched", 2)])
+def test_numbers_that_an_aggregate_never_has_are_refused(column: str, value: int) -> None:
+    with pytest.raises(SchemaError, match=rf"row 1 of the windows of a checkpoint: {value} of "):
+        restore("time", [{}, {"key.key": 8, column: value}])
