@@ -11,10 +11,11 @@ from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.results.report import format_timestamp
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart
 from flinkcore.runtime.checkpoint.checkpoint_manifest import VERSION
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.table_file import TableFile
+from flinkcore.runtime.checkpoint.table_file import TableFile, refused_as
 from flinkcore.runtime.checkpoint.value_shape import Shape, shape_text
 from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, SerializedValue
 from flinkcore.runtime.state.stamped_values import map_values
@@ -37,8 +38,8 @@ def show_checkpoint(arguments: argparse.Namespace) -> None:
 
     Raises
     ------
-    SourceError
-        If there is no checkpoint, or it is damaged.
+    CheckpointError
+        If there is no checkpoint, or it is damaged or contradicts itself.
     ConfigurationError
         If there is no such operator or state, or the state's operator is to be named.
     """
@@ -150,27 +151,28 @@ def _split_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[str]:
     splits = checkpoint.splits(uid)
     yield f"  {_count(len(splits), 'split')}"
     for split in splits[:limit]:
-        state = "" if split.state is None else f", state {split.state!r}"
-        yield f"    {split.split!r}: position {split.position!r}{state}"
+        state = "" if split.state is None else f", state {_text(split.state)}"
+        yield f"    {_text(split.split)}: position {_text(split.position)}{state}"
     if len(splits) > limit:
         yield f"    … {len(splits) - limit:,} more"
 
 
 def _time_plane_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[str]:
     table = checkpoint.time_plane(uid)
-    last_ms = table.attributes["last_arrival_ms"]
-    n_rows = table.batch.num_rows
+    with refused_as(f"{checkpoint.storage.path}, operator {uid!r}"):
+        cut = TimeCut.of_table(table)
+    last_ms, n_rows = cut.last_arrival_ms, len(cut.split_values)
     yield f"  last arrival {'none' if last_ms is None else format_timestamp(last_ms)}, {_count(n_rows, 'split')}"
-    columns = [table.batch.column(name).to_pylist() for name in ("rows", "last_arrival_ms", "watermark_ms")]
-    idle = table.batch.column("operator_idle").to_pylist()
+    columns = [cut.columns[name].tolist() for name in ("rows", "last_arrival_ms", "watermark_ms")]
+    idle = cut.columns["operator_idle"].tolist()
     held = [""] * n_rows
-    if "generator" in table.shapes:
-        held = [f", generator {_shortened(repr(state))}" for state in table.values("generator")]
+    if cut.generators is not None:
+        held = [f", generator {_shortened(_text(state))}" for state in cut.generators]
     for split, rows, arrival_ms, watermark_ms, is_idle, generator in islice(
-        zip(table.values("split"), *columns, idle, held, strict=True), limit
+        zip(cut.split_values, *columns, idle, held, strict=True), limit
     ):
         arrived = "" if arrival_ms == MIN_TIMESTAMP else f", last arrival {format_timestamp(arrival_ms)}"
-        name = "the log" if split is None else repr(split)
+        name = "the log" if split is None else _text(split)
         yield (
             f"    {name}: {_count(rows, 'row')}{arrived}, watermark {format_timestamp(watermark_ms)}"
             f"{', idle' if is_idle else ''}{generator}"
@@ -228,10 +230,10 @@ def _entries(
 def _keyed_rows(snapshots: Iterable[KeyedStateSnapshot], key: str | None) -> Iterator[str]:
     for snapshot in snapshots:
         for entry_key, namespace, held in snapshot.entries():
-            if key is None or key in (str(entry_key), repr(entry_key)):
+            if key is None or key in _names(entry_key):
                 window = "" if namespace is None else f" in {namespace!r}"
                 value = held if snapshot.ttl_time is None else map_values(snapshot.type, held, _Stamped)
-                yield f"{entry_key!r}{window}: {_value_text(value)}"
+                yield f"{_text(entry_key)}{window}: {_value_text(value)}"
 
 
 def _operator_rows(elements: Sequence[Any], are_pairs: bool, key: str | None) -> Iterator[str]:
@@ -242,7 +244,7 @@ def _operator_rows(elements: Sequence[Any], are_pairs: bool, key: str | None) ->
             yield _value_text(element)
         return
     for entry_key, value in elements:
-        if key is None or key in (str(entry_key), repr(entry_key)):
+        if key is None or key in _names(entry_key):
             yield f"{_value_text(entry_key)}: {_value_text(value)}"
 
 
@@ -263,7 +265,23 @@ def _value_text(value: Any) -> str:
         return f"[{', '.join(map(_value_text, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_value_text(k)}: {_value_text(v)}" for k, v in value.items()) + "}"
-    return repr(value)
+    return _text(value)
+
+
+def _names(key: Any) -> tuple[str, ...]:
+    """Return what people may call a key."""
+    try:
+        return str(key), repr(key)
+    except ValueError:
+        return (_text(key),)
+
+
+def _text(value: Any) -> str:
+    """Return what Python shows of a value; it writes no integers of many thousand digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"<a value of {type(value).__name__} with more digits than Python writes>"
 
 
 def _unstamped(kind: str, shape: Shape) -> Shape:

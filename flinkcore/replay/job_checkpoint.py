@@ -236,9 +236,9 @@ def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[Ta
     if isinstance(operator, WindowAggregation):
         return (TableKind.WINDOWS,), (TableKind.WINDOWS,)
     if isinstance(operator, ConnectedProcess):
-        if not operator.is_keyed:
-            return (), (TableKind.OPERATOR_STATE,)
-        return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
+        keyed = (TableKind.TIMERS, TableKind.KEYED_STATE) if operator.is_keyed else ()
+        broadcast = (TableKind.OPERATOR_STATE,) if operator.broadcast_states else ()
+        return (*keyed[:1], *broadcast), (*keyed, *broadcast)
     return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE)
 
 

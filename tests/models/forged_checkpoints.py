@@ -60,14 +60,14 @@ def write_table(path: Path, table: dict[str, Any], batch: pa.RecordBatch) -> Non
     write_file(path, table, arrow_file(batch))
     table["n_rows"] = batch.num_rows
     names = batch.schema.names
-    if table["kind"] == "timers" and {"is_event_time", "timestamp_ms"} <= set(names):
-        pairs = list(zip(*(batch.column(name).to_pylist() for name in names[:2]), strict=True))
+    if table["kind"] == "timers" and names[:2] == ["is_event_time", "timestamp_ms"]:
+        pairs = list(zip(*(batch.column(number).to_pylist() for number in (0, 1)), strict=True))
         table["attributes"] = {
             domain: _extent([time for is_event_time, time in pairs if is_event_time is wanted])
             for domain, wanted in (("event_time", True), ("processing_time", False))
         }
     if table["kind"] == "windows" and "window_end" in names:
-        ends = [end for end in batch.column("window_end").to_pylist() if end is not None]
+        ends = [end for end in batch.column(names.index("window_end")).to_pylist() if end is not None]
         least, greatest = (min(ends), max(ends)) if ends else (None, None)
         table["attributes"] |= {"earliest_end_ms": least, "latest_end_ms": greatest}
 

@@ -435,3 +435,11 @@ def test_a_footer_that_tells_otherwise_counts_nothing(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_listed_is_named() -> None:
     with pytest.raises(CheckpointError, match="nowhere://x cannot be read"):
         Checkpoint.open("nowhere://x")
+
+
+def test_a_number_of_many_digits_is_shown_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written_state(tmp_path, 10**5000)
+    assert main(["checkpoint", "show", str(tmp_path), "--state", "v"]) == 0
+    assert "0: <a value of int with more digits than Python writes>" in capsys.readouterr().out

@@ -23,9 +23,16 @@ from flinkcore.replay.stages.connected_stage import (
     ElementCall,
 )
 from flinkcore.replay.stages.placed_events import Order
+from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import IntervalJoinOperator
+from flinkcore.runtime.operators.interval_join_operator import (
+    CLEANUP_NAMESPACE_LEFT,
+    CLEANUP_NAMESPACE_RIGHT,
+    CLEANUP_TIMER_NAME,
+)
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.windowing import make_window_operator
 
@@ -83,6 +90,10 @@ class IntervalJoinStage(ConnectedStage):
         self._process_elements = self._join.process_element1, self._join.process_element2
         return self._join
 
+    def _check_restored(self, snapshot: OperatorSnapshot) -> None:
+        sides = CLEANUP_NAMESPACE_LEFT, CLEANUP_NAMESPACE_RIGHT
+        check_namespaces(snapshot, CLEANUP_TIMER_NAME, lambda namespace: namespace in sides, is_void)
+
     def counts(self) -> dict[str, int]:
         """Counts of events by what became of them, of timers and of results so far."""
         counts, late = super().counts(), self._join.num_late_records
@@ -98,6 +109,9 @@ class WindowJoinStage(ConnectedStage):
         self._windows = make_window_operator(function, None, self._output, backend, self._clock)
         self._process_elements = self._tagged(TaggedUnion.one), self._tagged(TaggedUnion.two)
         return self._windows
+
+    def _check_restored(self, snapshot: OperatorSnapshot) -> None:
+        check_window_namespaces(snapshot, self._windows.operation)
 
     def _tagged(self, tag: Callable[[Any], TaggedUnion[Any, Any]]) -> ElementCall:
         tagged: StreamRecord[Any] = StreamRecord(None)

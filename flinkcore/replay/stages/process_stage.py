@@ -37,6 +37,7 @@ from flinkcore.replay.stages.element_rows import element_keys, element_rows, eve
 from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
+from flinkcore.replay.stages.restored_namespaces import check_namespaces, is_void
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
@@ -47,7 +48,7 @@ from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
-from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
+from flinkcore.runtime.operators.keyed_calls import TIMER_SERVICE_NAME, KeyedElementCall
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
@@ -156,7 +157,9 @@ class ProcessStage:
             # A timer whose time has passed is due at once, and that is after all events with this arrival.
             self._clock.now_ms = restored.last_arrival_ms
             self._steps_done = timeline.steps_done(restored.last_arrival_ms)
-            self._backends.restore(restored.checkpoint, restored.uid, partition, partitions)
+            self._backends.restore(
+                restored.checkpoint, restored.uid, partition, partitions, self._check_restored
+            )
         task = TaskInfo(self._name, partitions, plan.max_parallelism, partition)
         context = StreamingRuntimeContext(task, self._keyed_state_store(backend))
         try:
@@ -184,6 +187,10 @@ class ProcessStage:
     def _backends_of(self, backend: KeyedStateBackend) -> OperatorBackends:
         """Return what of the operator a checkpoint holds."""
         return OperatorBackends(backend, self._timers)
+
+    def _check_restored(self, snapshot: OperatorSnapshot) -> None:
+        """Raise a SchemaError if the operator cannot have what a snapshot has."""
+        check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
 
     def _keyed_state_store(self, backend: KeyedStateBackend) -> KeyedStateStore | None:
         """Return what the function asks for its state; None where there are no keys."""

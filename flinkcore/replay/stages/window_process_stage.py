@@ -15,6 +15,8 @@ from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.placed_events import Order
 from flinkcore.replay.stages.process_output import ProcessOutput
 from flinkcore.replay.stages.process_stage import KeyedOneInputOperator, ProcessStage, ProcessStages
+from flinkcore.replay.stages.restored_namespaces import check_window_namespaces
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.state import KeyedStateBackend
@@ -68,6 +70,9 @@ class WindowProcessStage(ProcessStage):
     def _make_operator(self, function: WindowOperation, backend: KeyedStateBackend) -> KeyedOneInputOperator:
         self._windows = make_window_operator(function, None, self._output, backend, self._clock)
         return self._windows
+
+    def _check_restored(self, snapshot: OperatorSnapshot) -> None:
+        check_window_namespaces(snapshot, self._windows.operation)
 
     def counts(self) -> dict[str, int]:
         """Counts of events by what became of them, of timers and of results so far."""

@@ -95,6 +95,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self.num_records_in_no_window = 0
 
     @property
+    def operation(self) -> WindowOperation:
+        """What it does."""
+        return self._operation
+
+    @property
     def num_late_records_dropped(self) -> int:
         """Elements that were late for all their windows and had no side output (Flink's metric of this name)."""
         return self.num_late_records if self._operation.late_tag is None else 0
