@@ -1,5 +1,7 @@
 """Every error that flinkcore raises on purpose: the message names the row, column or setting, and what to do."""
 
+from typing import Any
+
 
 class FlinkcoreError(Exception):
     """Base of all errors raised by flinkcore."""
@@ -39,16 +41,15 @@ class TimerError(FlinkcoreError, RuntimeError):
     """
 
     def __init__(self, timestamp_ms: int, cause: BaseException) -> None:
-        super().__init__(timestamp_ms, cause)
+        super().__init__(
+            f"the callback of the processing-time timer at {timestamp_ms} ms failed: {type(cause).__name__}: {cause}"
+        )
         self.timestamp_ms = timestamp_ms
         self.__cause__ = cause
 
-    def __str__(self) -> str:
-        cause = self.__cause__
-        return (
-            f"the callback of the processing-time timer at {self.timestamp_ms} ms failed: "
-            f"{type(cause).__name__}: {cause}"
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The message is of the cause that there was, even if another stands for it where this one cannot be read.
+        return type(self), (self.timestamp_ms, self.__cause__), {**self.__dict__, "args": self.args}
 
 
 class UnsupportedOperationError(FlinkcoreError, NotImplementedError):

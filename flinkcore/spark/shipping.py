@@ -16,6 +16,7 @@ from pyspark import cloudpickle
 import flinkcore
 from flinkcore.errors import UserCodeError
 from flinkcore.spark.session import is_classic, spark_version
+from flinkcore.spark.task_errors import RaisesTaskErrors
 
 ARCHIVE_SETTING = "spark.flinkcore.archive"
 """Name under which the package was shipped, as a setting of the session."""
@@ -75,7 +76,7 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
         If it cannot be pickled, because of what the user's functions in it hold.
     """
     try:
-        pickled = cloudpickle.dumps(task)
+        pickled = cloudpickle.dumps(RaisesTaskErrors(task))
     except Exception as failure:
         raise UserCodeError(
             f"the job cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. Let functions and "

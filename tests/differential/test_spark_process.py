@@ -170,8 +170,10 @@ def test_outputs_are_dataframes_and_files(spark: Any, log: Path, embedded: Any, 
 def test_a_failing_function_is_told_as_embedded(spark: Any, log: Path, embedded: Any) -> None:
     fired = embedded.to_arrow().filter(pc.field("what") == "EVENT_TIME").column("number")[17].as_py()
     message = f"Sessions.on_timer failed at the timer at {fired} ms of the key 'u.*': ValueError: unlucky$"
-    with pytest.raises(UserCodeError, match=message):
+    with pytest.raises(UserCodeError, match=message) as caught:
         job(SparkExecutionEnvironment(spark), log, function(failing_at=fired)).to_arrow()
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert "in on_timer" in str(caught.value.__cause__.__cause__)
 
 
 def test_a_function_that_cannot_be_pickled_is_refused(spark: Any, log: Path) -> None:

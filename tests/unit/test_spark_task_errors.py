@@ -1,0 +1,166 @@
+"""Errors of Spark's tasks arrive on the driver whole."""
+
+import importlib
+import pickle
+import pkgutil
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.errors import PythonException
+
+import flinkcore
+from flinkcore import errors
+from flinkcore.errors import DataError, FlinkcoreError, SourceError, TimerError, UserCodeError
+from flinkcore.spark import task_errors
+from flinkcore.spark.task_errors import RaisesTaskErrors, told_plainly
+
+MESSAGE = "row 7: no time;\n\nParagraph two: ValueError: of a user\n\n  at line 3\nException\n SQLSTATE: 0\n\nend é\n"
+
+
+def error_classes() -> list[type[BaseException]]:
+    """All classes of exceptions that modules of the package define."""
+    found: dict[type[BaseException], None] = {}
+    for module in pkgutil.walk_packages(flinkcore.__path__, "flinkcore."):
+        if module.name.startswith("flinkcore.examples") or module.name.endswith("__main__"):
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            if (
+                isinstance(value, type)
+                and issubclass(value, BaseException)
+                and value.__module__.startswith("flinkcore.")
+            ):
+                found[value] = None
+    return sorted(found, key=lambda each: each.__qualname__)
+
+
+CLASSES = error_classes()
+
+
+def an_error(kind: type[BaseException]) -> BaseException:
+    if kind is TimerError:
+        return TimerError(17, ValueError(MESSAGE))
+    return kind(MESSAGE)
+
+
+def raise_from_a_task(error: BaseException, cause: BaseException | None = None) -> None:
+    """Raise what a task raises, as far as Spark tells of it: a text among others."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if cause is None:
+            raise error
+        raise error from cause
+        yield
+
+    try:
+        list(RaisesTaskErrors(task)(iter(())))
+    except BaseException as raised:
+        text = "".join(traceback.format_exception(raised))
+        account = f"Job aborted: Lost task 0.0: PythonException: {text}\n\tat org.apache.spark.Task\n\n{text}"
+        raise PythonException(account) from None
+
+
+def arrived(error: BaseException, cause: BaseException | None = None) -> BaseException:
+    with pytest.raises(type(error)) as caught, told_plainly():
+        raise_from_a_task(error, cause)
+    return caught.value
+
+
+def test_the_walk_finds_the_classes_of_errors() -> None:
+    own = [
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)
+    ]
+    assert set(own) < set(CLASSES)
+    assert all(issubclass(kind, FlinkcoreError | task_errors.TaskError) for kind in CLASSES)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_error_can_be_pickled(kind: type[BaseException]) -> None:
+    error = an_error(kind)
+    error.place = "split 3"  # type: ignore[attr-defined]
+    read = pickle.loads(pickle.dumps(error))
+    assert type(read) is kind
+    assert str(read) == str(error)
+    assert read.__dict__ == error.__dict__ or kind is TimerError
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if issubclass(kind, FlinkcoreError)])
+def test_every_error_of_a_task_arrives_with_class_message_attributes_and_causes(
+    kind: type[BaseException],
+) -> None:
+    error = an_error(kind)
+    error.place = {"split": 3}  # type: ignore[attr-defined]
+    found = arrived(error, None if kind is TimerError else KeyError("user"))
+    assert type(found) is kind
+    assert str(found) == str(error)
+    assert MESSAGE in str(found)
+    assert found.place == {"split": 3}  # type: ignore[attr-defined]
+    if isinstance(found, TimerError):
+        assert found.timestamp_ms == 17
+        assert isinstance(found.__cause__, ValueError)
+        assert str(found.__cause__) == MESSAGE
+    else:
+        assert isinstance(found.__cause__, KeyError)
+        assert found.__cause__.args == ("user",)
+    account = found.__cause__.__cause__
+    assert isinstance(account, PythonException)
+    assert "raise_from_a_task" in str(account) or "in task" in str(account)
+
+
+class UserError(Exception):
+    def __init__(self, row: int, *, column: str) -> None:
+        super().__init__(f"row {row} of {column}")
+        self.row = row
+
+
+class Large(Exception):
+    def __init__(self, told: str) -> None:
+        super().__init__(told)
+        self.table = bytes(task_errors.MOST_BYTES)
+
+
+class Unpicklable(Exception):
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a connection")
+
+
+@pytest.mark.parametrize("cause", [UserError(3, column="a"), Unpicklable("lost"), Large("table")])
+def test_a_cause_that_cannot_travel_is_told_in_words_and_keeps_its_own(cause: BaseException) -> None:
+    cause.__cause__ = KeyError("below")
+    found = arrived(UserCodeError("open() failed"), cause)
+    assert type(found.__cause__) is RuntimeError
+    assert str(found.__cause__) == f"{type(cause).__qualname__}: {cause}"
+    assert type(found.__cause__.__cause__) is KeyError
+
+
+def test_the_cause_of_a_timer_error_need_not_travel() -> None:
+    found = arrived(TimerError(5, Unpicklable("lost")))
+    assert isinstance(found, TimerError)
+    assert found.timestamp_ms == 5
+    assert str(found.__cause__) == "Unpicklable: lost"
+
+
+def test_causes_that_go_in_a_circle_end() -> None:
+    error, cause = SourceError("a"), ValueError("b")
+    error.other, cause.other = cause, error  # type: ignore[attr-defined]
+    assert str(arrived(error, cause)) == "a"
+
+
+def test_an_error_of_another_kind_stays_what_spark_raises() -> None:
+    with pytest.raises(PythonException, match="ZeroDivisionError: of a user"), told_plainly():
+        raise_from_a_task(ZeroDivisionError("of a user"))
+
+
+def test_what_a_data_file_says_is_not_unpickled() -> None:
+    with pytest.raises(PythonException) as genuine:
+        raise_from_a_task(DataError("a"))
+    (packed, signature), *_ = task_errors._PACKED.findall(str(genuine.value))
+    forged = f"[packed error {packed} {signature[::-1]}]"
+    with pytest.raises(PythonException, match="packed error"), told_plainly():
+        raise PythonException(f"the text {forged} is no time")
+    assert str(arrived(DataError(f"the text {forged} is no time"))) == f"the text {forged} is no time"
