@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.java import ensure_java
+from flinkcore.spark.spark_defaults import default_settings
 
 ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -71,7 +72,7 @@ def configure_spark(builder: Any = None) -> Any:
     >>> spark = configure_spark(SparkSession.builder.master("local[2]")).getOrCreate()  # doctest: +SKIP
     """
     builder = SparkSession.builder if builder is None else builder
-    chosen = _defaults_file() | dict(getattr(builder, "_options", {}))
+    chosen = default_settings() | dict(getattr(builder, "_options", {}))
     remote = chosen.get("spark.remote", os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
     if not remote:
         ensure_java()
@@ -134,20 +135,3 @@ def spark_version() -> tuple[int, int]:
     """Major and minor version of PySpark."""
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)
-
-
-def _defaults_file() -> dict[str, str]:
-    """What spark-defaults.conf sets."""
-    # Without SPARK_HOME, Spark's scripts take the installed package for it.
-    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
-    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
-    settings = {}
-    try:
-        with open(os.path.join(folder, "spark-defaults.conf"), encoding="utf-8") as lines:
-            for line in lines:
-                name, _, value = line.strip().replace("=", " ", 1).partition(" ")
-                if name and not name.startswith("#"):
-                    settings[name] = value.strip()
-    except OSError:
-        return {}
-    return settings

@@ -1,5 +1,6 @@
 """Replays on Spark in one JVM give the rows that they give embedded."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
 from flinkcore.spark.log_input import FileInput
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
+from flinkcore.spark.spark_defaults import read_properties
 from flinkcore.spark.spark_log import SparkLog
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -492,3 +494,25 @@ def test_a_key_of_lists_is_refused_before_anything_runs(spark: Any) -> None:
     job = job.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("tags")
     with pytest.raises(SchemaError, match="key column 'tags' is list"):
         job.window(TumblingEventTimeWindows.of(Time.seconds(7))).aggregate(n=count()).execute()
+
+
+def test_properties_files_are_read_as_java_reads_them(spark: Any) -> None:
+    dealt = random.Random(11)
+    pieces = [
+        *"ab=:#! \t\f\n\r",
+        "\r\n",
+        "\\",
+        "\\",
+        "\\\n",
+        "\\\r\n  ",
+        "\\u0041",
+        "\\t",
+        "spark.x",
+        "\u2028é",
+    ]
+    for _ in range(400):
+        text = "".join(dealt.choices(pieces, k=dealt.randint(0, 14)))
+        properties = spark._jvm.java.util.Properties()
+        properties.load(spark._jvm.java.io.StringReader(text))
+        properties.remove("")
+        assert read_properties(text) == dict(properties), repr(text)

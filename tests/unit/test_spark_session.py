@@ -168,6 +168,48 @@ def test_defaults_file_counts_as_set_by_the_user(tmp_path: Path, monkeypatch: py
     assert builder._options["spark.ui.showConsoleProgress"] == "false"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "spark.sql.session.timeZone\tAsia/Tokyo",
+        "  spark.sql.session.timeZone:Asia/Tokyo",
+        "\fspark.sql.session.timeZone \t=  Asia/Tokyo  ",
+        "spark.sql.session.timeZone=Asia/\\\n    Tokyo",
+        "spark.sql.\\\r\n session.timeZone Asia/Tokyo",
+        "spark.ui.enabled true\rspark.sql.session.timeZone Asia/Tokyo\r",
+        "! no comment goes on \\\nspark.sql.session.timeZone Asia\\u002fTokyo",
+        "spark\\.sql.session.timeZone",
+        "\\\nspark.sql.session.timeZone",
+        "\\\n# x\nspark.sql.session.timeZone",
+        "caf\xe9 =\nspark.sql.session.timeZone Asia/Tokyo",
+    ],
+)
+def test_settings_of_the_defaults_file_are_found_however_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_bytes(line.encode("latin-1"))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    builder = configure_spark(RecordingBuilder())
+    assert "spark.sql.session.timeZone" not in builder._options
+    assert builder._options["spark.ui.showConsoleProgress"] == "false"
+
+
+def test_comments_of_the_defaults_file_set_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "#spark.sql.session.timeZone a\n  ! spark.sql.session.timeZone b\nx \\\nspark.sql.session.timeZone c\n"
+        "spark\\ sql.session.timeZone d\nmy.spark.sql.session.timeZone e"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert configure_spark(RecordingBuilder())._options["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_a_defaults_file_that_java_refuses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.app.name \\u12g4")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"spark-defaults\.conf: .u is not followed by four"):
+        configure_spark(RecordingBuilder())
+
+
 def test_the_working_directory_is_not_taken_for_a_spark_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
