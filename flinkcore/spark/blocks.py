@@ -19,7 +19,8 @@ missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -28,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
+from flinkcore.errors import DataError
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.total_order import Events
 from flinkcore.spark.narrow import NarrowIntegers
@@ -53,6 +55,15 @@ _ARROW_SCHEMA: Final = pa.schema(
 
 
 _TAG: Final = b"tag"
+
+BLOCK_BYTES = 16 << 20
+"""Most bytes of a block, but that an event is never cut: so many in memory, fewer as they are packed."""
+
+BATCH_BYTES = 16 << 20
+"""Blocks go on when they have so many bytes together."""
+
+MOST_BLOCK_BYTES = 2**31 - 1
+"""Bytes that a column of a batch, and so a block, can have."""
 
 
 class BlockKind(IntEnum):
@@ -97,6 +108,9 @@ class Block:
 
 class BlockWriter:
     """Packs blocks into record batches for the shuffle; payloads are not copied.
+
+    Blocks are to be taken as they fill a batch (`take_full`, after each that was added), however many partitions there
+    are: the offsets of a batch have 32 bits.
 
     Parameters
     ----------
@@ -150,20 +164,58 @@ class BlockWriter:
         self._add_header(partition, BlockKind.SIDE_ROWS, (0, 0, source))
 
     def _add_header(self, partition: int, kind: BlockKind, key: tuple[int, int, int]) -> None:
+        end = self._sink.tell()
+        n_bytes = end - self._offsets[-1]
+        if n_bytes > MOST_BLOCK_BYTES:
+            raise DataError(
+                f"a block for partition {partition} has {n_bytes:,} bytes, and a row of Spark's shuffle has at most "
+                f"{MOST_BLOCK_BYTES:,}: it is of one event or result, which has very large values; make "
+                "them smaller, or take them out by select() or filter()"
+            )
         self._headers.append((self._slots[partition], partition, kind, *key))
-        self._offsets.append(self._sink.tell())
+        self._offsets.append(end)
 
-    def take(self) -> pa.RecordBatch:
-        """Return the packed blocks as rows, and begin anew."""
-        headers = zip(*self._headers, strict=True) if self._headers else [()] * 6
-        columns = [
-            pa.array(column, field.type) for column, field in zip(headers, _ARROW_SCHEMA, strict=False)
-        ]
-        offsets = pa.py_buffer(np.array(self._offsets, np.int32))
-        payload = self._sink.getvalue()
-        columns.append(pa.Array.from_buffers(pa.binary(), len(self._headers), [None, offsets, payload]))
+    def take_full(self) -> Iterator[pa.RecordBatch]:
+        """The packed blocks as rows, if they fill a batch; then begin anew."""
+        if self.nbytes >= BATCH_BYTES:
+            yield from self.take()
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """The packed blocks as rows, and begin anew; as few batches as there can be."""
+        headers, ends, payload = self._headers, self._offsets, self._sink.getvalue()
         self.__init__(self._slots)  # type: ignore[misc]
-        return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+        start = 0
+        while start < len(headers):
+            stop = bisect_right(ends, ends[start] + MOST_BLOCK_BYTES) - 1
+            columns = [
+                pa.array(column, field.type)
+                for column, field in zip(zip(*headers[start:stop], strict=True), _ARROW_SCHEMA, strict=False)
+            ]
+            offsets = np.array(ends[start : stop + 1]) - ends[start]
+            blocks = payload.slice(ends[start], ends[stop] - ends[start])
+            buffers = [None, pa.py_buffer(offsets.astype(np.int32)), blocks]
+            columns.append(pa.Array.from_buffers(pa.binary(), stop - start, buffers))
+            yield pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+            start = stop
+
+
+def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
+    """Ranges of rows, halved until they are not too large; a row is never cut."""
+    if stop - start > 1 and too_large(start, stop):
+        middle = (start + stop) // 2
+        yield from pieces(start, middle, too_large)
+        yield from pieces(middle, stop, too_large)
+    elif start < stop:
+        yield start, stop
+
+
+def pieces_of(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Ranges of the rows of a batch that take at most so many bytes of memory, or are one row."""
+
+    def too_large(start: int, stop: int) -> bool:
+        return bool(batch.slice(start, stop - start).nbytes > most_bytes)
+
+    return pieces(0, batch.num_rows, too_large)
 
 
 def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:

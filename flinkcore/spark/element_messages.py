@@ -41,6 +41,9 @@ REPORTS: Final = -2
 RUN_BYTES: Final = 1 << 20
 """A run ends when its messages have so many bytes."""
 
+MOST_RUN_BYTES: Final = 2**31 - 1 - (1 << 20)
+"""A column of a batch, and so a run, holds no more, with room for where its messages end and their classes."""
+
 HELD_BYTES: Final = 8 << 20
 """Rows are taken when they have so many bytes together, or more by what a task emits at once; a batch has no more."""
 
@@ -225,7 +228,7 @@ class MessageWriter:
         Raises
         ------
         UserCodeError
-            If the value cannot be written.
+            If the value cannot be written, or is larger than a row of Spark's shuffle.
         """
         self._sent = sent = self._sent + 1
         key = emission_key(self.position, sent)
@@ -233,6 +236,11 @@ class MessageWriter:
         if run is None:
             run = self._runs[target] = _Run(key, self._class_ids)
         run.add((key, kind, value, timestamp))
+        if run.nbytes > MOST_RUN_BYTES:
+            raise UserCodeError(
+                f"the element {shown(value)} cannot be sent to another task: pickled it has more than "
+                f"{MOST_RUN_BYTES - RUN_BYTES:,} bytes. Send it in pieces"
+            )
         if run.nbytes >= RUN_BYTES:
             self._end_run(target)
 

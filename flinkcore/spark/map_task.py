@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,12 @@ from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.total_order import Events, concatenate
-from flinkcore.spark.blocks import BlockWriter
+from flinkcore.spark.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.log_input import LogInput
 from flinkcore.spark.ordered_events import OrderedEvents
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 17
-BLOCK_BYTES = 16 << 20
-"""Most bytes of a block, but that an event is never cut: so many in memory, fewer as they are packed."""
-
 LEAST_BLOCK_ROWS = 1 << 12
 HELD_BYTES = 64 << 20
 """Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
@@ -111,53 +108,50 @@ class MapTask:
             filtered += mapped.filtered
             rejected.update(mapped.rejected)
             for rows in mapped.rejected_rows:
-                for start, stop in _pieces(0, rows.num_rows, partial(_is_large, rows, BLOCK_BYTES)):
+                for start, stop in pieces_of(rows, BLOCK_BYTES):
                     writer.add_rows(own_partition, number, rows.slice(start, stop - start), self.place.number)
-                    if writer.nbytes >= HELD_BYTES:  # with hardly an event among them
-                        yield writer.take()
+                    yield from writer.take_full()
             events = mapped.events
-            for start, stop in _pieces(
-                0, events.batch.num_rows, partial(_is_large, events.batch, HELD_BYTES)
-            ):
+            for start, stop in pieces_of(events.batch, HELD_BYTES):
                 held.append(events.slice(start, stop))
                 n_rows = sum(part.batch.num_rows for part in held)
                 if n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES:
-                    sent += self._distribute(writer, held)
+                    yield from self._distribute(writer, held, sent)
                     held = []
-                    yield writer.take()
+                    yield from writer.take()
             progress.advance(mapped.events_read)
         if held:
-            sent += self._distribute(writer, held)
+            yield from self._distribute(writer, held, sent)
         read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
         for partition, n_rows in enumerate(sent.tolist()):
             manifest = {"chunk": number, "rows": n_rows}
             writer.add_manifest(
                 partition, number, manifest | read if partition == own_partition else manifest
             )
-        yield writer.take()
+        yield from writer.take()
         progress.advance(0, at_end=True)
 
-    def _distribute(self, writer: BlockWriter, held: list[Events]) -> npt.NDArray[np.int64]:
-        """Pack events into blocks; the number of rows that each partition got."""
+    def _distribute(
+        self, writer: BlockWriter, held: list[Events], sent: npt.NDArray[np.int64]
+    ) -> Iterator[pa.RecordBatch]:
+        """Pack events into blocks, and count those for each partition; rows of the shuffle when there are enough."""
         events = concatenate(held) if len(held) > 1 else held[0]
         if self.place.first_split:
             events = replace(events, splits=events.splits + np.int32(self.place.first_split))
         _, rows = events.in_order()
         if self.place.is_broadcast:
-            return self._send_to_all(writer, OrderedEvents(events, rows), events.batch.num_rows)
-        groups = event_key_groups(events.batch, self.plan.keys, self.plan.max_parallelism)
-        order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
-        ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
-        for partition in range(self.partitions):
-            for start, stop in self._cuts(ordered, int(bounds[partition]), int(bounds[partition + 1])):
+            ordered = OrderedEvents(events, rows)
+            ranges = [(0, events.batch.num_rows)] * self.partitions
+        else:
+            groups = event_key_groups(events.batch, self.plan.keys, self.plan.max_parallelism)
+            order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
+            ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
+            ranges = list(pairwise(bounds.tolist()))
+        for partition, (first, last) in enumerate(ranges):
+            for start, stop in self._cuts(ordered, first, last):
                 writer.add_events(partition, ordered, start, stop)
-        return np.diff(bounds)
-
-    def _send_to_all(self, writer: BlockWriter, events: OrderedEvents, n_rows: int) -> npt.NDArray[np.int64]:
-        for partition in range(self.partitions):
-            for start, stop in self._cuts(events, 0, n_rows):
-                writer.add_events(partition, events, start, stop)
-        return np.full(self.partitions, n_rows, np.int64)
+                yield from writer.take_full()
+            sent[partition] += last - first
 
     def _cuts(self, events: OrderedEvents, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows for blocks.
@@ -174,18 +168,4 @@ class MapTask:
             )
             return n_rows > self.block_rows or spread or events.column_bytes(start, stop) > BLOCK_BYTES
 
-        return _pieces(start, stop, too_large)
-
-
-def _is_large(batch: pa.RecordBatch, most_bytes: int, start: int, stop: int) -> bool:
-    return bool(batch.slice(start, stop - start).nbytes > most_bytes)
-
-
-def _pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, halved until they are not too large; a row is never cut."""
-    if stop - start > 1 and too_large(start, stop):
-        middle = (start + stop) // 2
-        yield from _pieces(start, middle, too_large)
-        yield from _pieces(middle, stop, too_large)
-    elif start < stop:
-        yield start, stop
+        return pieces(start, stop, too_large)

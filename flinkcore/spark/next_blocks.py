@@ -17,7 +17,7 @@ from flinkcore.replay.results.result import PlacedOutput
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.spark.blocks import BlockWriter
+from flinkcore.spark.blocks import BLOCK_BYTES, BlockWriter, pieces_of
 from flinkcore.spark.reduce_task import PartitionReplay
 
 SENT_ROWS = 1 << 16
@@ -73,15 +73,16 @@ class BlocksForNext:
                 held.append(link.passed_on(output.events))
                 n_rows = sum(part.batch.num_rows for part in held)
                 if n_rows >= SENT_ROWS or sum(part.nbytes for part in held) >= SENT_BYTES:
-                    sent += self._distribute(writer, held, sender)
+                    yield from self._distribute(writer, held, sender, sent)
                     held = []
             elif self.tells:
                 assert output.tag_id is not None
                 for batch in output.batches:
-                    writer.add_side_rows(own_partition, sender, output.tag_id, batch)
-            if writer.nbytes >= SENT_BYTES:
-                yield writer.take()
-        sent += self._distribute(writer, held, sender)
+                    for start, stop in pieces_of(batch, BLOCK_BYTES):
+                        rows = batch.slice(start, stop - start)
+                        writer.add_side_rows(own_partition, sender, output.tag_id, rows)
+                        yield from writer.take_full()
+        yield from self._distribute(writer, held, sender, sent)
         told: dict[str, Any] = {
             "to": self.number,
             "sender": sender,
@@ -97,26 +98,25 @@ class BlocksForNext:
             if partition == own_partition:
                 manifest["told"] = told
             writer.add_manifest(partition, sender, manifest)
-        yield writer.take()
+        yield from writer.take()
 
     def _distribute(
-        self, writer: BlockWriter, held: list[PlacedEvents], sender: int
-    ) -> npt.NDArray[np.int64]:
-        """Pack results into blocks; the number of rows that each partition got."""
+        self, writer: BlockWriter, held: list[PlacedEvents], sender: int, sent: npt.NDArray[np.int64]
+    ) -> Iterator[pa.RecordBatch]:
+        """Pack results into blocks, and count those for each partition; rows of the shuffle when there are enough."""
         held = [part for part in held if part.batch.num_rows]
         if not held:
-            return np.zeros(self.partitions, np.int64)
+            return
         stage = self.plan.stages[self.number]
         target = stage.inputs[self.input_number]
         results = PlacedEvents.concatenate(held).sorted()
-        if target.is_broadcast:
-            for partition in range(self.partitions):
-                writer.add_placed(partition, results, self.input_number, sender)
-            return np.full(self.partitions, results.batch.num_rows, np.int64)
-        groups = event_key_groups(results.batch, target.keys, stage.max_parallelism)
-        order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
+        order = None
+        if not target.is_broadcast:
+            groups = event_key_groups(results.batch, target.keys, stage.max_parallelism)
+            order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
         for partition in range(self.partitions):
-            rows = order[bounds[partition] : bounds[partition + 1]]
-            if len(rows):
-                writer.add_placed(partition, results.take(rows), self.input_number, sender)
-        return np.diff(bounds)
+            own = results if order is None else results.take(order[bounds[partition] : bounds[partition + 1]])
+            for start, stop in pieces_of(own.batch, BLOCK_BYTES):
+                writer.add_placed(partition, own.slice(start, stop), self.input_number, sender)
+                yield from writer.take_full()
+            sent[partition] += own.batch.num_rows

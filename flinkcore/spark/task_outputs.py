@@ -18,6 +18,7 @@ from pyarrow import ipc
 
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 from flinkcore.runtime.checkpoint import OperatorPart
+from flinkcore.spark.blocks import BLOCK_BYTES, pieces_of
 from flinkcore.spark.reduce_task import PartitionReplay
 from flinkcore.spark.spark_types import SparkSchema
 
@@ -73,13 +74,14 @@ class BlocksOutput:
     """All outputs as Arrow streams, with the types that they have embedded."""
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
-        """A row per batch, then the counts."""
+        """A row per batch, or piece of a large one, then the counts."""
         for output in replay.run():
             for batch in output.batches:
-                sink = pa.BufferOutputStream()
-                with ipc.new_stream(sink, batch.schema) as stream:
-                    stream.write_batch(batch)
-                yield _task_row(BATCH, output.tag_id, sink.getvalue())
+                for start, stop in pieces_of(batch, BLOCK_BYTES):
+                    sink = pa.BufferOutputStream()
+                    with ipc.new_stream(sink, batch.schema) as stream:
+                        stream.write_batch(batch.slice(start, stop - start))
+                    yield _task_row(BATCH, output.tag_id, sink.getvalue())
         yield from _last_rows(replay)
 
 

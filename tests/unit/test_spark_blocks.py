@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
+from flinkcore.errors import DataError
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.total_order import Events
+from flinkcore.spark import blocks
 from flinkcore.spark.blocks import (
     Block,
     BlockKind,
@@ -34,6 +36,11 @@ NEARBY = st.builds(
     st.integers(-(2**62), 2**62),
     st.lists(st.integers(0, 70_000), min_size=1, max_size=30),
 )
+
+
+def taken(writer: BlockWriter) -> pa.RecordBatch:
+    (batch,) = writer.take()
+    return batch
 
 
 @settings(deadline=None)
@@ -152,7 +159,7 @@ def test_events_of_all_types_come_back(rows: int) -> None:
     writer.add_events(2, OrderedEvents(events.slice(rows // 2, rows)), 0, rows - rows // 2)
     backwards = np.arange(rows, dtype=np.uint32)[::-1].copy()
     writer.add_events(1, OrderedEvents(events, backwards), rows // 2, rows)
-    first, second, third = round_trip(writer.take())
+    first, second, third = round_trip(taken(writer))
     assert (first.partition, first.kind, first.first_arrival) == (3, BlockKind.EVENTS, 0)
     assert (second.partition, second.first_arrival) == (2, rows // 2 * 40_000)
     assert (third.partition, third.first_arrival) == (1, (rows - rows // 2 - 1) * 40_000)
@@ -183,7 +190,7 @@ def test_manifests_and_rejected_rows_come_back() -> None:
     writer = BlockWriter((10, 20))
     writer.add_rows(1, 7, rejected)
     writer.add_manifest(0, 7, {"chunk": 7, "rows": 3})
-    batch = writer.take()
+    batch = taken(writer)
     assert batch.column("slot").to_pylist() == [20, 10]
     rows, manifest = round_trip(batch)
     assert rows.kind is BlockKind.REJECTED
@@ -192,13 +199,35 @@ def test_manifests_and_rejected_rows_come_back() -> None:
     assert read_manifest(manifest) == {"chunk": 7, "rows": 3}
 
 
+def test_blocks_that_one_column_cannot_hold_become_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.record_batch({"text": ["x" * 1000]})
+    block = BlockWriter((0,))
+    block.add_rows(0, 1, rows)
+    monkeypatch.setattr(blocks, "MOST_BLOCK_BYTES", 3 * block.nbytes + 7)
+    writer = BlockWriter((0,))
+    for chunk in range(7):
+        writer.add_rows(0, chunk, rows)
+    batches = list(writer.take())
+    assert [batch.num_rows for batch in batches] == [3, 3, 1]
+    assert [number for batch in batches for number in batch["first_position"].to_pylist()] == list(range(7))
+    for batch in batches:
+        batch.validate(full=True)
+    assert [read_rows(each) for each in read_blocks(iter(batches))] == [[rows]] * 7
+
+
+def test_a_block_that_no_column_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "MOST_BLOCK_BYTES", 1000)
+    with pytest.raises(DataError, match=r"partition 3 has 1,\d\d\d bytes.* at most 1,000.*select\(\)"):
+        BlockWriter(range(4)).add_rows(3, 0, pa.record_batch({"text": ["x" * 1000]}))
+
+
 def test_writer_begins_anew_after_take() -> None:
     writer = BlockWriter((0,))
     writer.add_manifest(0, 1, {})
-    assert writer.take().num_rows == 1
-    assert writer.take().num_rows == 0
+    assert taken(writer).num_rows == 1
+    assert list(writer.take()) == []
     writer.add_manifest(0, 2, {})
-    assert writer.take().column("first_position").to_pylist() == [2]
+    assert taken(writer).column("first_position").to_pylist() == [2]
 
 
 def test_hash_is_that_of_spark() -> None:

@@ -53,6 +53,15 @@ def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not writer.is_full
 
 
+def test_an_element_that_no_row_can_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(element_messages, "RUN_BYTES", 300)
+    monkeypatch.setattr(element_messages, "MOST_RUN_BYTES", 1000)
+    writer = MessageWriter()
+    writer.send(0, 0, "x" * 500)
+    with pytest.raises(UserCodeError, match=r"element 'yyy.*has more than 700 bytes.*in pieces"):
+        writer.send(0, 0, "y" * 1000)
+
+
 def test_rows_of_the_shuffle_are_read_as_they_were_written() -> None:
     writer = MessageWriter()
     for target in (3, -1, 3):

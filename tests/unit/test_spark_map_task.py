@@ -18,10 +18,10 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import SourceError
 from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
 from flinkcore.replay.time_plane.time_pass import TimePass, time_plane_of
-from flinkcore.spark import map_task
+from flinkcore.spark import blocks, map_task
 from flinkcore.spark.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.log_input import DataFrameInput, FileInput, Fingerprint
-from flinkcore.spark.map_task import MapTask
+from flinkcore.spark.map_task import LogPlace, MapTask
 from flinkcore.spark.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.reduce_task import ReduceTask
 from flinkcore.spark.task_outputs import CountsOutput
@@ -45,7 +45,7 @@ def plan_of(log: pa.Table) -> ReplayPlan:
     return make_plan(StreamGraph(stream._transformation), ExecutionConfig())
 
 
-def sent(partitions: int) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
+def sent(partitions: int, *, is_broadcast: bool = False) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
     log = pa.table(
         {
             "ts": [None if i % 3 == 2 else i for i in range(N_ROWS)],
@@ -56,7 +56,13 @@ def sent(partitions: int) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
     plan = plan_of(log)
     chunks = tuple(plan.log.chunks(1))
     task = MapTask(
-        plan, time_plane_of(plan, chunks, 1), FileInput(chunks), partitions, tuple(range(partitions)), 1.0
+        plan,
+        time_plane_of(plan, chunks, 1),
+        FileInput(chunks),
+        partitions,
+        tuple(range(partitions)),
+        arrival_span_ms=1.0,
+        place=LogPlace(is_broadcast=is_broadcast),
     )
     return task(iter([pa.record_batch({"id": [0]})])), plan.data_schema()
 
@@ -66,6 +72,7 @@ def test_long_texts_make_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, par
     most = 5000
     monkeypatch.setattr(map_task, "BLOCK_BYTES", most)
     monkeypatch.setattr(map_task, "HELD_BYTES", 4 * most)
+    monkeypatch.setattr(blocks, "BATCH_BYTES", 4 * most)
     batches, schema = sent(partitions)
     events, rejected = [], []
     for batch in batches:
@@ -81,6 +88,25 @@ def test_long_texts_make_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, par
                 rejected += rows.column("text").to_pylist()
     assert sorted(events) == sorted(text for i, text in enumerate(TEXTS) if i % 3 != 2)
     assert rejected == TEXTS[2::3]
+
+
+def test_blocks_of_a_broadcast_go_on_as_they_fill_however_many_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    partitions, most = 40, 20_000
+    monkeypatch.setattr(map_task, "BLOCK_BYTES", most)
+    monkeypatch.setattr(blocks, "BATCH_BYTES", 4 * most)
+    batches, schema = sent(partitions, is_broadcast=True)
+    texts: dict[int, list[str]] = {partition: [] for partition in range(partitions)}
+    for batch in batches:
+        assert batch.nbytes < 6 * most
+        for block in read_blocks(iter([batch])):
+            if block.kind is BlockKind.EVENTS:
+                texts[block.partition] += read_events(block, schema).batch["text"].to_pylist()
+            elif block.kind is BlockKind.MANIFEST:
+                assert json.loads(block.payload.to_pybytes())["rows"] == N_ROWS * 2 // 3
+    expected = sorted(text for i, text in enumerate(TEXTS) if i % 3 != 2)
+    assert [sorted(found) for found in texts.values()] == [expected] * partitions
 
 
 def test_an_event_larger_than_a_block_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
