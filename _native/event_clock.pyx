@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from flinkcore._native.watermarks cimport check_codes
 
@@ -10,6 +10,8 @@ from flinkcore.errors import ConfigurationError, DataError
 
 cdef enum:
     BEYOND_ALL_ARRIVALS = 0x4000000000000000
+
+cdef uint64_t SPLIT_FACTOR = 0x9E3779B97F4A7C15
 
 
 cdef inline int64_t _arrival_by_rate(int64_t position, int64_t start, double rate) noexcept nogil:
@@ -111,6 +113,63 @@ def running_maximum(arrivals_ms not None, int64_t[::1] running_arrival_ms not No
             maximum[i] = running
     running_arrival_ms[0] = running
     return maximum.base
+
+
+cdef inline uint64_t _mixed(uint64_t timestamp, uint64_t arrival) noexcept nogil:
+    timestamp += (arrival << 24) | (arrival >> 40)
+    return timestamp ^ (timestamp >> 15)
+
+
+def add_to_checksum(
+    uint64_t[::1] checksum not None,
+    const int64_t[::1] timestamps_ms not None,
+    const int64_t[::1] arrivals_ms not None,
+    const int32_t[::1] codes not None,
+    const int32_t[::1] splits not None,
+):
+    """Take events into the checksum of a chunk, in place; the same however the chunk is cut into batches.
+
+    Two running sums as of Fletcher's checksum, of words in which the times are mixed: an addition each per event.
+
+    Parameters
+    ----------
+    checksum : numpy.ndarray of uint64, shape (2,)
+        Of the events before; zeros at first.
+    timestamps_ms, arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        As recorded.
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        Index into `splits`.
+    splits : numpy.ndarray of int32, shape (n_codes,)
+        Numbers of the splits within the chunk.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    cdef int64_t i, n = timestamps_ms.shape[0]
+    cdef uint64_t of_words, of_sums, of_split
+    if checksum.shape[0] != 2:
+        raise DataError(f"a checksum has 2 sums, not {checksum.shape[0]}")
+    if arrivals_ms.shape[0] != n or codes.shape[0] != n:
+        raise DataError(f"{n} timestamps, {arrivals_ms.shape[0]} arrivals and {codes.shape[0]} codes: not one each")
+    if n == 0:
+        return
+    of_words, of_sums = checksum[0], checksum[1]
+    if splits.shape[0] == 1:
+        of_split = <uint64_t> splits[0] * SPLIT_FACTOR
+        with nogil:
+            for i in range(n):
+                of_words += _mixed(<uint64_t> timestamps_ms[i], <uint64_t> arrivals_ms[i] + of_split)
+                of_sums += of_words
+    else:
+        check_codes(codes, splits.shape[0])
+        with nogil:
+            for i in range(n):
+                of_split = <uint64_t> splits[codes[i]] * SPLIT_FACTOR
+                of_words += _mixed(<uint64_t> timestamps_ms[i], <uint64_t> arrivals_ms[i] + of_split)
+                of_sums += of_words
+    checksum[0], checksum[1] = of_words, of_sums
 
 
 def order_events(

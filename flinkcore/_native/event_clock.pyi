@@ -10,6 +10,13 @@ def arrivals_by_rate(
 def running_maximum(
     arrivals_ms: npt.NDArray[np.int64], running_arrival_ms: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]: ...
+def add_to_checksum(
+    checksum: npt.NDArray[np.uint64],
+    timestamps_ms: _Int64s,
+    arrivals_ms: _Int64s,
+    codes: _Int32s,
+    splits: _Int32s,
+) -> None: ...
 def order_events(
     arrivals_ms: _Int64s,
     positions: _Int64s,

@@ -257,6 +257,11 @@ class DataFrameChunk(Chunk):
             f"time. {_ADVICE}"
         )
 
+    @property
+    def is_checked(self) -> bool:
+        """False: `read` compares the rows itself."""
+        return False
+
     def constant(self, column: str) -> tuple[bool, Any]:
         """Return (False, None): no column is known without reading."""
         return False, None

@@ -121,8 +121,8 @@ def test_no_file_is_opened_beyond_the_first_if_there_are_enough_files(tmp_path):
     for i in range(6):
         pq.write_table(events(i * 10, 10), tmp_path / f"{i}.parquet")
     source = FileSource.discover(tmp_path)
-    for i in range(1, 6):
-        (tmp_path / f"{i}.parquet").unlink()
+    for path in [tmp_path / f"{i}.parquet" for i in range(1, 6)]:
+        path.write_bytes(bytes(path.stat().st_size))  # not Parquet
     assert [chunk.rows for chunk in source.chunks(4)] == [None] * 6
 
 
@@ -829,7 +829,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path, name):
     next(batches)
     with (tmp_path / name).open("r+b") as file:
         file.truncate(10_000)
-    with pytest.raises(SourceError, match=rf"{name} cannot be read"):
+    with pytest.raises(SourceError, match=rf"{name} has been written anew .* 10,000 bytes"):
         list(batches)
 
 
@@ -916,7 +916,7 @@ def test_a_file_that_vanished_is_an_error(tmp_path):
     pq.write_table(events(), tmp_path / "2.parquet")
     chunks = FileSource.discover(tmp_path).chunks(1)
     (tmp_path / "2.parquet").unlink()
-    with pytest.raises(SourceError, match=r"2\.parquet cannot be read"):
+    with pytest.raises(SourceError, match=r"2\.parquet is not there any more"):
         list(chunks[1].read(None, 100))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.errors import SourceError
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile
@@ -53,6 +54,11 @@ class Chunk(ABC):
     rows: int | None
     size_bytes: int | None
     first_row: int | None
+
+    @property
+    @abstractmethod
+    def is_checked(self) -> bool:
+        """Whether reading it again may give other rows and `read` does not tell, so that a replay compares them."""
 
     @abstractmethod
     def read(
@@ -136,8 +142,21 @@ class FileChunk(Chunk):
             batch_rows,
             [] if warnings is None else warnings,
         )
+        self.file.check_unchanged()
+        try:
+            yield from self._batches(names, to_read, batch_rows)
+        except SourceError:
+            self.file.check_unchanged()  # which says more than what the reader stumbled over
+            raise
+        self.file.check_unchanged()
+
+    def _batches(
+        self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        partition = dict(self.file.partition)
+        encoded = to_read.dictionary_columns
+        schema, in_file = self.log_schema.schema, to_read.names
         batches = self.format.batches(self.file, self.pieces, to_read)
-        schema = expected
         decoded = [name for name in in_file if name not in encoded]
         for batch in _fitting(_even(batches, batch_rows), decoded, self.label):
             arrays = []
@@ -150,7 +169,11 @@ class FileChunk(Chunk):
                 arrays.append(
                     column if _stays(column, name, encoded, field.type) else plain_column(column, field.type)
                 )
-            yield _record_batch(arrays, names)
+            yield _record_batch(arrays, list(names))
+
+    @property
+    def is_checked(self) -> bool:
+        return True
 
     def constant(self, column: str) -> tuple[bool, Any]:
         for name, value in self.file.partition:
@@ -169,6 +192,10 @@ class TableChunk(Chunk):
     """A slice of an in-memory table."""
 
     table: pa.Table
+
+    @property
+    def is_checked(self) -> bool:
+        return False
 
     def read(
         self,

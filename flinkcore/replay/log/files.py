@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
 
@@ -35,6 +36,8 @@ class LogFile:
     partition : tuple of (str, str or None)
         Hive-style ``name=value`` directories between the given path and the file, outermost first, as text; None for
         hive's null.
+    modified_ns : int or None
+        When it was last modified, in ns since the epoch; None if the filesystem does not say.
     """
 
     filesystem: Any
@@ -42,6 +45,60 @@ class LogFile:
     name: str
     size_bytes: int | None
     partition: tuple[tuple[str, str | None], ...]
+    modified_ns: int | None
+
+    def check_unchanged(self) -> None:
+        """Assert that size and time of modification are still these.
+
+        Raises
+        ------
+        SourceError
+            If not; says whether the file has grown.
+        """
+        (now,) = files_now([self])
+        if (now.size_bytes, now.modified_ns) == (self.size_bytes, self.modified_ns):
+            return
+        before, after = self.size_bytes, now.size_bytes
+        if before is not None and after is not None and before < after:
+            raise SourceError(
+                f"{self.name} has grown from {before:,} to {after:,} bytes during the replay: something still writes "
+                "to it. Replay files that are complete, or a copy of what there is of this one"
+            )
+        raise SourceError(
+            f"{self.name} has been written anew during the replay ({_version(self)} before, {_version(now)} now): run "
+            "the replay again when nothing writes to the log"
+        )
+
+
+def _version(file: LogFile) -> str:
+    size = "size unknown" if file.size_bytes is None else f"{file.size_bytes:,} bytes"
+    if file.modified_ns is None:
+        return size
+    modified = datetime.fromtimestamp(file.modified_ns / 1e9, timezone.utc)
+    return f"{size} of {modified:%Y-%m-%d %H:%M:%S.%f} UTC"
+
+
+def files_now(files: Sequence[LogFile]) -> list[LogFile]:
+    """These files of one filesystem with their sizes and times of modification as they are now.
+
+    Raises
+    ------
+    SourceError
+        If one is no longer there, or the filesystem cannot be reached.
+    """
+    try:
+        infos = files[0].filesystem.get_file_info([file.path for file in files])
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{files[0].name} cannot be looked at: {error}") from error
+    for file, info in zip(files, infos, strict=True):
+        if info.type == fs.FileType.NotFound:
+            raise SourceError(
+                f"{file.name} is not there any more: it was a file of the log when that was defined"
+            )
+    return [
+        replace(file, size_bytes=info.size, modified_ns=info.mtime_ns)
+        for file, info in zip(files, infos, strict=True)
+    ]
 
 
 def discover_files(
@@ -101,7 +158,7 @@ def discover_files(
         for info in infos:
             name = prefix + info.path
             partition = _partition(_below_base(info.path, base))
-            found.setdefault(name, LogFile(where, info.path, name, info.size, partition))
+            found.setdefault(name, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
     return tuple(found.values())
 
 

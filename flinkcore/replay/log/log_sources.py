@@ -14,7 +14,7 @@ from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
 from flinkcore.replay.log.file_format import FileFormat
-from flinkcore.replay.log.files import LogFile, discover_files, partition_fields
+from flinkcore.replay.log.files import LogFile, discover_files, files_now, partition_fields
 from flinkcore.replay.log.formats import file_format
 from flinkcore.replay.log.plain_columns import plain_schema
 
@@ -110,12 +110,19 @@ class FileSource:
         """Cut the log into about ``target`` chunks, at least one per file, in log order.
 
         Only files whose share of the bytes is one and a half chunks or more are opened and cut, by row groups
-        (Parquet) or record batches (Arrow IPC files).
+        (Parquet) or record batches (Arrow IPC files). A replay reads the chunks twice, and fails if a file has changed
+        since they were cut.
+
+        Raises
+        ------
+        SourceError
+            If a file is no longer there.
         """
         schema = self.log_schema
-        total = sum(file.size_bytes or 0 for file in self.files)
+        files = files_now(self.files)
+        total = sum(file.size_bytes or 0 for file in files)
         chunks: list[Chunk] = []
-        for file in self.files:
+        for file in files:
             size = file.size_bytes
             share = round((size or 0) * target / total) if total else 1
             pieces = self.format.pieces(file) if share > 1 else [None]

@@ -67,7 +67,7 @@ class MapStage:
         Raises
         ------
         SourceError
-            If the chunk has not as many rows as in the first pass.
+            If the chunk has other rows than in the first pass.
         DataError
             If a row has a fault and the log's policy is to fail.
         """
@@ -76,7 +76,7 @@ class MapStage:
         for timed in self._reader.read(chunk):
             rows_read += timed.rows_read
             yield self._mapped(chunk, timed, Events(timed.batch, timed.timestamp_ms, *clock.order(timed)))
-        self._time_plane.check_chunk(chunk.index, chunk.label, rows_read)
+        self._time_plane.check_chunk(clock, chunk.label, rows_read)
 
     def _mapped(self, chunk: Chunk, timed: TimedBatch, events: Events) -> MappedEvents:
         mapped = MappedEvents(

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from flinkcore._native.event_clock import order_events, running_maximum
 from flinkcore.errors import SourceError
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, arrivals_of
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, TimesChecksum, arrivals_of
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 
 Int64s = npt.NDArray[np.int64]
@@ -29,6 +29,8 @@ class ChunkClock:
         As of ChunkStarts.
     rate : ArrivalRate or None
     paused : PausedSpans
+    checksum : TimesChecksum
+        Of the events so far.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class ChunkClock:
         arrivals_ms: Int64s,
         rate: ArrivalRate | None,
         paused: PausedSpans,
+        checksum: TimesChecksum,
     ) -> None:
-        self._chunk_index = chunk_index
+        self.chunk_index = chunk_index
+        self.checksum = checksum
         self._places = {split_values[split]: place for place, split in enumerate(splits.tolist())}
         self._splits = splits
         self._bases = bases
@@ -76,10 +80,11 @@ class ChunkClock:
             places = np.array([self._places[value] for value in timed.split_values], np.int32)
         except KeyError as error:
             raise SourceError(
-                f"split {error.args[0]!r} of chunk {self._chunk_index} was not there when the timeline was "
+                f"split {error.args[0]!r} of chunk {self.chunk_index} was not there when the timeline was "
                 "computed; the log has changed during the replay"
             ) from None
         recorded = arrivals_of(timed, self._bases[places], self._rate)
+        self.checksum.add(timed, recorded, places)
         if len(places) == 1:
             arrivals, numbers, positions = self._order_split(int(places[0]), recorded, timed.positions)
         else:

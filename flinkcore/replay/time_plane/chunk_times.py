@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.event_clock import arrivals_by_rate
+from flinkcore._native.event_clock import add_to_checksum, arrivals_by_rate
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
@@ -207,6 +207,30 @@ class _RecordedUpTo:
         return least
 
 
+class TimesChecksum:
+    """Tells whether two readings of a chunk have the same events: timestamps, arrivals and splits, in their order.
+
+    Parameters
+    ----------
+    is_made : bool
+        False: it is not wanted, and its sums stay 0.
+
+    Attributes
+    ----------
+    sums : numpy.ndarray of uint64, shape (2,)
+        Never zeros if it is made.
+    """
+
+    def __init__(self, is_made: bool) -> None:
+        self._is_made = is_made
+        self.sums = np.array([is_made, 0], np.uint64)
+
+    def add(self, batch: TimedEvents, arrivals: Int64s, splits: Int32s) -> None:
+        """Add the events of the next batch, with their arrivals and the chunk's numbers of the batch's splits."""
+        if self._is_made:
+            add_to_checksum(self.sums, batch.timestamp_ms, arrivals, batch.split_codes, splits)
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
     """What the timeline needs to know of one chunk, however many events it has.
@@ -231,6 +255,8 @@ class ChunkTimes:
         of the chunk taken. Not for batches without events.
     warnings : list of str
         What was suspicious of the chunk's file.
+    checksum : numpy.ndarray of uint64, shape (2,)
+        Of the events, as `TimesChecksum` makes it; zeros: there is none.
     """
 
     index: int
@@ -242,6 +268,7 @@ class ChunkTimes:
     floors: dict[str, Int64s]
     rows_read: int
     warnings: list[str] = field(default_factory=list)
+    checksum: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
 
     @classmethod
     def build(
@@ -255,6 +282,7 @@ class ChunkTimes:
         bases: Mapping[Any, int] | None = None,
         restored_arrival_ms: int | None = None,
         warnings: list[str] | None = None,
+        is_checked: bool = False,
     ) -> "ChunkTimes":
         """Summarise the batches of a chunk.
 
@@ -277,6 +305,8 @@ class ChunkTimes:
             The last arrival before the log, which goes on from a checkpoint: recorded arrivals up to it are looked for.
         warnings : list of str, optional
             What is suspicious of the chunk's file, complete when the batches are.
+        is_checked : bool
+            Whether the data plane must find the same times: see `Chunk.is_checked`.
 
         Raises
         ------
@@ -298,6 +328,7 @@ class ChunkTimes:
         rows_read = 0
         floors: list[tuple[int, int]] = []
         done = _RecordedUpTo(restored_arrival_ms)
+        checksum = TimesChecksum(is_checked)
         for batch in timed:
             _count_rows(rows, batch)
             rows_read += batch.rows_read
@@ -310,6 +341,7 @@ class ChunkTimes:
             if earliest is not None:
                 floors.append((rows_read, earliest))
             done.look_for(batch, splits)
+            checksum.add(batch, arrivals, splits)
         _numbers(list(rows), numbers)
         summary.reserve(len(numbers))
         floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T
@@ -324,6 +356,7 @@ class ChunkTimes:
             {"rows": floor_rows, "arrival_ms": floor_arrivals},
             rows_read,
             warnings or [],
+            checksum.sums,
         )
 
     def to_ipc(self) -> bytes:
@@ -334,6 +367,7 @@ class ChunkTimes:
             "bases": self.bases,
             "records": self.records,
             "warnings": self.warnings,
+            "checksum": self.checksum,
         }
         for part in ("times", "floors"):
             columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
@@ -344,7 +378,9 @@ class ChunkTimes:
         """The summary that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkTimes", data)
         values, warnings = (columns.pop(name).to_pylist() for name in ("split_values", "warnings"))
-        rows, bases, records = (columns.pop(name).to_numpy() for name in ("rows", "bases", "records"))
+        rows, bases, records, checksum = (
+            columns.pop(name).to_numpy() for name in ("rows", "bases", "records", "checksum")
+        )
         parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
@@ -357,5 +393,6 @@ class ChunkTimes:
             records=records,
             rows_read=header["rows_read"],
             warnings=warnings,
+            checksum=checksum,
             **parts,
         )

@@ -140,6 +140,7 @@ def combine(
         starts=ChunkStarts(
             chunks=np.array([chunk.index for chunk in ordered], np.int64),
             rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
+            checksums=np.array([chunk.checksum for chunk in ordered], np.uint64).ravel(),
             offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
             split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
             base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
@@ -178,6 +179,7 @@ class _Summary:
     floors: dict[str, Int64s]
     rows_read: int
     warnings: list[str]
+    checksum: npt.NDArray[np.uint64]
     records: int
 
 
@@ -192,6 +194,7 @@ def _taken_in(chunk: ChunkTimes, numbers: dict[Any, int], store: RecordStore) ->
         {name: column.copy() for name, column in chunk.floors.items()},
         chunk.rows_read,
         chunk.warnings,
+        chunk.checksum.copy(),
         store.add(chunk.records),
     )
 

@@ -95,6 +95,7 @@ class TimePass:
             bases=bases[chunk.index] if bases is not None else None,
             restored_arrival_ms=None if self.cut is None else self.cut.last_arrival_ms,
             warnings=warnings,
+            is_checked=chunk.is_checked,
         )
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.time_plane.chunk_clock import ChunkClock
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate
+from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimesChecksum
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.statuses import Statuses
@@ -227,6 +227,8 @@ class ChunkStarts:
         Ascending indices of the chunks.
     rows_read : numpy.ndarray of int64, shape (n_chunks,)
         All rows of each chunk.
+    checksums : numpy.ndarray of uint64, shape (2 * n_chunks,)
+        The sums of each chunk's `TimesChecksum`.
     offsets : numpy.ndarray of int64, shape (n_chunks + 1,)
         Entries of chunk i: offsets[i] up to offsets[i + 1].
     split : numpy.ndarray of int32, shape (n_entries,)
@@ -237,6 +239,7 @@ class ChunkStarts:
 
     chunks: Int64s
     rows_read: Int64s
+    checksums: npt.NDArray[np.uint64]
     offsets: Int64s
     split: Int32s
     base: Int64s
@@ -329,20 +332,29 @@ class TimePlane:
         """Number of rows of the log, before filters and rejections."""
         return int(self.starts.rows_read.sum())
 
-    def check_chunk(self, chunk_index: int, label: str, rows_read: int) -> None:
-        """Assert that the data plane has read as many rows of a chunk as the time plane.
+    def check_chunk(self, clock: ChunkClock, label: str, rows_read: int) -> None:
+        """Assert that the data plane has read what the time plane has read of a chunk.
 
         Raises
         ------
         SourceError
             If not: the log has changed during the replay.
         """
-        expected = int(self.starts.rows_read[np.searchsorted(self.starts.chunks, chunk_index)])
+        at = int(np.searchsorted(self.starts.chunks, clock.chunk_index))
+        expected = int(self.starts.rows_read[at])
         if rows_read != expected:
             raise SourceError(
                 f"{label} had {expected:,} rows when the timeline was computed and has {rows_read:,} now: the log has "
                 "changed during the replay; run it again"
             )
+        if not np.array_equal(clock.checksum.sums, self._checksum(at)):
+            raise SourceError(
+                f"{label} has other timestamps, arrivals or splits than when the timeline was computed: the log has "
+                "changed during the replay; run it again when nothing writes to the log"
+            )
+
+    def _checksum(self, at: int) -> npt.NDArray[np.uint64]:
+        return self.starts.checksums[2 * at : 2 * at + 2]
 
     def enter(self, chunk_index: int) -> ChunkClock:
         """The clock of a chunk's events, from its first batch on.
@@ -371,6 +383,7 @@ class TimePlane:
             self.starts.arrival_ms[entries],
             self.rate,
             self.paused,
+            TimesChecksum(bool(self._checksum(at).any())),
         )
 
     def to_ipc(self) -> bytes:
