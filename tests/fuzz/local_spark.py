@@ -6,6 +6,7 @@ travel pickled, rows come in batches of few rows, and the shuffle brings them in
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from pyspark.errors import PythonException
 from pyspark.sql import Row
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import element_pass, time_pass
 from flinkcore.spark.environment import SparkExecutor
+from flinkcore.spark.task_errors import told_plainly
 
 BATCH_ROWS = 3
 """Rows that a task gets at once."""
@@ -67,9 +70,15 @@ class LocalFrame:
         return LocalFrame([of(partition) for partition in self.partitions])
 
     def collect(self) -> list[Any]:
-        return [
-            Row(**row) for partition in self.partitions for batch in partition() for row in batch.to_pylist()
-        ]
+        try:
+            return [
+                Row(**row)
+                for partition in self.partitions
+                for batch in partition()
+                for row in batch.to_pylist()
+            ]
+        except Exception as error:  # of which Spark brings a text to the driver
+            raise PythonException("".join(traceback.format_exception(error))) from error
 
 
 def small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,7 +115,8 @@ def local_spark_environment(cores: int) -> StreamExecutionEnvironment:
 
 def rows_at_once(frame: LocalFrame, key: str) -> Generator[Any, None, None]:
     """Stands for `rows_by_and_by`, which needs functions of the JVM."""
-    rows = frame.collect()
+    with told_plainly():
+        rows = frame.collect()
     assert len({row[key] for row in rows}) == len(rows)
     yield from rows
 
