@@ -238,6 +238,10 @@ class _Windows:
         states, twins = self.trigger_states, self._are_twins
         if trigger.name == "continuous_event_time":
             is_armed = (states % trigger.every == 0) | (states == self.ends - 1) | (states == MIN_TIMESTAMP)
+            if (
+                self.kind == "session_windows"
+            ):  # also at the last timestamp of a session that has merged into it
+                is_armed |= (states >= self.starts) & (states < self.ends)
             self._refuse(~is_armed & ~twins, f"fires at no multiple of {trigger.every} ms")
         elif trigger.name == "count" and self.kind != "session_windows":
             self._refuse(
