@@ -52,7 +52,7 @@ KEY_POOLS: dict[str, Pool] = {
     "time32[s]": (pa.time32("s"), OF_DAY),
     "time32[ms]": (pa.time32("ms"), OF_DAY),
     "time64[us]": (pa.time64("us"), [time(0), time(23, 59, 59, 999_999), time(1)]),
-    "time64[ns]": (pa.time64("ns"), OF_DAY),
+    "time64[ns]": (pa.time64("ns"), [0, 1_000, 3_599_000]),
     "timestamp[s]": (pa.timestamp("s"), TICKS),
     "timestamp[ms]": (pa.timestamp("ms"), TICKS),
     "timestamp[us]": (pa.timestamp("us"), TICKS),
