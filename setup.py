@@ -97,7 +97,8 @@ if SANITIZE:
     COMPILE_ARGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
     LINK_ARGS = ["-fsanitize=address,undefined"]
 else:
-    COMPILE_ARGS = ["-O3", "-fno-math-errno"]
+    # Without debug information a wheel has a third of the size; overflow of signed integers is to wrap.
+    COMPILE_ARGS = ["-O3", "-g0", "-fwrapv", "-fno-math-errno"]
     LINK_ARGS = []
 
 CONTRACTS = Path("flinkcore/_native")

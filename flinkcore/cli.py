@@ -32,6 +32,8 @@ from flinkcore.errors import ConfigurationError, FlinkcoreError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
+LATE = OutputTag("late")
+
 SUBSECONDS = {"s": 1_000_000, "ms": 1_000, "us": None, "ns": None}
 """Units of time columns; microseconds in one, where numbers may have fractions."""
 
@@ -267,22 +269,14 @@ def _print_rows(table: Any, limit: int = 20) -> None:
         print(f"… {table.num_rows - limit:,} more rows")
 
 
-def _replay(arguments: argparse.Namespace) -> None:
-    if arguments.late_output and not arguments.output:
-        raise ConfigurationError("--late-output needs --output")
-    if arguments.arrival_unit and not arguments.arrival:
-        raise ConfigurationError("--arrival-unit needs --arrival")
-    if arguments.split and arguments.split_per_file:
-        raise ConfigurationError("--split and --split-per-file exclude each other")
-    _refuse_units_of_times(arguments)
-    environment = _environment(arguments)
+def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
+    """The planned job, which runs when its rows are asked for."""
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_millis(duration_ms(arguments.out_of_orderness))
     )
     if arguments.idleness:
         strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
-    late = OutputTag("late")
     windowed = (
         environment.from_event_log(
             arguments.input,
@@ -299,17 +293,31 @@ def _replay(arguments: argparse.Namespace) -> None:
         .allowed_lateness(duration_ms(arguments.allowed_lateness))
     )
     if arguments.late_output:
-        windowed = windowed.side_output_late_data(late)
+        windowed = windowed.side_output_late_data(LATE)
     results = windowed.aggregate(**named_aggregates(arguments.aggregate))
-    result = results.execute(
+    return results.execute(
         progress=None if arguments.quiet else _progress_line(),
         restore_from=arguments.restore_from,
         stop_with_checkpoint=arguments.checkpoint,
     )
+
+
+def _replay(arguments: argparse.Namespace) -> None:
+    if arguments.late_output and not arguments.output:
+        raise ConfigurationError("--late-output needs --output")
+    if arguments.arrival_unit and not arguments.arrival:
+        raise ConfigurationError("--arrival-unit needs --arrival")
+    if arguments.split and arguments.split_per_file:
+        raise ConfigurationError("--split and --split-per-file exclude each other")
+    _refuse_units_of_times(arguments)
+    if arguments.engine == "spark":
+        # What is wrong with the job is told at once, and not when Spark has started.
+        _job(StreamExecutionEnvironment(), arguments)
+    result = _job(_environment(arguments), arguments)
     if arguments.output:
         print(
             result.write_parquet(
-                arguments.output, {late: arguments.late_output} if arguments.late_output else {}
+                arguments.output, {LATE: arguments.late_output} if arguments.late_output else {}
             )
         )
         print(f"results: {arguments.output}")

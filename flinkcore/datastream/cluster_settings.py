@@ -82,8 +82,9 @@ class ClusterSettings:
         """Accept a group, which has no effect: there are no slots."""
         return self
 
+    @abstractmethod
     def add_python_file(self, file_path: str) -> None:
-        """Accept a file, which has no effect: functions run in this process, with what it can import."""
+        """Let the functions of jobs import a module."""
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Accept an archive, which has no effect: functions run in this process."""

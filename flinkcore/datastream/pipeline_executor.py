@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -74,6 +75,9 @@ class PipelineExecutor(Protocol):
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementJobRun:
         """Plan and open a job that runs element by element; one that cannot run raises ConfigurationError."""
+
+    def add_python_file(self, path: Path) -> None:
+        """Let the functions of later jobs import a module, or what a folder or an archive holds; the path exists."""
 
 
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}

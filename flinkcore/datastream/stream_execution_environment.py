@@ -22,6 +22,7 @@ from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_job import ElementJob, ElementJobRun
 from flinkcore.datastream.element_transformations import SinkTransformation, SourceTransformation
 from flinkcore.datastream.pipeline_executor import PipelineExecutor, load_executor
+from flinkcore.datastream.python_files import python_file
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, Transformation
@@ -278,6 +279,27 @@ class StreamExecutionEnvironment(ClusterSettings):
         if self._executor is None:
             self._executor = load_executor("embedded")
         return self._executor
+
+    def add_python_file(self, file_path: str | PathLike[str]) -> None:
+        """Let the functions of this environment's jobs import a module: here, or on the executors of its Spark session.
+
+        Parameters
+        ----------
+        file_path : path
+            A module (``.py``), a folder that holds modules and packages, or an archive of them (``.zip``, ``.egg``,
+            ``.whl``); relative to the working directory. Modules in it come before others of their names.
+
+        Raises
+        ------
+        SourceError
+            If there is no such file or folder, or it is none of these.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.add_python_file``. Deliberate difference: of a module of
+        one file, jobs that run in this process see the folder.
+        """
+        self.executor.add_python_file(python_file(file_path))
 
     def from_event_log(
         self,

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import importlib
+import sys
+from pathlib import Path
+from shutil import unpack_archive
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.pipeline_executor import ProgressListener
+from flinkcore.datastream.python_files import ARCHIVES
 from flinkcore.datastream.transformations import StreamGraph
 
 if TYPE_CHECKING:
@@ -52,3 +59,16 @@ class LocalExecutor:
         from flinkcore.replay.elements.element_run import ElementRun
 
         return ElementRun(job, configuration)
+
+    def add_python_file(self, path: Path) -> None:
+        """Put a folder on the path of this process: that of a module, a given one, or that of an unpacked archive."""
+        folder = path if path.is_dir() else path.parent
+        if path.suffix in ARCHIVES and not path.is_dir():
+            # Compiled modules cannot be imported from within an archive.
+            unpacked = TemporaryDirectory(prefix="flinkcore-python-")
+            atexit.register(unpacked.cleanup)
+            folder = Path(unpacked.name)
+            unpack_archive(path, folder, "zip")
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        importlib.invalidate_caches()

@@ -19,6 +19,7 @@ from flinkcore.spark.element_messages import PROGRAM, REPORTS, RUNS_ORDER, RUNS_
 from flinkcore.spark.element_sources import Execute, SparkJobSources
 from flinkcore.spark.element_stage import ElementStage, SourceStage
 from flinkcore.spark.element_task import PRINTED, TaskReport
+from flinkcore.spark.job_labels import job_description
 from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.shipped_job import ShippedJob
 from flinkcore.spark.shipped_sources import ShippedSources
@@ -65,7 +66,8 @@ class SparkElementRun(StartedJob):
 
     def _run(self) -> Generator[Any, None, None]:
         sources = ShippedSources.of(self._sources.of_tasks())
-        with sources.shows_unread_elements(), told_plainly():
+        described = job_description(self._spark, f"flinkcore: {self._job.job.name}")
+        with sources.shows_unread_elements(), told_plainly(), described:
             rows = self._dataframe(sources.pickled).collect()
         runs = [RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in rows]
         del rows, sources

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from flinkcore.common import ExecutionConfig, OutputTag
@@ -22,6 +23,7 @@ from flinkcore.spark.log_input import DataFrameInput, DataFrameLog, FileInput, l
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
 from flinkcore.spark.session import check_session
+from flinkcore.spark.shipping import ship_python_file
 from flinkcore.spark.spark_log import SparkLog
 
 
@@ -172,6 +174,10 @@ class SparkExecutor:
             interval, arrival rate.
         """
         return SparkElementRun(self._spark, job, configuration, self.execute)
+
+    def add_python_file(self, path: Path) -> None:
+        """Send a module, folder or archive to the executors of the session, for its jobs from now on."""
+        ship_python_file(self._spark, path)
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""

@@ -27,6 +27,7 @@ from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePl
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
+from flinkcore.spark.job_labels import job_description
 from flinkcore.spark.log_input import LogInput, partitions_gone
 from flinkcore.spark.map_task import BLOCK_ROWS, LogPlace, MapTask
 from flinkcore.spark.next_blocks import BlocksForNext
@@ -87,20 +88,27 @@ class SparkReplay:
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, LogInput]]:
         cuts = self.checkpoints.cuts
-        found = run_time_passes(self._spark, self._logs, cuts, self.checkpoints.stops)
-        return [
-            (
-                run_element_pass(
-                    self._spark, log.plan, time_plane, log_input, log.read_dataframe, self._partitions[0], cut
+        with job_description(self._spark, "flinkcore: pass 1 of 2, times of the log"):
+            found = run_time_passes(self._spark, self._logs, cuts, self.checkpoints.stops)
+            return [
+                (
+                    run_element_pass(
+                        self._spark,
+                        log.plan,
+                        time_plane,
+                        log_input,
+                        log.read_dataframe,
+                        self._partitions[0],
+                        cut,
+                    )
+                    if TimePass(log.plan).is_by_element
+                    else time_plane,
+                    log_input,
                 )
-                if TimePass(log.plan).is_by_element
-                else time_plane,
-                log_input,
-            )
-            for log, (time_plane, log_input), cut in zip(
-                self._logs, found, cuts or [None] * len(found), strict=True
-            )
-        ]
+                for log, (time_plane, log_input), cut in zip(
+                    self._logs, found, cuts or [None] * len(found), strict=True
+                )
+            ]
 
     @property
     def time_planes(self) -> list[TimePlane]:
@@ -255,7 +263,11 @@ class SparkReplay:
     def collect(self, output: TaskOutput, stopping: StoppingJob) -> list[Any]:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
         rows = sum(time_plane.rows_read for time_plane in self.time_planes)
-        with told_plainly(), progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress:
+        with (
+            told_plainly(),
+            job_description(self._spark, "flinkcore: pass 2 of 2, events by key"),
+            progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress,
+        ):
             rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
             collected: list[Any] = rows_of_tasks.collect()
         return collected

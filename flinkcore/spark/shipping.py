@@ -1,72 +1,236 @@
-"""Functions for Spark's Python workers, also where flinkcore is not installed on them."""
+"""How the tasks of a replay, and flinkcore itself, come to Spark's Python workers."""
 
 from __future__ import annotations
 
 import atexit
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterator
+import json
+import pickle
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
+from io import BytesIO
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 
 import flinkcore
-from flinkcore.errors import UserCodeError
+from flinkcore.datastream.python_files import ARCHIVES
+from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.spark.job_labels import job_description
 from flinkcore.spark.session import is_classic, spark_version
 from flinkcore.spark.task_errors import RaisesTaskErrors
+from flinkcore.spark.wheel import Wheel, check_same_version, installed_wheel
+from flinkcore.spark.worker_environment import (
+    ShippedWheel,
+    add_to_path,
+    build_of,
+    fits,
+    installed_version,
+    provide_flinkcore,
+    worker_place,
+    worker_report,
+)
 
-ARCHIVE_SETTING = "spark.flinkcore.archive"
-"""Name under which the package was shipped, as a setting of the session."""
+LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
+"""What flinkcore needs beside Spark, as its metadata says."""
 
-_ARCHIVE = "flinkcore-package"
+NUMPY_BESIDE_2: Final = (1, 26)
+"""The first numpy that can read what numpy 2 has pickled."""
+
+WORKERS_LOOKED_AT: Final = 1 << 10
+"""Rows of the preflight, which Spark deals out to all cores."""
+
+WAYS_OUT: Final = (
+    "Give the executors what they lack: by an image, by an environment packed with venv-pack or conda-pack "
+    "(spark.archives and spark.pyspark.python), or, if only flinkcore is missing, by a wheel for their platform: "
+    "flinkcore.spark.ship_flinkcore(spark, wheel=...)"
+)
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+WheelPath = str | PathLike[str]
 
 
-def ship_flinkcore(spark: Any) -> None:
-    """Send the installed package to all executors of a session, for clusters that do not have it.
+@dataclass
+class SentFiles:
+    """What the executors of a session have been sent, and whether they were looked at.
 
-    The executors need the same platform and Python version as the driver, and pyarrow and numpy. Not needed,
-    and best left out, where flinkcore is installed on all nodes or comes with the job's environment
-    (`venv-pack`, `%pip`, an image).
+    Attributes
+    ----------
+    wheels : list of ShippedWheel
+        Of flinkcore.
+    python_files : list of str
+        Names of the folders with the user's modules, the last one sent at the end.
+    is_checked : bool
+    """
+
+    wheels: list[ShippedWheel] = field(default_factory=list)
+    python_files: list[str] = field(default_factory=list)
+    is_checked: bool = False
+
+    def add_wheel(self, spark: Any, wheel: Wheel) -> None:
+        """Send a wheel, once."""
+        name = f"flinkcore-{wheel.build}"
+        if all(sent.name != name for sent in self.wheels):
+            # Spark unpacks archives by the endings of their names, and does not know that of wheels.
+            _send(spark, stored(f"{name}.zip", wheel.path.read_bytes()), name)
+            self.wheels.append(ShippedWheel(name, wheel.build, wheel.tag))
+
+    def add_python_file(self, spark: Any, path: Path) -> None:
+        """Send the user's modules; if they have changed since they were sent, once more."""
+        packed = packed_modules(path)
+        name = f"{path.stem}-{sha256(packed).hexdigest()[:16]}"
+        if name not in self.python_files:
+            _send(spark, stored(f"{name}.zip", packed), name)
+            self.python_files.append(name)
+
+
+_SENT: dict[str, SentFiles] = {}
+"""By what Spark keeps apart: sessions, on Spark 3.5 applications."""
+
+
+def _sent_to(spark: Any) -> SentFiles:
+    if not is_classic(spark):
+        key = spark.session_id
+    elif spark_version() < (4, 0):
+        key = spark.sparkContext.applicationId
+    else:
+        key = spark._jsparkSession.sessionUUID()
+    return _SENT.setdefault(key, SentFiles())
+
+
+def _send(spark: Any, archive: Path, name: str) -> None:
+    """Let executors unpack an archive into a folder of a name."""
+    if is_classic(spark) and spark_version() < (4, 0):
+        spark.sparkContext.addArchive(f"{archive}#{name}")
+    else:
+        spark.addArtifact(f"{archive}#{name}", archive=True)
+
+
+@cache
+def _folder() -> Path:
+    folder = TemporaryDirectory(prefix="flinkcore-archives-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def stored(name: str, content: bytes) -> Path:
+    """Return a file with a content, from which Spark may read for as long as this process lives."""
+    path = _folder() / name
+    path.write_bytes(content)
+    return path
+
+
+def packed_modules(path: Path) -> bytes:
+    """Return a zip archive of a module, or of what a folder holds; the same bytes for the same files.
+
+    An archive is returned as it is.
+    """
+    if not path.is_dir() and path.suffix in ARCHIVES:
+        return path.read_bytes()
+    top = path if path.is_dir() else path.parent
+    packed = BytesIO()
+    with ZipFile(packed, "w") as archive:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and file.suffix != ".pyc":
+                # With times of their own, files would make another archive each time they are written.
+                entry = ZipInfo(file.relative_to(top).as_posix())
+                archive.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def ship_flinkcore(spark: Any, wheel: WheelPath | Sequence[WheelPath] | None = None) -> None:
+    """Send flinkcore to the executors of a session, which take it instead of another build that they may have.
+
+    There is no need to call it where the installed package suits the executors: the first job of a session looks at
+    them, and sends it if they lack it. Executors need Python of the driver's minor version, pyarrow and numpy.
 
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
-        Classic or remote. Jobs of this session take the package from here from now on.
+        Classic or remote.
+    wheel : path or sequence of path, optional
+        Wheels of this version of flinkcore for the executors' platforms, where these are not the driver's. By default
+        the package that this process runs.
+
+    Raises
+    ------
+    SourceError
+        If a file is no wheel of flinkcore.
+    ConfigurationError
+        If a wheel is of another version.
     """
-    archive = _packed()
-    if is_classic(spark) and spark_version() < (4, 0):
-        spark.sparkContext.addArchive(f"{archive}#{_ARCHIVE}")
+    if wheel is None:
+        wheels = [installed_wheel()]
     else:
-        spark.addArtifact(f"{archive}#{_ARCHIVE}", archive=True)
-    spark.conf.set(ARCHIVE_SETTING, _ARCHIVE)
+        paths = [wheel] if isinstance(wheel, str | PathLike) else wheel
+        wheels = [Wheel.of(path) for path in paths]
+        for each in wheels:
+            check_same_version(each)
+    sent = _sent_to(spark)
+    for each in wheels:
+        sent.add_wheel(spark, each)
 
 
-@cache
-def _packed() -> Path:
-    """The package as an archive; Spark may read it for as long as the process lives."""
-    folder = tempfile.TemporaryDirectory(prefix="flinkcore-ship-")
-    atexit.register(folder.cleanup)
-    archive = Path(folder.name, f"{_ARCHIVE}.zip")
-    package = Path(flinkcore.__file__).parent
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(package.rglob("*")):
-            if path.suffix in {".py", ".so", ".pyd", ".parquet"}:
-                packed.write(path, Path(package.name, path.relative_to(package)))
-    return archive
+def ship_python_file(spark: Any, path: Path) -> None:
+    """Send modules to the executors of a session, where the tasks of its later jobs can import them.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Classic or remote.
+    path : pathlib.Path
+        A module, a folder or an archive of modules.
+    """
+    _sent_to(spark).add_python_file(spark, path)
+
+
+@dataclass(frozen=True)
+class ShippedTask:
+    """A task that is unpickled where it runs.
+
+    Attributes
+    ----------
+    pickled : bytes
+    """
+
+    pickled: bytes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the task gives.
+
+        Raises
+        ------
+        UserCodeError
+            If its functions come from a module that this worker does not have.
+        """
+        try:
+            task = pickle.loads(self.pickled)
+        except ModuleNotFoundError as failure:
+            module = (failure.name or "").partition(".")[0]
+            raise UserCodeError(
+                f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
+                f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
+                "install it on the executors"
+            ) from failure
+        yield from task(batches)
 
 
 def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     """Wrap a task so that a worker finds flinkcore before it unpickles the task.
 
+    The first task of a session is preceded by a look at its executors; see `check_executors`.
+
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
-        Tells whether `ship_flinkcore` was called.
     task
         Picklable; takes and gives batches.
 
@@ -74,35 +238,113 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     ------
     UserCodeError
         If it cannot be pickled, because of what the user's functions in it hold.
+    ConfigurationError
+        If executors lack what replays need.
     """
     try:
-        pickled = cloudpickle.dumps(RaisesTaskErrors(task))
+        shipped = ShippedTask(cloudpickle.dumps(task))
     except Exception as failure:
         raise UserCodeError(
             f"the job cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. Let functions and "
             "generators make what cannot be pickled (connections, locks, the Spark session) in open(), or when they "
             "are made on the worker"
         ) from failure
-    archive = spark.conf.get(ARCHIVE_SETTING, None)
-    package = flinkcore.__file__
+    check_executors(spark)
+    sent = _sent_to(spark)
+    wheels, python_files = list(sent.wheels), list(sent.python_files)
+    builds = [_own_build(), *(wheel.build for wheel in wheels)]
+    pickled = pickle.dumps(RaisesTaskErrors(shipped))
 
-    # A nested function travels by value: nothing in it may come from flinkcore.
+    # A nested function travels by value: what is of flinkcore in it must, too.
     def run(batches: Any) -> Any:
-        import os
-        import pickle
-        import sys
-
-        if archive is None:
-            # A worker looks into its working directory first, where a source tree may hide the driver's package.
-            folder = os.path.dirname(os.path.dirname(package))
-            if os.path.exists(package) and "flinkcore" not in sys.modules:
-                sys.path.insert(0, folder)
-        if archive is not None:
-            from pyspark import SparkFiles
-
-            folder = SparkFiles.get(archive)
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
+        provide_flinkcore(builds, wheels)
+        add_to_path(python_files)
         yield from pickle.loads(pickled)(batches)
 
     return run
+
+
+def check_executors(spark: Any) -> None:
+    """Look at the executors of a session once, and send flinkcore to those that lack it.
+
+    Executors that join later are looked at by the tasks that they run.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+
+    Raises
+    ------
+    ConfigurationError
+        If an executor has another Python than the driver, no pyarrow or numpy, or no flinkcore, and no wheel fits.
+    """
+    sent = _sent_to(spark)
+    if sent.is_checked:
+        return
+    reports = _reports(spark)
+    builds = {_own_build(), *(wheel.build for wheel in sent.wheels)}
+    for report in reports:
+        _check_versions(report)
+        if report["build"] in builds or any(fits(wheel.tag, report["abi"]) for wheel in sent.wheels):
+            continue
+        wheel = installed_wheel()
+        if not fits(wheel.tag, report["abi"]):
+            found = f"a build of its own in {report['package']}" if report["package"] else "none"
+            raise ConfigurationError(
+                f"the Python worker {report['place']} needs flinkcore {flinkcore.__version__} and has {found}; the "
+                f"package that is installed here is for {wheel.tag}. {WAYS_OUT}"
+            )
+        sent.add_wheel(spark, wheel)
+    sent.is_checked = True
+
+
+def _reports(spark: Any) -> list[dict[str, Any]]:
+    """What the Python workers have, one or more of each executor that is there."""
+    from pyspark.sql.functions import udf
+
+    reports: list[str] = []
+
+    def report(_: int) -> str:
+        if not reports:
+            reports.append(worker_report())
+        return reports[0]
+
+    # Not over Arrow, which may be what is missing.
+    look = udf(report, "string", useArrow=False)
+    rows = spark.range(WORKERS_LOOKED_AT).select(look("id"))
+    try:
+        with job_description(spark, "flinkcore: what the executors have"):
+            found = {row[0] for row in rows.collect()}
+    except PySparkException as failure:
+        text = str(failure)
+        place = re.search(r"\((\S+) executor (\S+)\)", text)
+        executor = f"executor {place[2]} at {place[1]}" if place else "an executor"
+        differs = re.search(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]*)", text)
+        if differs is None:
+            raise
+        raise ConfigurationError(
+            f"{executor} cannot run this driver's functions: {differs[1]} Both need one minor version of Python: set "
+            f"PYSPARK_PYTHON or spark.pyspark.python to such an interpreter on the executors. {WAYS_OUT}"
+        ) from failure
+    return [json.loads(each) for each in sorted(found)]
+
+
+def _check_versions(report: dict[str, Any]) -> None:
+    for name, least in LEAST_VERSIONS.items():
+        found = report[name]
+        if name == "numpy" and _numbers(installed_version("numpy")) >= (2,):
+            least = NUMPY_BESIDE_2
+        if found is None or _numbers(found) < least:
+            needed = f"{name} {'.'.join(map(str, least))} or later"
+            raise ConfigurationError(
+                f"the Python worker {report['place']} needs {needed} and has {found or 'none'}. {WAYS_OUT}"
+            )
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version or "")[:2]))
+
+
+@cache
+def _own_build() -> str:
+    return build_of(str(Path(flinkcore.__file__).parent))

@@ -24,7 +24,8 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.errors import PythonException
 
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.spark.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
 """An exception of more bytes, say with a table in it, comes to the driver in words."""
@@ -77,7 +78,7 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except PythonException as account:
-        error = _packed_in(account)
+        error = _packed_in(account) or _not_ready(account)
         if error is None:
             raise
     if error is not None:
@@ -94,6 +95,16 @@ def _packed_in(account: PythonException) -> BaseException | None:
             innermost.__cause__ = account
             return error
     return None
+
+
+def _not_ready(account: PythonException) -> ConfigurationError | None:
+    """Where a worker had no flinkcore to raise an error with."""
+    found = re.search(f"{NOT_READY}([^\n]*)", str(account))
+    if found is None:
+        return None
+    error = ConfigurationError(found[1])
+    error.__cause__ = account
+    return error
 
 
 def _signature(key: bytes, packed: str) -> str:

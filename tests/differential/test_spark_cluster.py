@@ -1,7 +1,6 @@
 """Replays on executors that are processes of their own: same rows, also when tasks die or lack flinkcore."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import QUICK_JAVA, spark_session
+from models.standalone_cluster import StandaloneCluster, bare_interpreter
 
 pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-import flinkcore
 from flinkcore.common import Encoder, ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.errors import UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.replay_plan import make_plan
 from flinkcore.spark import SparkExecutionEnvironment
@@ -36,10 +35,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark(cluster: StandaloneCluster) -> Iterator[Any]:
     # Executors do not have this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with spark_session("local-cluster[2,1,2048]") as session:
+    with cluster.session(bare_interpreter(cluster.folder / "bare")) as session:
         yield session
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
@@ -197,56 +196,41 @@ def visible_lines(folder: Path) -> list[str]:
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
-HIDE_FLINKCORE = """
-import sys
-from importlib.machinery import PathFinder
+USER_MODULE = """
+from flinkcore.datastream.functions import KeyedProcessFunction
 
-class OnlyShipped:
-    def find_spec(self, name, path=None, target=None):
-        if name != "flinkcore":
-            return None
-        shipped = [entry for entry in sys.path if "flinkcore-package" in entry]
-        spec = PathFinder.find_spec(name, shipped)
-        if spec is None:
-            raise ModuleNotFoundError("No module named 'flinkcore' on this worker")
-        return spec
-
-sys.meta_path.insert(0, OnlyShipped())
-"""
-
-SHIPPING_PROGRAM = """
-import sys, warnings
-sys.path.insert(0, sys.argv[1])
-warnings.simplefilter("ignore")
-from pyspark.errors import PythonException
-from pyspark.sql import SparkSession
-from flinkcore.examples.flights import hourly_flights
-from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ship_flinkcore
-
-spark = configure_spark(SparkSession.builder.master("local-cluster[1,1,1024]")).getOrCreate()
-spark.sparkContext.setLogLevel("OFF")
-environment = SparkExecutionEnvironment(spark)
-try:
-    hourly_flights(environment).to_arrow()
-except PythonException as error:
-    assert "No module named 'flinkcore' on this worker" in str(error), error
-    print("not there")
-ship_flinkcore(spark)
-print(hourly_flights(environment).to_arrow().num_rows)
+class Doubled(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        from its_helper import twice
+        yield value.user, twice(value.number)
 """
 
 
-def test_flinkcore_is_shipped_to_executors_that_do_not_have_it(embedded: Any, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(HIDE_FLINKCORE)
-    worker_python = tmp_path / "python"
-    worker_python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
-    worker_python.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-c", SHIPPING_PROGRAM, str(Path(flinkcore.__file__).parents[1])],
-        capture_output=True,
-        text=True,
-        env=os.environ | QUICK_JAVA | {"PYSPARK_PYTHON": str(worker_python)},
-        timeout=180,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.split("\n")[:2] == ["not there", str(embedded.to_arrow().num_rows)]
+@pytest.fixture
+def user_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of modules that this process can import, and executors cannot."""
+    (tmp_path / "its_function.py").write_text(USER_MODULE)
+    (tmp_path / "its_helper.py").write_text("def twice(number):\n    return 2 * number\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in ("its_function", "its_helper"):
+        sys.modules.pop(name, None)
+
+
+def doubled(env: StreamExecutionEnvironment) -> Any:
+    from its_function import Doubled  # type: ignore[import-not-found]
+
+    log = pa.table({"user": ["a", "b"], "number": [1, 2], "ts": [1, 2]})
+    stream = env.from_event_log(log, timestamp="ts").key_by("user")
+    return stream.process(Doubled(), pa.schema({"user": pa.string(), "number": pa.int64()}))
+
+
+def test_a_module_of_the_users_that_executors_lack_is_named_and_can_be_sent(
+    spark: Any, user_modules: Path
+) -> None:
+    env = SparkExecutionEnvironment(spark).set_parallelism(1)
+    with pytest.raises(UserCodeError, match=r"need the module 'its_function'.*env.add_python_file with the path of its_function.py"):
+        doubled(env).to_arrow()
+    env.add_python_file(user_modules / "its_function.py")
+    env.add_python_file(user_modules)
+    assert doubled(env).to_arrow().to_pydict() == {"user": ["a", "b"], "number": [2, 4]}

@@ -172,6 +172,22 @@ def test_report_can_be_had_without_rows(spark: Any, embedded: Any) -> None:
     assert hourly_flights(SparkExecutionEnvironment(spark)).execute().report == embedded.report
 
 
+def test_sparks_ui_tells_what_jobs_are_for(spark: Any) -> None:
+    spark.sparkContext.setJobDescription("nightly")
+    try:
+        hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()
+        assert spark.sparkContext.getLocalProperty("spark.job.description") == "nightly"
+    finally:
+        spark.sparkContext.setLocalProperty("spark.job.description", None)
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    described = [jobs.apply(number).description() for number in range(jobs.size())]
+    told = {found.get() for found in described if found.isDefined()}
+    assert {
+        "nightly: flinkcore: pass 1 of 2, times of the log",
+        "nightly: flinkcore: pass 2 of 2, events by key",
+    } <= told
+
+
 def test_progress_ends_with_all_events(spark: Any) -> None:
     told: list[Progress] = []
     hourly_flights(SparkExecutionEnvironment(spark)).execute(progress=told.append).to_arrow()

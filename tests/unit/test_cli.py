@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -375,3 +376,37 @@ def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.Captu
     capsys.readouterr()
     assert replay(1, "--restore-from", str(tmp_path)) == 1
     assert "is no checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"input": "/nowhere/log.parquet"}, "does not exist"),
+        ({"--window": "tumbling"}, "is no window"),
+        ({"--aggregate": "n=count(nothing)"}, "count takes no column|no column 'nothing'"),
+        ({"--restore-from": "/nowhere/checkpoint"}, "/nowhere/checkpoint"),
+    ],
+)
+def test_what_is_wrong_with_a_job_is_told_before_spark_starts(
+    changed: dict[str, str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyspark")
+
+    def started(master: str, app_name: str) -> Any:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("flinkcore.spark.start_session", started)
+    pa.csv.write_csv(pa.table({"ts": [1], "key": ["a"]}), tmp_path / "log.csv")
+    options = {
+        "--timestamp": "ts",
+        "--key": "key",
+        "--window": "tumbling:1m",
+        "--aggregate": "n=count()",
+    } | changed
+    path = options.pop("input", str(tmp_path / "log.csv"))
+    assert main(["replay", path, *(part for option in options.items() for part in option)]) == 1
+    assert re.search(message, capsys.readouterr().err)

@@ -1,0 +1,30 @@
+"""Files that bring Python modules to the functions of jobs."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from flinkcore.errors import SourceError
+
+ARCHIVES: Final = (".zip", ".egg", ".whl")
+"""Endings of archives that hold modules and packages."""
+
+
+def python_file(file_path: str | PathLike[str]) -> Path:
+    """Return the absolute path of a module, a folder of modules, or an archive of them.
+
+    Raises
+    ------
+    SourceError
+        If there is none, or it is none of these.
+    """
+    path = Path(file_path).absolute()
+    if not path.exists():
+        raise SourceError(f"there is no Python file {path}")
+    if not path.is_dir() and path.suffix not in (".py", *ARCHIVES):
+        raise SourceError(
+            f"{path} brings no Python modules: take a .py file, a folder, or an archive ({', '.join(ARCHIVES)})"
+        )
+    return path

@@ -1,0 +1,136 @@
+"""flinkcore as a wheel: of the package that this process runs, or one that the user has."""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import hashlib
+import importlib.metadata
+import sysconfig
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from os import PathLike
+from pathlib import Path
+
+import flinkcore
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.spark.worker_environment import digest_of, is_module_line
+
+SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md")
+"""Endings of the files of a package that has no RECORD of them."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel of flinkcore.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+    build : str
+        Digest of the modules in it, as `worker_environment.build_of` finds it where the wheel is unpacked.
+    sources : str
+        Digest of its Python modules alone: wheels of one version for several platforms have the same.
+    tag : str
+        What it is for, such as `cp311-cp311-manylinux_2_28_x86_64`.
+    """
+
+    path: Path
+    build: str
+    sources: str
+    tag: str
+
+    @classmethod
+    def of(cls, path: str | PathLike[str]) -> Wheel:
+        """Read what a file is.
+
+        Raises
+        ------
+        SourceError
+            If it is no wheel of flinkcore that can be read.
+        """
+        found = Path(path)
+        parts = found.name.removesuffix(".whl").split("-")
+        if not found.name.endswith(".whl") or len(parts) < 5 or parts[0] != "flinkcore":
+            raise SourceError(
+                f"{found} is no wheel of flinkcore: its name would be like "
+                f"flinkcore-{flinkcore.__version__}-cp311-cp311-manylinux_2_28_x86_64.whl"
+            )
+        try:
+            with zipfile.ZipFile(found) as packed:
+                (record,) = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
+                text = packed.read(record).decode()
+        except (OSError, ValueError, zipfile.BadZipFile) as failure:
+            raise SourceError(f"{found} cannot be read as a wheel: {failure}") from failure
+        lines = [line for line in text.splitlines() if is_module_line(line)]
+        return cls(found, digest_of(lines), _sources(lines), "-".join(parts[-3:]))
+
+
+def _sources(lines: list[str]) -> str:
+    return digest_of(line for line in lines if line.rsplit(",", 2)[0].endswith(".py"))
+
+
+@cache
+def installed_wheel() -> Wheel:
+    """Return the package that this process runs, as a wheel that is there for as long as the process lives.
+
+    It has what the RECORD of the installation lists; of an editable install, or a source tree on the path, what
+    lies in the package's folder. With its metadata, so that pip could install it.
+    """
+    package = Path(flinkcore.__file__).parent
+    folder = tempfile.TemporaryDirectory(prefix="flinkcore-wheel-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name, f"flinkcore-{flinkcore.__version__}-{_tag()}.whl")
+    files = {
+        file.relative_to(package.parent).as_posix(): file.read_bytes()
+        for file in sorted(package.rglob("*"))
+        if file.suffix in SUFFIXES or file.name == "py.typed"
+    }
+    information = f"flinkcore-{flinkcore.__version__}.dist-info"
+    files[f"{information}/METADATA"] = _metadata().encode()
+    files[f"{information}/WHEEL"] = (
+        f"Wheel-Version: 1.0\nGenerator: flinkcore\nRoot-Is-Purelib: false\nTag: {_tag()}\n".encode()
+    )
+    entries = [f"{name},sha256={_hash(content)},{len(content)}" for name, content in files.items()]
+    record = "\n".join([*entries, f"{information}/RECORD,,", ""])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+        packed.writestr(f"{information}/RECORD", record)
+    return Wheel.of(path)
+
+
+def _tag() -> str:
+    """The tag of a wheel that only this machine's kind of interpreter can use."""
+    python = f"cp{sysconfig.get_config_var('py_version_nodot')}"
+    threads = sysconfig.get_config_var("abiflags") or ""
+    return f"{python}-{python}{threads}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def _metadata() -> str:
+    try:
+        text = importlib.metadata.distribution("flinkcore").read_text("METADATA")
+    except importlib.metadata.PackageNotFoundError:
+        text = None
+    return text or f"Metadata-Version: 2.1\nName: flinkcore\nVersion: {flinkcore.__version__}\n"
+
+
+def _hash(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+def check_same_version(wheel: Wheel) -> None:
+    """Refuse a wheel whose Python modules are not those that this process runs.
+
+    Raises
+    ------
+    ConfigurationError
+        If so.
+    """
+    if wheel.sources != installed_wheel().sources:
+        raise ConfigurationError(
+            f"{wheel.path} is not of the flinkcore that runs here ({flinkcore.__version__}, "
+            f"{Path(flinkcore.__file__).parent}): its Python modules differ. Driver and executors need one version"
+        )

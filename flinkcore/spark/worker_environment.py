@@ -1,0 +1,209 @@
+"""What a Python worker of Spark has, and how a task finds flinkcore there.
+
+Workers get these functions by value, since they may have no flinkcore to import: nothing here comes from outside of the
+standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import socket
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark import cloudpickle
+
+NOT_READY = "flinkcore is not ready on this worker: "
+"""How the message of a worker that lacks flinkcore begins."""
+
+
+class ShippedWheel(NamedTuple):
+    """A wheel of flinkcore that a session has sent to its executors.
+
+    Attributes
+    ----------
+    name : str
+        Of the folder into which Spark unpacks it.
+    build : str
+        Of the package in it, as `build_of` finds it.
+    tag : str
+        What it is for, such as `cp311-cp311-manylinux_2_28_x86_64`.
+    """
+
+    name: str
+    build: str
+    tag: str
+
+
+def interpreter_abi() -> str:
+    """Return what compiled modules must be made for here, such as `cpython-311-x86_64-linux-gnu x86_64`."""
+    return f"{sysconfig.get_config_var('SOABI')} {platform.machine()}"
+
+
+def fits(tag: str, abi: str) -> bool:
+    """Return whether an interpreter can import what a wheel has.
+
+    Parameters
+    ----------
+    tag : str
+        Of the wheel, such as `cp311-cp311-manylinux_2_28_x86_64`.
+    abi : str
+        As `interpreter_abi` names it.
+    """
+    _, python, platforms = tag.split("-")
+    soabi, _, machine = abi.rpartition(" ")
+    machines = {
+        machine.lower(),
+        {"arm64": "aarch64", "amd64": "x86_64"}.get(machine.lower(), machine.lower()),
+    }
+    if "".join(soabi.split("-")[:2]).replace("cpython", "cp") != python:
+        return False
+    for platform_tag in platforms.split("."):
+        system = "darwin" if platform_tag.startswith("macosx") else "linux"
+        is_musl = platform_tag.startswith("musllinux")
+        fitting = platform_tag.endswith((*machines, "universal2"))
+        if fitting and system in soabi and is_musl == ("musl" in soabi):
+            return True
+    return False
+
+
+def build_of(package: str) -> str:
+    """Return what tells one build of flinkcore from others.
+
+    Parameters
+    ----------
+    package : str
+        Folder of the package.
+
+    Returns
+    -------
+    str
+        A digest of the hashes in the RECORD beside the package; where it has none, as in an editable install, of
+        the names, sizes and times of its files, which no other folder shares.
+    """
+    folder = Path(package)
+    for record in sorted(folder.parent.glob("flinkcore-*.dist-info/RECORD")):
+        lines = [line for line in record.read_text(encoding="utf-8").splitlines() if is_module_line(line)]
+        if lines:
+            return digest_of(lines)
+    found = []
+    for root, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith((".py", ".so", ".pyd")):
+                stat = os.stat(os.path.join(root, name))
+                where = os.path.relpath(os.path.join(root, name), folder)
+                found.append(f"{where},{stat.st_size},{stat.st_mtime_ns}")
+    return digest_of(found)
+
+
+def is_module_line(line: str) -> bool:
+    """Return whether a line of a RECORD is of a module of the package, and has its hash."""
+    path, digest = line.rsplit(",", 2)[:2] if line.count(",") >= 2 else (line, "")
+    return path.startswith("flinkcore/") and path.endswith((".py", ".so", ".pyd")) and bool(digest)
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """Return a digest of lines, in any order."""
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
+
+
+def package_folder() -> str | None:
+    """Return the folder of the flinkcore that is imported here, or would be; None: there is none."""
+    module = sys.modules.get("flinkcore")
+    if module is not None and module.__file__ is not None:
+        return os.path.dirname(module.__file__)
+    spec = importlib.util.find_spec("flinkcore")
+    return None if spec is None or spec.origin is None else os.path.dirname(spec.origin)
+
+
+def installed_version(distribution: str) -> str | None:
+    """Return the version of a distribution that is installed here; None: it is not."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def worker_place() -> str:
+    """Return which worker this is, for messages: an executor has a working directory of its own."""
+    return f"{socket.gethostname()}:{os.getcwd()} ({sys.executable}, {interpreter_abi()})"
+
+
+def worker_report() -> str:
+    """Return what this worker has, as JSON: Python, pyarrow, numpy, and which flinkcore."""
+    folder = package_folder()
+    return json.dumps(
+        {
+            "place": worker_place(),
+            "python": platform.python_version(),
+            "abi": interpreter_abi(),
+            "pyarrow": installed_version("pyarrow"),
+            "numpy": installed_version("numpy"),
+            "package": folder,
+            "build": None if folder is None else build_of(folder),
+        }
+    )
+
+
+def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> None:
+    """Let this worker import one of some builds of flinkcore: its own, or that of a wheel that was shipped.
+
+    Parameters
+    ----------
+    builds : sequence of str
+        Builds that are as good as the driver's.
+    wheels : sequence of ShippedWheel
+
+    Raises
+    ------
+    RuntimeError
+        If there is none, or this worker has imported another one before. The worker ends with it, and a task that is
+        tried again gets a new one.
+    """
+    folder = package_folder()
+    if folder is not None and build_of(folder) in builds:
+        return
+    place = worker_place()
+    if "flinkcore" in sys.modules:
+        raise RuntimeError(
+            f"{NOT_READY}{place} has imported another build of it from {folder} before, in a function of this "
+            "application's. Install one build of flinkcore everywhere, or leave it out of the executors' environment"
+        )
+    fitting = [wheel for wheel in wheels if fits(wheel.tag, interpreter_abi())]
+    if not fitting:
+        found = "no flinkcore" if folder is None else f"another build of flinkcore, in {folder}"
+        raise RuntimeError(
+            f"{NOT_READY}{place} has {found}, which no executor had when this session's first job began, and no wheel "
+            "for it was sent: call flinkcore.spark.ship_flinkcore(spark) before the job, or "
+            "ship_flinkcore(spark, wheel=...) with one for its Python and platform"
+        )
+    add_to_path([fitting[0].name])
+
+
+def add_to_path(archives: Iterable[str]) -> None:
+    """Let this worker import what is in archives that a session has sent, before anything else.
+
+    Parameters
+    ----------
+    archives : iterable of str
+        Names of the folders into which Spark unpacks them; the last one comes first.
+    """
+    from pyspark import SparkFiles
+
+    for name in archives:
+        folder = SparkFiles.get(name)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
