@@ -93,8 +93,8 @@ def job(stream: DataStream, strategy: WatermarkStrategy) -> DataStream:
     )
 
 
-def rows(found: pa.Table) -> list[str]:
-    return rows_by_key(found, ["user"])
+def rows(found: pa.Table, key: str = "user") -> list[str]:
+    return rows_by_key(found, [key])
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +255,7 @@ def test_behind_the_maximum_watermark_a_replay_on_spark_goes_on_as_embedded(
     for operators in (1, 2):
         embedded = run(StreamExecutionEnvironment().set_parallelism(1), operators)
         result = run(SparkExecutionEnvironment(spark).set_parallelism(3), operators)
-        assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+        assert rows(result.to_arrow(), "key") == rows(embedded.to_arrow(), "key")
         assert result.report == embedded.report
         assert result.report.watermark_ms == MAX_TIMESTAMP
         behind = {row["what"] for row in embedded.to_arrow().to_pylist() if row["watermark"] == MAX_TIMESTAMP}
