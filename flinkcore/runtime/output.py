@@ -11,14 +11,32 @@ from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkSta
 class OutputFullError(Exception):
     """Raised by an output that has taken a record and can take no more now: the call that gives them is to wait.
 
-    Attributes
-    ----------
-    rest : callable
-        Emits what the call has still to give, once there is room; set by the operator. Raises the same when the
-        output is full again.
+    Whoever it passes adds what it would have done next, the innermost first.
     """
 
-    rest: Callable[[], None]
+    def __init__(self) -> None:
+        super().__init__()
+        self._rest: list[Callable[[], object]] = []
+
+    def then(self, step: Callable[[], object]) -> None:
+        """Add what is to be done after all that has been added."""
+        self._rest.append(step)
+
+    def resume(self) -> None:
+        """Do what was added, once there is room.
+
+        Raises
+        ------
+        OutputFullError
+            If the output is full again; has what is then left.
+        """
+        steps = iter(self._rest)
+        try:
+            for step in steps:
+                step()
+        except OutputFullError as again:
+            again._rest += steps
+            raise
 
 
 class Output(Protocol):

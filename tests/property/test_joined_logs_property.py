@@ -16,7 +16,7 @@ from models.two_logs import Rows, TwoLogs
 from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from flinkcore.datastream.window import SlidingEventTimeWindows
-from flinkcore.replay.stages import process_stage
+from flinkcore.replay.stages import process_stage, row_results
 
 PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()})
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})
@@ -56,6 +56,7 @@ def results(table: pa.Table) -> list[Emitted]:
     interval=intervals,
     parallelism=parallelisms,
     slice_rows=st.sampled_from([1, 4, 4096]),
+    result_rows=st.sampled_from([1, 3, 1 << 15]),
     lower=st.integers(-12, 12),
     width=st.sampled_from([0, 1, 2, 8, 30]),
     is_exclusive=st.booleans(),
@@ -67,6 +68,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     interval: int,
     parallelism: int,
     slice_rows: int,
+    result_rows: int,
     lower: int,
     width: int,
     is_exclusive: bool,
@@ -77,7 +79,11 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     if is_exclusive:
         join = join.lower_bound_exclusive().upper_bound_exclusive()
     join = join.side_output_left_late_data(LEFT).side_output_right_late_data(RIGHT)
-    with reading_batches_of(3), patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with (
+        reading_batches_of(3),
+        patch.object(process_stage, "SLICE_ROWS", slice_rows),
+        patch.object(row_results, "BATCH_ROWS", result_rows),
+    ):
         result = join.process(Pairs(), PAIRS, timestamp_column="time").execute()
         replayed = results(result.to_arrow())
     for name, tag in (("user", LEFT), ("who", RIGHT)):
@@ -98,6 +104,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     interval=intervals,
     parallelism=parallelisms,
     slice_rows=st.sampled_from([1, 4, 4096]),
+    result_rows=st.sampled_from([1, 3, 1 << 15]),
     size=st.sampled_from([1, 5, 20]),
     slides=st.sampled_from([1, 2]),
     lateness=st.sampled_from([0, 0, 3, 40]),
@@ -109,6 +116,7 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     interval: int,
     parallelism: int,
     slice_rows: int,
+    result_rows: int,
     size: int,
     slides: int,
     lateness: int,
@@ -119,7 +127,11 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     assigner = SlidingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(slide))
     groups = first.co_group(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
     pairs = first.join(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
-    with reading_batches_of(3), patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with (
+        reading_batches_of(3),
+        patch.object(process_stage, "SLICE_ROWS", slice_rows),
+        patch.object(row_results, "BATCH_ROWS", result_rows),
+    ):
         grouped = groups.apply(Groups(), GROUPS, timestamp_column="time").execute()
         replayed = results(grouped.to_arrow())
         joined = results(pairs.apply(Pair(), PAIRS, timestamp_column="time").to_arrow())

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -30,6 +31,7 @@ from flinkcore.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
+from flinkcore.replay.stages import row_results
 
 LATE = OutputTag("late")
 RESULT = pa.schema(
@@ -56,6 +58,8 @@ class Firings(ProcessWindowFunction[Any, Any, str, Any]):
         of_key = self.count_up(context.global_state().get_state(FIRING))
         values = [element.v if isinstance(element, Row) else element for element in elements]
         yield key, getattr(window, "start", None), of_key, of_window, sorted(values)
+        of_key = self.count_up(context.global_state().get_state(FIRING))
+        yield key, getattr(window, "start", None), of_key, of_window, []
 
     def __init__(self, merges: bool) -> None:
         self.merges = merges
@@ -125,6 +129,7 @@ def table_of(drawn: list[tuple[int, int, str, int]]) -> pa.Table:
     st.sampled_from([0, 7]),
     st.booleans(),
     st.tuples(st.sampled_from([1, 2, 5]), st.sampled_from([1, 2, 5])),
+    st.sampled_from([1, 2, 1 << 15]),
 )
 def test_functions_over_windows_go_on_as_if_the_log_had_not_been_cut(
     drawn: list[tuple[int, int, str, int]],
@@ -133,6 +138,7 @@ def test_functions_over_windows_go_on_as_if_the_log_had_not_been_cut(
     lateness: int,
     aggregates: bool,
     parallelism: tuple[int, int],
+    result_rows: int,
 ) -> None:
     assigner, trigger, evictor = windows
     table = table_of(drawn)
@@ -162,7 +168,7 @@ def test_functions_over_windows_go_on_as_if_the_log_had_not_been_cut(
 
     whole = run(table, 1)
     at = 1 + cut % (table.num_rows - 1)
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, patch.object(row_results, "BATCH_ROWS", result_rows):
         checkpoint = Path(folder, "checkpoint")
         first = run(table.slice(0, at), parallelism[0], stop_with_checkpoint=checkpoint)
         second = run(table.slice(at), parallelism[1], restore_from=checkpoint)

@@ -37,7 +37,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.datastream.windowed_stream import WindowedStream
-from flinkcore.replay.stages import native_windows
+from flinkcore.replay.stages import native_windows, row_results
 
 LATE = OutputTag("late")
 RESULT = pa.schema(
@@ -213,6 +213,7 @@ def assert_equal_counts(rows: Any, columnar: Any) -> None:
     st.integers(1, 2),
     st.booleans(),
     st.sampled_from([1, 100]),
+    st.sampled_from([1, 2, 1 << 15]),
 )
 def test_functions_over_windows_give_what_aggregates_of_columns_give(
     drawn: list[tuple[int, int, int, str, int]],
@@ -224,6 +225,7 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
     parallelism: int,
     pre_aggregates: bool,
     sharing_pays: int,
+    result_rows: int,
 ) -> None:
     stream = windowed(table_of(drawn), *window, lateness, has_late_output, bound, interval, parallelism)
     with patch.object(native_windows, "_SHARING_PAYS", sharing_pays):
@@ -233,12 +235,13 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
         rows = stream.aggregate(Statistics(), WithWindow(), output_type=RESULT).execute()
     else:
         rows = stream.process(OfElements(), RESULT).execute()
-    assert by_window(rows.to_arrow().to_pylist()) == by_window(columnar.to_arrow().to_pylist())
+    with patch.object(row_results, "BATCH_ROWS", result_rows):
+        by_functions = rows.to_arrow()
+    assert by_window(by_functions.to_pylist()) == by_window(columnar.to_arrow().to_pylist())
     if has_late_output:
-        by_functions = rows.get_side_output(LATE).to_arrow()
-        by_columns = columnar.get_side_output(LATE).to_arrow()
-        assert by_functions.schema == by_columns.schema
-        assert by_window(by_functions.to_pylist()) == by_window(by_columns.to_pylist())
+        late = [each.get_side_output(LATE).to_arrow() for each in (rows, columnar)]
+        assert late[0].schema == late[1].schema
+        assert by_window(late[0].to_pylist()) == by_window(late[1].to_pylist())
     assert_equal_counts(rows, columnar)
 
 

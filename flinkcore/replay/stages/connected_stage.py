@@ -169,7 +169,10 @@ class ConnectedStage(ProcessStage):
         ):
             if steps_before > self._steps_done or clock.next_due_ms < arrival:
                 output.row, output.is_muted = NO_ROW, False
-                self._advance(arrival, steps_before)
+                try:
+                    self._advance(arrival, steps_before)
+                except OutputFullError as full:
+                    yield from self._rest_of(full, events)
             self._key, self._key_group = next(keys[number]), key_group
             clock.now_ms = arrival
             output.row, record.value, record.timestamp = row, next(rows[number]), timestamp

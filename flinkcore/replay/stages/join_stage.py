@@ -72,8 +72,6 @@ class IntervalJoinOutput(ConnectedOutput):
 class IntervalJoinStage(ConnectedStage):
     """Joins ordered events of two streams by time, on the replay clock; as :class:`ConnectedStage`."""
 
-    calls_wait = False
-
     def _make_output(
         self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
     ) -> ConnectedOutput:
@@ -102,8 +100,6 @@ class IntervalJoinStage(ConnectedStage):
 
 class WindowJoinStage(ConnectedStage):
     """Cuts ordered events of two streams into windows, on the replay clock; as :class:`ConnectedStage`."""
-
-    calls_wait = False
 
     def _make_operator(self, function: WindowOperation, backend: KeyedStateBackend) -> Any:
         self._windows = make_window_operator(function, None, self._output, backend, self._clock)

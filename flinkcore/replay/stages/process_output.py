@@ -48,8 +48,6 @@ class ProcessOutput:
         Records for side outputs that nobody asked for.
     places
         Notes the places of results, where another operator follows.
-    calls_wait
-        Whether a call for an element is to wait where a batch of results is full, until that has been taken.
     """
 
     def __init__(self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext) -> None:
@@ -60,7 +58,6 @@ class ProcessOutput:
         self.record: StreamRecord[Any] | None = None
         self.dropped = 0
         self.places: ResultPlaces | None = None
-        self.calls_wait = False
         self._name = name
         self._gives_windows = process.gives_windows
         self._keys = list(plan.keys)
@@ -100,7 +97,7 @@ class ProcessOutput:
 
     def _when_full(self) -> None:
         # Results that have places are put in order when all of a step are there.
-        if self.calls_wait and self.row >= 0 and self.places is None:
+        if self.places is None:
             raise OutputFullError
 
     def _late_row(self, output_tag: OutputTag, record: StreamRecord[Any]) -> int:

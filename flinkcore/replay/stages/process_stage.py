@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar, Protocol
 
@@ -82,7 +83,9 @@ class KeyedOneInputOperator(Protocol):
 class ProcessStage:
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
-    What a call for an element gives is taken a batch at a time, however much that is: the call waits in between.
+    What a call of the function gives is taken a batch at a time, however much that is: the call waits in between. Not
+    so where another operator follows, which takes results in order: those of a step are held until all of them are
+    there.
 
     Parameters
     ----------
@@ -113,9 +116,6 @@ class ProcessStage:
     Flink's ``StreamTask`` stops its timer service when a bounded input has ended. The attempt number that the function
     can ask for is always 0: a task that is tried again does what it did before.
     """
-
-    calls_wait: ClassVar[bool] = True
-    """Whether the operator does nothing for an element after its function has given all."""
 
     def __init__(
         self,
@@ -148,7 +148,6 @@ class ProcessStage:
         )
         backend = KeyedStateBackend(key_context, self._clock)
         self._output = self._make_output(plan, process, key_context)
-        self._output.calls_wait = self.calls_wait
         self._name = process.function_name
         self._operator = self._make_operator(copied_function(process.function), backend)
         self._timers = self._timers_of(self._operator, backend)
@@ -231,17 +230,23 @@ class ProcessStage:
             no_order if events is None else order_of(events, self._timeline, self._number)
         )
 
-    def _rest_of(self, full: OutputFullError, events: Events) -> Iterator[Output]:
-        """What a call for an element has given so far, and what it has still to give, a batch at a time."""
-        rest: Callable[[], None] | None = full.rest
-        while rest is not None:
+    def _rest_of(self, full: OutputFullError, events: Events | None = None) -> Iterator[Output]:
+        """What has been given so far, and what calls that wait have still to give, a batch at a time."""
+        waits: OutputFullError | None = full
+        while waits is not None:
             yield from self._take(events)
             try:
-                rest()
+                waits.resume()
             except OutputFullError as again:
-                rest = again.rest
+                waits = again
             else:
-                rest = None
+                waits = None
+
+    def _do(self, call: Callable[[], None]) -> Iterator[Output]:
+        try:
+            call()
+        except OutputFullError as full:
+            yield from self._rest_of(full)
 
     def _process(self, events: Events) -> Iterator[Output]:
         steps = steps_of(events, self._timeline)
@@ -262,7 +267,10 @@ class ProcessStage:
         ):
             if steps_before > self._steps_done or clock.next_due_ms < arrival:
                 output.row = NO_ROW
-                self._advance(arrival, steps_before)
+                try:
+                    self._advance(arrival, steps_before)
+                except OutputFullError as full:
+                    yield from self._rest_of(full, events)
             self._key_group = key_group
             clock.now_ms = arrival
             output.row, record.value, record.timestamp = row, element, timestamp
@@ -278,14 +286,15 @@ class ProcessStage:
         end = self._timeline.steps_before_end
         if self._last_arrival_ms is not None:
             end_ms = self._timeline.end_ms(self._last_arrival_ms)
-            self._advance(end_ms + 1, end)
+            yield from self._do(partial(self._advance, end_ms + 1, end))
             self._clock.now_ms = end_ms
-        self._process_step(end)
+        yield from self._do(partial(self._process_step, end))
         yield from self._take()
 
     def advance(self, until_ms: int) -> Iterator[Output]:
         """Let everything happen that is due before a time, at which the next event comes at the earliest."""
-        self._advance(until_ms, bisect_left(self._timeline.clock_ms, until_ms))
+        steps = bisect_left(self._timeline.clock_ms, until_ms)
+        yield from self._do(partial(self._advance, until_ms, steps))
         yield from self._take()
 
     def join(self, number: int, takes_results: bool, places_results: bool) -> None:
@@ -311,7 +320,8 @@ class ProcessStage:
     def stop(self) -> Iterator[Output]:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
         if self._last_arrival_ms is not None:
-            self._advance(self._last_arrival_ms, len(self._timeline.clock_ms))
+            steps = len(self._timeline.clock_ms)
+            yield from self._do(partial(self._advance, self._last_arrival_ms, steps))
         yield from self._take()
 
     def snapshot(self) -> OperatorSnapshot:
@@ -352,20 +362,24 @@ class ProcessStage:
     def _advance(self, end_ms: int, steps: int) -> None:
         """Do the steps of the timeline up to so many, and fire the timers due before a time, in order."""
         clock = self._clock
-        while True:
-            step = self._next_step_that_fires(steps)
-            due_ms = max(clock.next_due_ms, clock.now_ms)
-            if clock.next_due_ms < MAX_TIMESTAMP and due_ms < end_ms:
-                before_due = self._steps_before_timers(due_ms, steps)
-                if step >= before_due:
-                    self._pass_steps(before_due)
-                    clock.fire_due(due_ms)
-                    continue
-            if step >= steps:
-                break
-            clock.now_ms = int(self._timeline.clock_ms[step])
-            self._process_step(step)
-        self._pass_steps(steps)
+        try:
+            while True:
+                step = self._next_step_that_fires(steps)
+                due_ms = max(clock.next_due_ms, clock.now_ms)
+                if clock.next_due_ms < MAX_TIMESTAMP and due_ms < end_ms:
+                    before_due = self._steps_before_timers(due_ms, steps)
+                    if step >= before_due:
+                        self._pass_steps(before_due)
+                        clock.fire_due(due_ms)
+                        continue
+                if step >= steps:
+                    break
+                clock.now_ms = int(self._timeline.clock_ms[step])
+                self._process_step(step)
+            self._pass_steps(steps)
+        except OutputFullError as full:
+            full.then(partial(self._advance, end_ms, steps))
+            raise
 
     def _next_step_that_fires(self, steps: int) -> int:
         """The first step to come whose watermark reaches a timer; `steps` if it is none of the first so many."""
@@ -403,8 +417,10 @@ class ProcessStage:
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1
         self._is_in_step = True
-        self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
-        self._is_in_step = False
+        try:
+            self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
+        finally:
+            self._is_in_step = False
 
 
 def record_timestamps(events: Events) -> list[int | None]:

@@ -59,8 +59,6 @@ class WindowProcessStage(ProcessStage):
     Parameters, errors and what happens when are those of :class:`ProcessStage`.
     """
 
-    calls_wait = False
-
     def _make_output(
         self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
     ) -> ProcessOutput:

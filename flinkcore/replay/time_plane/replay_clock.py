@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import FlinkcoreError, TimerError
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.processing_time import (
     DrivenProcessingTimeService,
     ProcessingTimeCallback,
@@ -46,10 +49,15 @@ class ReplayClock(DrivenProcessingTimeService):
         ------
         FlinkcoreError
             What a timer's callback raised, as it raised it.
+        OutputFullError
+            If a callback gives more than its output can take now.
         """
         self.next_due_ms = MAX_TIMESTAMP
         try:
             self.advance_to(time_ms)
+        except OutputFullError as full:
+            full.then(partial(self.fire_due, time_ms))
+            raise
         except TimerError as failure:
             if isinstance(failure.__cause__, FlinkcoreError):
                 raise failure.__cause__ from failure.__cause__.__cause__

@@ -21,8 +21,15 @@ def call_for_element(
     context: ElementContext,
     results: FunctionResults,
     record: StreamRecord[Any],
+    given: Results = None,
 ) -> None:
     """Call a function's method for a record, and emit what it gives with the record's timestamp.
+
+    Parameters
+    ----------
+    method, context, results, record
+    given : iterable, optional
+        What is still to be emitted of a call that waits, instead of a call.
 
     Raises
     ------
@@ -33,30 +40,15 @@ def call_for_element(
     """
     context.element = record
     try:
-        try:
-            given = method(record.value, context)
-        except Exception as failure:
-            raise results.failed(method.__name__, record, failure) from failure
+        if given is None:
+            try:
+                given = method(record.value, context)
+            except Exception as failure:
+                raise results.failed(method.__name__, record, failure) from failure
         if given is not None:
             results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
     except OutputFullError as full:
-        full.rest = partial(emit_rest, context, results, record, method.__name__)
-        raise
-    finally:
-        context.element = None
-
-
-def emit_rest(
-    context: ElementContext, results: FunctionResults, record: StreamRecord[Any], method: str
-) -> None:
-    """Emit what a call for a record has still to give, as the output was full; raise as that call."""
-    assert results.waiting is not None
-    context.element = record
-    try:
-        results.emit(results.waiting, record.timestamp, record.timestamp, method, record)
-        results.waiting = None
-    except OutputFullError as full:
-        full.rest = partial(emit_rest, context, results, record, method)
+        full.then(partial(call_for_element, method, context, results, record, results.waiting))
         raise
     finally:
         context.element = None

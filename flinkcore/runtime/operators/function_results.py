@@ -66,7 +66,7 @@ class FunctionResults:
         Parameters
         ----------
         results : iterable
-            A pair of an `OutputTag` and an element goes to that side output.
+            A pair of an `OutputTag` and an element goes to that side output. What is `waiting` is gone on with.
         timestamp : int or None
             Of records of the main output.
         side_timestamp : int or None
@@ -84,7 +84,9 @@ class FunctionResults:
         """
         if type(results) is list:  # while a list is taken, no code of the user runs
             results = iter(results)
-        elif results is not self.waiting:
+        elif results is self.waiting:
+            self.waiting = None
+        else:
             results = self._taken(results, method, subject)
         try:
             for result in results:

@@ -1,11 +1,13 @@
 """The operator that joins elements of two keyed streams whose timestamps are close."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.functions import ProcessJoinFunction, RuntimeContext
+from flinkcore.datastream.functions import ProcessJoinFunction, Results, RuntimeContext
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import DataError
@@ -16,7 +18,7 @@ from flinkcore.runtime.operators.keyed_calls import KeySelector, selected_key
 from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.process_contexts import kept_context
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
-from flinkcore.runtime.output import Output
+from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.state.heap_map_state import HeapMapState
@@ -211,35 +213,56 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
             waiting[timestamp] = [*waiting.get(timestamp, ()), value]
         others: dict[int, list[Any]] | None = side.other.get_internal()
         if others is not None:
-            self._join(side, others, value, timestamp)
+            try:
+                self._join(side, self._joined(side, others, timestamp), value, timestamp)
+            except OutputFullError as full:
+                full.then(partial(self._register_cleanup, side, timestamp))
+                raise
+        self._register_cleanup(side, timestamp)
+
+    def _register_cleanup(self, side: _Side, timestamp: int) -> None:
         cleanup_time = timestamp + side.kept_ms
         if cleanup_time <= MAX_TIMESTAMP:
             self._timers.register_event_time_timer(side.namespace, cleanup_time)
 
-    def _join(self, side: _Side, others: dict[int, list[Any]], value: Any, timestamp: int) -> None:
+    def _joined(self, side: _Side, others: dict[int, list[Any]], timestamp: int) -> Iterator[tuple[int, Any]]:
+        """Return the other elements that an element meets, with their timestamps, in order of these."""
         least, greatest = timestamp + side.least_ms, timestamp + side.greatest_ms
         if greatest - least < len(others):  # much waits for the watermark, and the interval is short
             joined = [other for other in range(least, greatest + 1) if other in others]
         else:
             joined = sorted([other for other in others if least <= other <= greatest])
-        for other_timestamp in joined:
-            for other in others[other_timestamp]:
+        return ((other_timestamp, other) for other_timestamp in joined for other in others[other_timestamp])
+
+    def _join(self, side: _Side, joined: Iterator[tuple[int, Any]], value: Any, timestamp: int) -> None:
+        try:
+            for other_timestamp, other in joined:
                 if side.is_left:
                     self._collect(value, other, timestamp, other_timestamp)
                 else:
                     self._collect(other, value, other_timestamp, timestamp)
+        except OutputFullError as full:
+            full.then(partial(self._join, side, joined, value, timestamp))
+            raise
 
-    def _collect(self, left: Any, right: Any, left_timestamp: int, right_timestamp: int) -> None:
+    def _collect(
+        self, left: Any, right: Any, left_timestamp: int, right_timestamp: int, given: Results = None
+    ) -> None:
         self._context.timestamps = left_timestamp, right_timestamp
         timestamp = max(left_timestamp, right_timestamp)
         pair = StreamRecord((left, right), timestamp)
         try:
-            try:
-                given = self._function.process_element(left, right, self._context)
-            except Exception as failure:
-                raise self._results.failed("process_element", pair, failure) from failure
+            if given is None:
+                try:
+                    given = self._function.process_element(left, right, self._context)
+                except Exception as failure:
+                    raise self._results.failed("process_element", pair, failure) from failure
             if given is not None:
                 self._results.emit(given, timestamp, timestamp, "process_element", pair)
+        except OutputFullError as full:
+            waiting = self._results.waiting
+            full.then(partial(self._collect, left, right, left_timestamp, right_timestamp, waiting))
+            raise
         finally:
             self._context.timestamps = None
 

@@ -9,7 +9,7 @@ from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.element_calls import ElementContext, emit_rest
+from flinkcore.runtime.operators.element_calls import ElementContext, call_for_element
 from flinkcore.runtime.operators.function_results import FunctionResults, shown, told_time
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
@@ -108,7 +108,7 @@ class KeyedCalls:
                 if given is not None:
                     results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
             except OutputFullError as full:
-                full.rest = partial(emit_rest, context, results, record, method.__name__)
+                full.then(partial(call_for_element, method, context, results, record, results.waiting))
                 raise
             finally:
                 context.element = None
@@ -147,17 +147,27 @@ class KeyedCalls:
         """Call `on_timer`; its results carry no timestamp, in side outputs the timer's."""
         self._fire(timer, TimeDomain.PROCESSING_TIME, None)
 
-    def _fire(self, timer: InternalTimer, domain: TimeDomain, result_timestamp: int | None) -> None:
+    def _fire(
+        self,
+        timer: InternalTimer,
+        domain: TimeDomain,
+        result_timestamp: int | None,
+        given: Results = None,
+    ) -> None:
         context = self._timer_context
         context.timer = timer
         context.timer_domain = domain
         try:
-            try:
-                given = self._function.on_timer(timer.timestamp_ms, context)
-            except Exception as failure:
-                raise self._results.failed("on_timer", timer, failure) from failure
+            if given is None:
+                try:
+                    given = self._function.on_timer(timer.timestamp_ms, context)
+                except Exception as failure:
+                    raise self._results.failed("on_timer", timer, failure) from failure
             if given is not None:
                 self._results.emit(given, result_timestamp, timer.timestamp_ms, "on_timer", timer)
+        except OutputFullError as full:
+            full.then(partial(self._fire, timer, domain, result_timestamp, self._results.waiting))
+            raise
         finally:
             context.timer = None
 

@@ -1,6 +1,7 @@
 """What operators of functions on keyed streams have in common."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from flinkcore.common.watermark import Watermark
@@ -11,7 +12,7 @@ from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.keyed_calls import KeyedCalls, TimerContext
 from flinkcore.runtime.operators.stream_operator import AbstractStreamOperator
-from flinkcore.runtime.output import Output
+from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager
@@ -70,7 +71,11 @@ class KeyedFunctionOperator(AbstractStreamOperator, Generic[F]):
     def process_watermark(self, watermark: Watermark) -> None:
         """Fire event-time timers, and pass the watermark on."""
         self._keyed_state_backend.advance_watermark(watermark.timestamp)
-        self._time_service_manager.advance_watermark(watermark.timestamp)
+        try:
+            self._time_service_manager.advance_watermark(watermark.timestamp)
+        except OutputFullError as full:
+            full.then(partial(super().process_watermark, watermark))
+            raise
         super().process_watermark(watermark)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """A clock that stands still until it is told to move: that of replays and tests."""
 
 from flinkcore.errors import LifecycleError, TimerError
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.processing_time.processing_time_service import (
     ProcessingTimeCallback,
     ProcessingTimeService,
@@ -65,6 +66,8 @@ class DrivenProcessingTimeService(ProcessingTimeService):
         TimerError
             If a callback raises. The clock then shows `time_ms`, the failed timer has had its turn, and the
             timers after it wait for the next advance.
+        OutputFullError
+            If a callback gives more than its output can take now. The timers after it wait likewise.
         LifecycleError
             If a callback of this clock advances it.
         """
@@ -77,6 +80,8 @@ class DrivenProcessingTimeService(ProcessingTimeService):
                 timestamp_ms, timer = due
                 try:
                     timer.callback(timestamp_ms)
+                except OutputFullError:
+                    raise
                 except Exception as error:
                     raise TimerError(timestamp_ms, error) from error
                 finally:

@@ -1,9 +1,11 @@
 """All timer services of an operator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.timers.internal_timer import Triggerable
 from flinkcore.runtime.timers.internal_timer_service import InternalTimerService
@@ -56,8 +58,15 @@ class InternalTimeServiceManager:
 
     def advance_watermark(self, watermark_ms: int) -> None:
         """Advance every service, in order of their making, each until nothing is due in it."""
-        for service in self._services.values():
-            service.advance_watermark(watermark_ms)
+        self._advance_each(iter(self._services.values()), watermark_ms)
+
+    def _advance_each(self, services: Iterator[InternalTimerService], watermark_ms: int) -> None:
+        try:
+            for service in services:
+                service.advance_watermark(watermark_ms)
+        except OutputFullError as full:
+            full.then(partial(self._advance_each, services, watermark_ms))
+            raise
 
     def num_event_time_timers(self) -> int:
         """Return how many event-time timers all services have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.errors import DataError, LifecycleError
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
@@ -217,34 +219,48 @@ class InternalTimerService:
             If the watermark is the maximum, and callbacks register timers without end.
         """
         self._current_watermark = watermark_ms
-        poll_due = self._event_time_timers.poll_due
         at_end = UnendingTimers(len(self._event_time_timers)) if watermark_ms == MAX_TIMESTAMP else None
+        self._fire_event_time_timers(watermark_ms, at_end)
+
+    def _fire_event_time_timers(self, watermark_ms: int, at_end: UnendingTimers | None) -> None:
+        poll_due = self._event_time_timers.poll_due
         timer = poll_due(watermark_ms)
         if timer is None:
             return
         fire = self._started().on_event_time
         set_current_key_id = self._set_current_key_id
         namespaces = self._namespaces.objects
-        while timer is not None:
-            self._fired_event_time_timers += 1
-            timestamp_ms, key_id, _, namespace_id = timer
-            set_current_key_id(key_id)
-            key = self._key_context.current_key
-            if at_end is not None:
-                at_end.count(key_id, key, timestamp_ms)
-            fire(InternalTimer(timestamp_ms, key, namespaces[namespace_id]))
-            timer = poll_due(watermark_ms)
+        try:
+            while timer is not None:
+                self._fired_event_time_timers += 1
+                timestamp_ms, key_id, _, namespace_id = timer
+                set_current_key_id(key_id)
+                key = self._key_context.current_key
+                if at_end is not None:
+                    at_end.count(key_id, key, timestamp_ms)
+                fire(InternalTimer(timestamp_ms, key, namespaces[namespace_id]))
+                timer = poll_due(watermark_ms)
+        except OutputFullError as full:
+            full.then(partial(self._fire_event_time_timers, watermark_ms, at_end))
+            raise
 
     def _on_processing_time(self, time_ms: int) -> None:
         # A callback may set the clock's timer; what has come is no longer to be cancelled.
         self._next_timer = None
+        self._fire_processing_time_timers(time_ms)
+
+    def _fire_processing_time_timers(self, time_ms: int) -> None:
         fire = self._started().on_processing_time
         namespaces = self._namespaces.objects
-        while (timer := self._processing_time_timers.poll_due(time_ms)) is not None:
-            self._fired_processing_time_timers += 1
-            timestamp_ms, key_id, _, namespace_id = timer
-            self._set_current_key_id(key_id)
-            fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
+        try:
+            while (timer := self._processing_time_timers.poll_due(time_ms)) is not None:
+                self._fired_processing_time_timers += 1
+                timestamp_ms, key_id, _, namespace_id = timer
+                self._set_current_key_id(key_id)
+                fire(InternalTimer(timestamp_ms, self._key_context.current_key, namespaces[namespace_id]))
+        except OutputFullError as full:
+            full.then(partial(self._fire_processing_time_timers, time_ms))
+            raise
         if self._next_timer is None:
             self._set_clock_for_head()
 

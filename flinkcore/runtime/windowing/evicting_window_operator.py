@@ -1,5 +1,6 @@
 """The operator of windows whose elements are kept, for an evictor to remove some."""
 
+from functools import partial
 from typing import Any
 
 from flinkcore.datastream.functions import AggregateFunction
@@ -8,6 +9,7 @@ from flinkcore.datastream.window import TimestampedValue, Window
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.windowing.window_calls import aggregated, reduced
 from flinkcore.runtime.windowing.window_operator import CONTENTS, WindowOperator
 
@@ -37,7 +39,15 @@ class EvictingWindowOperator(WindowOperator):
             return
         elements = [TimestampedValue(value, timestamp) for value, timestamp in contents]
         self._evict("evict_before", elements, window)
-        self._give([element.value for element in elements], window)
+        try:
+            self._give([element.value for element in elements], window)
+        except OutputFullError as full:
+            full.then(partial(self._keep, elements, window))
+            raise
+        self._keep(elements, window)
+
+    def _keep(self, elements: list[TimestampedValue], window: Window) -> None:
+        """Keep what the evictor leaves after the functions have given all."""
         self._evict("evict_after", elements, window)
         self._state.update([(element.value, element.timestamp) for element in elements])
 

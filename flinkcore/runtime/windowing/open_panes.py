@@ -28,6 +28,7 @@ from flinkcore.datastream.window import (
 from flinkcore.datastream.window.window_operation import PreAggregation
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
+from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.state.heap_state import HeapState
 from flinkcore.runtime.timers import InternalTimerService
@@ -104,14 +105,12 @@ def open_pane_calls(
         nonlocal low, high, panes
         timestamp, value = record.timestamp, record.value
         if timestamp is None or value is None:
-            process_any(key, record)
-            forget_emptied()
+            process_unknown(key, record)
             return
         if not low <= timestamp < high:
             slot = slots.get(slot_bounds(timestamp)[0])
             if slot is None:
-                process_any(key, record)
-                forget_emptied()
+                process_unknown(key, record)
                 remember(timestamp)
                 return
             low, high, panes = slot
@@ -136,6 +135,14 @@ def open_pane_calls(
                     forget()
         except Exception as failure:
             raise failed(record, failure) from failure
+
+    def process_unknown(key: Hashable, record: StreamRecord[Any]) -> None:
+        try:
+            process_any(key, record)
+        except OutputFullError as full:
+            full.then(forget_emptied)
+            raise
+        forget_emptied()
 
     def remember(timestamp: int) -> None:
         """Make the slot of a timestamp that has just been processed the one at hand, if its windows are open."""

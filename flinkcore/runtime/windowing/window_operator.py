@@ -1,11 +1,12 @@
 """The operator that groups the elements of a key by windows."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
+from functools import partial
 from typing import Any
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
-from flinkcore.datastream.functions import AggregateFunction, RuntimeContext
+from flinkcore.datastream.functions import AggregateFunction, Results, RuntimeContext
 from flinkcore.datastream.functions.called_function import called_function
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
@@ -26,7 +27,7 @@ from flinkcore.runtime.operators.function_results import FunctionResults, Subjec
 from flinkcore.runtime.operators.keyed_calls import KeyedElementCall, KeySelector, selected_key
 from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
-from flinkcore.runtime.output import Output
+from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer
@@ -178,11 +179,15 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         """What processes a record whose key is known, as `process_element` does."""
         return self._open_panes.process
 
-    def _process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None:
-        self._keyed_state_backend.set_current_key(key)
+    def _process_of_key(
+        self, key: Hashable, record: StreamRecord[Any], left: Iterator[Window] | None = None
+    ) -> None:
         timestamp = MIN_TIMESTAMP if record.timestamp is None else record.timestamp
-        windows = self._assigned(record, timestamp)
-        is_skipped = True
+        if left is None:
+            self._keyed_state_backend.set_current_key(key)
+            windows, is_skipped = iter(self._assigned(record, timestamp)), True
+        else:  # the element is in a window whose results were to wait
+            windows, is_skipped = left, False
         merging = self._merging
         for window in windows:
             if merging is not None:
@@ -193,7 +198,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                 is_skipped = False
                 actual, state_window = added
                 self._state.set_current_namespace(state_window)
-                self._add(actual, record, timestamp)
+                try:
+                    self._add(actual, record, timestamp)
+                except OutputFullError as full:
+                    full.then(partial(self._process_of_key, key, record, windows))
+                    raise
         if not is_skipped:
             return
         if not self._cleanup.is_element_late(timestamp):
@@ -229,7 +238,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._append(record)
         result = self._trigger_calls.on_element(record, timestamp, window)
         if result is not TriggerResult.CONTINUE:
-            self._act(result, window)
+            try:
+                self._act(result, window)
+            except OutputFullError as full:
+                full.then(partial(self._cleanup.register, window))
+                raise
         self._cleanup.register(window)
 
     def _append(self, record: StreamRecord[Any]) -> None:
@@ -266,7 +279,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                     contents = self._get_result(contents)
                 except Exception as failure:
                     raise self._aggregation_failed(window, failure) from failure
-            self._give_contents(window, contents)
+            try:
+                self._give_contents(window, contents)
+            except OutputFullError as full:
+                full.then(partial(self._clear_for_function, window))
+                raise
         self._clear_for_function(window)
 
     def _on_timer(
@@ -278,9 +295,15 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             return  # a timer that the trigger did not delete when it cleared the window
         self._state.set_current_namespace(state_window)
         result = ask(timer.timestamp_ms, window)
+        is_last = may_clean_up and timer.timestamp_ms == self._cleanup.time_of(window)
         if result is not TriggerResult.CONTINUE:
-            self._act(result, window)
-        if may_clean_up and timer.timestamp_ms == self._cleanup.time_of(window):
+            try:
+                self._act(result, window)
+            except OutputFullError as full:
+                if is_last:
+                    full.then(partial(self._clear_all, window))
+                raise
+        if is_last:
             self._clear_all(window)
 
     def _clear_all(self, window: Window) -> None:
@@ -305,7 +328,12 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def _act(self, result: TriggerResult, window: Window) -> None:
         """Do what a trigger wants done with a window whose state is selected."""
         if result.is_fire():
-            self._emit_contents(window)
+            try:
+                self._emit_contents(window)
+            except OutputFullError as full:
+                if result.is_purge():
+                    full.then(self._state.clear)
+                raise
         if result.is_purge():
             self._state.clear()
 
@@ -326,17 +354,21 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             else:
                 self._emit(window, [contents])
 
-    def _emit(self, window: Window, elements: list[Any]) -> None:
+    def _emit(self, window: Window, elements: list[Any], given: Results = None) -> None:
         assert self._call is not None
         self._window_context.current_window = window
         try:
-            try:
-                given = self._call(elements)
-            except Exception as failure:
-                raise self._results.failed(self._method, window, failure) from failure
+            if given is None:
+                try:
+                    given = self._call(elements)
+                except Exception as failure:
+                    raise self._results.failed(self._method, window, failure) from failure
             if given is not None:
                 timestamp = window.max_timestamp()
                 self._results.emit(given, timestamp, timestamp, self._method, window)
+        except OutputFullError as full:
+            full.then(partial(self._emit, window, elements, self._results.waiting))
+            raise
         finally:
             self._window_context.current_window = None
 
