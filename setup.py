@@ -33,6 +33,7 @@ MODULES = (
     "hash_order",
     "integer_codes",
     "java_hash_codes",
+    "json_depth",
     "key_dictionary",
     "key_groups",
     "key_layout",

@@ -100,10 +100,13 @@ def test_text_that_is_not_utf_8_is_an_error_that_names_the_file(
         read(env, format, path)
 
 
+@pytest.mark.parametrize("line_end", ["", "\n"])
 def test_json_that_is_nested_without_measure_is_an_error(
-    env: StreamExecutionEnvironment, tmp_path: Path
+    env: StreamExecutionEnvironment, tmp_path: Path, line_end: str
 ) -> None:
-    (tmp_path / "a").write_text('{"user": "ann", "else": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    depth = 100_000
+    lists = ("[" + line_end) * depth + ("]" + line_end) * depth
+    (tmp_path / "a").write_text('{"user": "ann", "else": ' + line_end + lists + "}\n")
     with pytest.raises(DataError, match=r"a has arrays and objects that are more than 100 levels deep"):
         read(env, FORMATS["json"][1], tmp_path)
 

@@ -610,7 +610,11 @@ def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text
 
 @pytest.mark.parametrize("columns", [None, ["ts"]])
 def test_json_that_is_nested_without_measure_is_an_error_that_names_the_line(tmp_path, columns):
-    deep = {"lists": "[" * 30_000 + "]" * 30_000, "objects": '{"a":' * 101 + "1" + "}" * 101}
+    deep = {
+        "lists": "[" * 30_000 + "]" * 30_000,
+        "objects": '{"a":' * 101 + "1" + "}" * 101,
+        "over_lines": '\n{"a":' * 30_000 + "1" + "}" * 30_000,
+    }
     for name, text in deep.items():
         (tmp_path / name).mkdir()
         lines = f'{{"ts": 1, "a": "{{[["}}\n{{"ts": 2, "b": {text}}}\n' + "\n" * 4_000
