@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,6 +11,7 @@ import pyarrow as pa
 from flinkcore.spark.element_messages import RunRow, merged, pieces, read_runs, run_batch
 from flinkcore.spark.element_task import ElementTask
 from flinkcore.spark.shipped_job import ShippedJob, shipped_job
+from flinkcore.spark.shipping import unpickled
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,7 @@ class SourceStage(ElementStage):
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task = tasks[number]
-                yield from self._sent(
-                    ElementTask(job, task).read(pickle.loads(self.sources[task])), following
-                )
+                yield from self._sent(ElementTask(job, task).read(unpickled(self.sources[task])), following)
 
 
 def following_partitions(job: ShippedJob, level: int) -> dict[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from flinkcore.datastream.transformations import EventLogSource
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
+from flinkcore.spark.shipping import unpickled
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,6 @@ def _log_elsewhere(on_bad_row: Any, settings: OperatorSettings) -> EventLogSourc
 
 
 def shipped_job(pickled: bytes) -> ShippedJob:
-    """Return the job that a driver has pickled."""
-    job: ShippedJob = pickle.loads(pickled)
+    """Return the job that a driver has pickled; see `unpickled`."""
+    job: ShippedJob = unpickled(pickled)
     return job

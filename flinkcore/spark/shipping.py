@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import pickle
 import re
@@ -10,31 +9,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 import flinkcore
-from flinkcore.datastream.python_files import ARCHIVES
 from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.spark.archives import stored, zipped_modules
 from flinkcore.spark.job_labels import job_description
 from flinkcore.spark.session import is_classic, spark_version
 from flinkcore.spark.task_errors import RaisesTaskErrors
 from flinkcore.spark.wheel import Wheel, check_same_version, installed_wheel
 from flinkcore.spark.worker_environment import (
+    MODULES,
     ShippedWheel,
-    add_to_path,
     build_of,
     fits,
     installed_version,
     provide_flinkcore,
+    provide_modules,
     worker_place,
     worker_report,
 )
@@ -64,32 +61,45 @@ class SentFiles:
 
     Attributes
     ----------
+    archives : set of str
+        Names of all archives.
     wheels : list of ShippedWheel
         Of flinkcore.
-    python_files : list of str
-        Names of the folders with the user's modules, the last one sent at the end.
+    python_files : dict of pathlib.Path to str
+        The archive of each of the user's files and folders as it is now, the last one that was sent at the end.
     is_checked : bool
     """
 
+    archives: set[str] = field(default_factory=set)
     wheels: list[ShippedWheel] = field(default_factory=list)
-    python_files: list[str] = field(default_factory=list)
+    python_files: dict[Path, str] = field(default_factory=dict)
     is_checked: bool = False
 
     def add_wheel(self, spark: Any, wheel: Wheel) -> None:
         """Send a wheel, once."""
         name = f"flinkcore-{wheel.build}"
-        if all(sent.name != name for sent in self.wheels):
-            # Spark unpacks archives by the endings of their names, and does not know that of wheels.
-            _send(spark, stored(f"{name}.zip", wheel.path.read_bytes()), name)
+        if name not in self.archives:
+            self._send(spark, name, wheel.path.read_bytes())
             self.wheels.append(ShippedWheel(name, wheel.build, wheel.tag))
 
     def add_python_file(self, spark: Any, path: Path) -> None:
         """Send the user's modules; if they have changed since they were sent, once more."""
-        packed = packed_modules(path)
-        name = f"{path.stem}-{sha256(packed).hexdigest()[:16]}"
-        if name not in self.python_files:
-            _send(spark, stored(f"{name}.zip", packed), name)
-            self.python_files.append(name)
+        packed = zipped_modules(path)
+        name = f"{MODULES}{sha256(packed).hexdigest()[:16]}"
+        if name not in self.archives:
+            self._send(spark, name, packed)
+        self.python_files.pop(path, None)
+        self.python_files[path] = name
+
+    def _send(self, spark: Any, name: str, packed: bytes) -> None:
+        """Let executors unpack an archive into a folder of its name."""
+        # Spark unpacks archives by the endings of their names, and does not know that of wheels.
+        archive = stored(f"{name}.zip", packed)
+        if is_classic(spark) and spark_version() < (4, 0):
+            spark.sparkContext.addArchive(f"{archive}#{name}")
+        else:
+            spark.addArtifact(f"{archive}#{name}", archive=True)
+        self.archives.add(name)
 
 
 _SENT: dict[str, SentFiles] = {}
@@ -104,46 +114,6 @@ def _sent_to(spark: Any) -> SentFiles:
     else:
         key = spark._jsparkSession.sessionUUID()
     return _SENT.setdefault(key, SentFiles())
-
-
-def _send(spark: Any, archive: Path, name: str) -> None:
-    """Let executors unpack an archive into a folder of a name."""
-    if is_classic(spark) and spark_version() < (4, 0):
-        spark.sparkContext.addArchive(f"{archive}#{name}")
-    else:
-        spark.addArtifact(f"{archive}#{name}", archive=True)
-
-
-@cache
-def _folder() -> Path:
-    folder = TemporaryDirectory(prefix="flinkcore-archives-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
-
-
-def stored(name: str, content: bytes) -> Path:
-    """Return a file with a content, from which Spark may read for as long as this process lives."""
-    path = _folder() / name
-    path.write_bytes(content)
-    return path
-
-
-def packed_modules(path: Path) -> bytes:
-    """Return a zip archive of a module, or of what a folder holds; the same bytes for the same files.
-
-    An archive is returned as it is.
-    """
-    if not path.is_dir() and path.suffix in ARCHIVES:
-        return path.read_bytes()
-    top = path if path.is_dir() else path.parent
-    packed = BytesIO()
-    with ZipFile(packed, "w") as archive:
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file() and file.suffix != ".pyc":
-                # With times of their own, files would make another archive each time they are written.
-                entry = ZipInfo(file.relative_to(top).as_posix())
-                archive.writestr(entry, file.read_bytes(), ZIP_DEFLATED)
-    return packed.getvalue()
 
 
 def ship_flinkcore(spark: Any, wheel: WheelPath | Sequence[WheelPath] | None = None) -> None:
@@ -211,16 +181,26 @@ class ShippedTask:
         UserCodeError
             If its functions come from a module that this worker does not have.
         """
-        try:
-            task = pickle.loads(self.pickled)
-        except ModuleNotFoundError as failure:
-            module = (failure.name or "").partition(".")[0]
-            raise UserCodeError(
-                f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
-                f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
-                "install it on the executors"
-            ) from failure
-        yield from task(batches)
+        yield from unpickled(self.pickled)(batches)
+
+
+def unpickled(pickled: bytes) -> Any:
+    """Return, on a worker, what the driver has pickled for it.
+
+    Raises
+    ------
+    UserCodeError
+        If functions in it come from a module that this worker does not have.
+    """
+    try:
+        return pickle.loads(pickled)
+    except ModuleNotFoundError as failure:
+        module = (failure.name or "").partition(".")[0]
+        raise UserCodeError(
+            f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
+            f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
+            "install it on the executors"
+        ) from failure
 
 
 def portable(spark: Any, task: BatchFunction) -> BatchFunction:
@@ -251,14 +231,15 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
         ) from failure
     check_executors(spark)
     sent = _sent_to(spark)
-    wheels, python_files = list(sent.wheels), list(sent.python_files)
+    wheels = list(sent.wheels)
+    modules = list(dict.fromkeys(reversed(sent.python_files.values())))
     builds = [_own_build(), *(wheel.build for wheel in wheels)]
     pickled = pickle.dumps(RaisesTaskErrors(shipped))
 
     # A nested function travels by value: what is of flinkcore in it must, too.
     def run(batches: Any) -> Any:
         provide_flinkcore(builds, wheels)
-        add_to_path(python_files)
+        provide_modules(modules)
         yield from pickle.loads(pickled)(batches)
 
     return run

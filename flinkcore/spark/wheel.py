@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import base64
 import hashlib
 import importlib.metadata
 import sysconfig
-import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -16,10 +15,11 @@ from pathlib import Path
 
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.spark.archives import stored, zipped
 from flinkcore.spark.worker_environment import digest_of, is_module_line
 
 SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md")
-"""Endings of the files of a package that has no RECORD of them."""
+"""Endings of the files of a package that belong into its wheel."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,11 @@ class Wheel:
             )
         try:
             with zipfile.ZipFile(found) as packed:
-                (record,) = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
-                text = packed.read(record).decode()
-        except (OSError, ValueError, zipfile.BadZipFile) as failure:
-            raise SourceError(f"{found} cannot be read as a wheel: {failure}") from failure
+                text = packed.read(f"{'-'.join(parts[:2])}.dist-info/RECORD").decode()
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as failure:
+            raise SourceError(
+                f"{found} cannot be read as a wheel: {failure}. Build it, or copy it, once more"
+            ) from failure
         lines = [line for line in text.splitlines() if is_module_line(line)]
         return cls(found, digest_of(lines), _sources(lines), "-".join(parts[-3:]))
 
@@ -76,17 +77,15 @@ def _sources(lines: list[str]) -> str:
 def installed_wheel() -> Wheel:
     """Return the package that this process runs, as a wheel that is there for as long as the process lives.
 
-    It has what the RECORD of the installation lists; of an editable install, or a source tree on the path, what
-    lies in the package's folder. With its metadata, so that pip could install it.
+    It has what lies in the folders of the package, of an installation as of a source tree, and metadata, so that pip
+    could install it.
     """
     package = Path(flinkcore.__file__).parent
-    folder = tempfile.TemporaryDirectory(prefix="flinkcore-wheel-")
-    atexit.register(folder.cleanup)
-    path = Path(folder.name, f"flinkcore-{flinkcore.__version__}-{_tag()}.whl")
     files = {
         file.relative_to(package.parent).as_posix(): file.read_bytes()
-        for file in sorted(package.rglob("*"))
-        if file.suffix in SUFFIXES or file.name == "py.typed"
+        for file in package.rglob("*")
+        # As in a built wheel, a folder without __init__.py is no package.
+        if file.suffix in SUFFIXES and (file.parent / "__init__.py").exists()
     }
     information = f"flinkcore-{flinkcore.__version__}.dist-info"
     files[f"{information}/METADATA"] = _metadata().encode()
@@ -94,12 +93,8 @@ def installed_wheel() -> Wheel:
         f"Wheel-Version: 1.0\nGenerator: flinkcore\nRoot-Is-Purelib: false\nTag: {_tag()}\n".encode()
     )
     entries = [f"{name},sha256={_hash(content)},{len(content)}" for name, content in files.items()]
-    record = "\n".join([*entries, f"{information}/RECORD,,", ""])
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, content in files.items():
-            packed.writestr(name, content)
-        packed.writestr(f"{information}/RECORD", record)
-    return Wheel.of(path)
+    files[f"{information}/RECORD"] = "\n".join([*entries, f"{information}/RECORD,,", ""]).encode()
+    return Wheel.of(stored(f"flinkcore-{flinkcore.__version__}-{_tag()}.whl", zipped(files)))
 
 
 def _tag() -> str:

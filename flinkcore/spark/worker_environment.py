@@ -18,12 +18,16 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from pyspark import cloudpickle
 
 NOT_READY = "flinkcore is not ready on this worker: "
 """How the message of a worker that lacks flinkcore begins."""
+
+MODULES = "flinkcore-modules-"
+"""How the names of folders with the user's modules begin."""
 
 
 class ShippedWheel(NamedTuple):
@@ -139,12 +143,11 @@ def worker_place() -> str:
 
 
 def worker_report() -> str:
-    """Return what this worker has, as JSON: Python, pyarrow, numpy, and which flinkcore."""
+    """Return what this worker has, as JSON: pyarrow, numpy, and which flinkcore."""
     folder = package_folder()
     return json.dumps(
         {
             "place": worker_place(),
-            "python": platform.python_version(),
             "abi": interpreter_abi(),
             "pyarrow": installed_version("pyarrow"),
             "numpy": installed_version("numpy"),
@@ -186,24 +189,45 @@ def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> 
             "for it was sent: call flinkcore.spark.ship_flinkcore(spark) before the job, or "
             "ship_flinkcore(spark, wheel=...) with one for its Python and platform"
         )
-    add_to_path([fitting[0].name])
+    sys.path.insert(0, _unpacked(fitting[0].name))
+    importlib.invalidate_caches()
 
 
-def add_to_path(archives: Iterable[str]) -> None:
-    """Let this worker import what is in archives that a session has sent, before anything else.
+def provide_modules(names: Sequence[str]) -> None:
+    """Let this worker import the user's modules before anything else, as they are now.
+
+    A worker is used again, for tasks of other jobs and sessions: modules that it has imported from elsewhere, or of an
+    earlier state, are forgotten. Compiled ones stay: they cannot be imported twice.
 
     Parameters
     ----------
-    archives : iterable of str
-        Names of the folders into which Spark unpacks them; the last one comes first.
+    names : sequence of str
+        Of the folders into which Spark unpacks them, all of which begin with `MODULES`; the first one comes first.
     """
+    folders = [_unpacked(name) for name in names]
+    before = [folder for folder in sys.path if os.path.basename(folder).startswith(MODULES)]
+    if folders == before:
+        return
+    sys.path[:] = [*folders, *(folder for folder in sys.path if folder not in before)]
+    importlib.invalidate_caches()
+    here = [folder for folder in {*folders, *before} if os.path.isdir(folder)]
+    given = {name.partition(".")[0] for folder in here for name in os.listdir(folder)}
+    for package in given - sys.stdlib_module_names - {"__main__"}:
+        imported = [name for name in sys.modules if name.partition(".")[0] == package]
+        if not any(_is_compiled(sys.modules[name]) for name in imported):
+            for name in imported:
+                del sys.modules[name]
+
+
+def _unpacked(name: str) -> str:
     from pyspark import SparkFiles
 
-    for name in archives:
-        folder = SparkFiles.get(name)
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-    importlib.invalidate_caches()
+    folder: str = SparkFiles.get(name)
+    return folder
+
+
+def _is_compiled(module: ModuleType) -> bool:
+    return (getattr(module, "__file__", None) or "").endswith((".so", ".pyd"))
 
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -203,6 +203,9 @@ class Doubled(KeyedProcessFunction):
     def process_element(self, value, ctx):
         from its_helper import twice
         yield value.user, twice(value.number)
+
+def doubled_number(number):
+    return 2 * number
 """
 
 
@@ -225,12 +228,26 @@ def doubled(env: StreamExecutionEnvironment) -> Any:
     return stream.process(Doubled(), pa.schema({"user": pa.string(), "number": pa.int64()}))
 
 
+def doubled_elements(env: StreamExecutionEnvironment) -> Iterator[Any]:
+    from its_function import doubled_number
+
+    return env.from_collection([1, 2]).map(doubled_number).execute_and_collect()
+
+
 def test_a_module_of_the_users_that_executors_lack_is_named_and_can_be_sent(
     spark: Any, user_modules: Path
 ) -> None:
     env = SparkExecutionEnvironment(spark).set_parallelism(1)
-    with pytest.raises(UserCodeError, match=r"need the module 'its_function'.*env.add_python_file with the path of its_function.py"):
+    advice = r"need the module 'its_function'.*env.add_python_file with the path of its_function.py"
+    with pytest.raises(UserCodeError, match=advice):
         doubled(env).to_arrow()
+    with pytest.raises(UserCodeError, match=advice):
+        list(doubled_elements(env))
     env.add_python_file(user_modules / "its_function.py")
     env.add_python_file(user_modules)
     assert doubled(env).to_arrow().to_pydict() == {"user": ["a", "b"], "number": [2, 4]}
+    assert list(doubled_elements(env)) == [2, 4]
+    # Workers are used again, and have imported what is changed now.
+    (user_modules / "its_helper.py").write_text("def twice(number):\n    return number + number + 1\n")
+    env.add_python_file(user_modules)
+    assert doubled(env).to_arrow().to_pydict() == {"user": ["a", "b"], "number": [3, 5]}

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark")
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.spark import ship_flinkcore
+from flinkcore.spark.archives import zipped, zipped_modules
 from flinkcore.spark.wheel import SUFFIXES, Wheel, check_same_version, installed_wheel
 from flinkcore.spark.worker_environment import build_of, fits, interpreter_abi
 
@@ -34,6 +35,8 @@ def test_the_installed_package_becomes_a_wheel_with_a_true_record() -> None:
     assert "flinkcore/spark/shipping.py" in names
     assert any(re.fullmatch(r"flinkcore/_native/valve\..*\.so", name) for name in names)
     assert {"METADATA", "WHEEL"} <= {Path(name).name for name in names}
+    # Of a source tree, too, it has what a wheel that is built has: packages.
+    assert {str(Path(name).with_name("__init__.py")) for name in names if name.endswith(".py")} <= names
 
 
 def test_a_wheel_has_all_that_lies_in_the_package() -> None:
@@ -98,10 +101,32 @@ def test_a_wheel_fits_interpreters_of_its_minor_version_system_and_machine() -> 
 def test_what_is_no_wheel_of_flinkcore_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is no wheel of flinkcore: its name would be like"):
         Wheel.of(tmp_path / "numpy-2.0-cp311-cp311-linux_x86_64.whl")
+
+
+@pytest.mark.parametrize("damage", ["no zip archive", "another archive", "other bytes"])
+def test_a_damaged_wheel_is_refused(tmp_path: Path, damage: str) -> None:
+    record = "flinkcore-0.1.0.dist-info/RECORD"
+    whole = zipped({record: b"flinkcore/a.py," * 100})
+    start = whole.index(record.encode()) + len(record)
+    content = {
+        "no zip archive": b"PK",
+        "another archive": zipped({"RECORD": b""}),
+        "other bytes": whole[:start] + b"\xff" * 8 + whole[start + 8 :],
+    }[damage]
     damaged = tmp_path / "flinkcore-0.1.0-cp311-cp311-linux_x86_64.whl"
-    damaged.write_bytes(b"PK")
+    damaged.write_bytes(content)
     with pytest.raises(SourceError, match="cannot be read as a wheel"):
         Wheel.of(damaged)
+
+
+def test_an_archive_has_the_same_bytes_for_the_same_files(tmp_path: Path) -> None:
+    files = {"a.py": b"1", "folder/b.py": b"2"}
+    assert zipped(files) == zipped(dict(reversed(files.items())))
+    for name in (*files, "c.pyc", ".hidden/d.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(files.get(name, b"3"))
+    assert zipped_modules(tmp_path) == zipped(files)
+    assert zipped_modules(tmp_path / "a.py") == zipped({"a.py": b"1"})
 
 
 def test_a_wheel_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""What a Python worker of Spark, which is used again, imports."""
+
+import importlib
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark import SparkFiles
+
+from flinkcore.common import ExecutionConfig
+from flinkcore.common.configuration import Configuration
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.element_job import ElementJob
+from flinkcore.errors import UserCodeError
+from flinkcore.spark.shipped_job import ShippedJob, shipped_job
+from flinkcore.spark.shipping import SentFiles, unpickled
+from flinkcore.spark.worker_environment import MODULES, provide_modules
+
+NAMES = ("modules_of_a_user", "more_modules_of_a_user")
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where Spark unpacks what it was sent; paths and modules are as before behind it."""
+    monkeypatch.setattr(SparkFiles, "_is_running_on_worker", True)
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+def archive(unpacked: Path, name: str, **modules: str) -> str:
+    folder = unpacked / f"{MODULES}{name}"
+    folder.mkdir()
+    for module, text in modules.items():
+        (folder / f"{module}.py").write_text(text)
+    return folder.name
+
+
+def state() -> Any:
+    return importlib.import_module("modules_of_a_user").state
+
+
+def test_modules_that_were_sent_again_take_the_place_of_their_earlier_state(unpacked: Path) -> None:
+    first = archive(unpacked, "1", modules_of_a_user="state = 1")
+    second = archive(unpacked, "2", modules_of_a_user="state = 2")
+    for name, expected in ((first, 1), (second, 2), (second, 2), (first, 1)):
+        provide_modules([name])
+        assert state() == expected
+    assert [Path(folder).name for folder in sys.path if MODULES in folder] == [first]
+
+
+def test_modules_that_were_sent_take_the_place_of_those_that_the_worker_had(
+    unpacked: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    installed = tmp_path_factory.mktemp("installed")
+    (installed / "modules_of_a_user.py").write_text("state = 0")
+    sys.path.insert(0, str(installed))
+    assert state() == 0
+    provide_modules([archive(unpacked, "1", modules_of_a_user="state = 1")])
+    assert state() == 1
+
+
+def test_what_another_session_has_sent_is_not_found(unpacked: Path) -> None:
+    provide_modules([archive(unpacked, "1", modules_of_a_user="state = 1")])
+    assert state() == 1
+    provide_modules([])
+    with pytest.raises(ModuleNotFoundError):
+        state()
+
+
+def test_modules_of_which_several_were_sent_are_those_that_were_sent_last(unpacked: Path) -> None:
+    first = archive(unpacked, "1", modules_of_a_user="state = 1", more_modules_of_a_user="state = 10")
+    second = archive(unpacked, "2", modules_of_a_user="state = 2")
+    provide_modules([second, first])
+    assert state() == 2
+    assert importlib.import_module("more_modules_of_a_user").state == 10
+
+
+def test_modules_of_python_itself_and_compiled_ones_stay_imported(unpacked: Path) -> None:
+    import numpy
+
+    import flinkcore
+
+    provide_modules([archive(unpacked, "1", json="", numpy="", flinkcore="")])
+    assert sys.modules["numpy"] is numpy
+    assert sys.modules["flinkcore"] is flinkcore
+    assert importlib.import_module("json").dumps
+
+
+class Session:
+    """Takes note of what it is told to send."""
+
+    session_id = "1"
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def addArtifact(self, path: str, archive: bool) -> None:
+        assert archive
+        self.sent.append(path)
+
+
+def test_a_file_that_is_as_it_once_was_counts_again_and_is_sent_once(tmp_path: Path) -> None:
+    module, files, session = tmp_path / "my functions #1.py", SentFiles(), Session()
+    names = []
+    for text in ("a", "b", "a"):
+        module.write_text(text)
+        files.add_python_file(session, module)
+        names.append(files.python_files[module])
+    assert names[0] == names[2] != names[1]
+    assert [path.rpartition("#")[2] for path in session.sent] == names[:2]
+    assert all(path.count("#") == 1 and " " not in path for path in session.sent)
+
+
+def test_functions_of_a_missing_module_are_told_of_in_every_kind_of_job(unpacked: Path) -> None:
+    provide_modules([archive(unpacked, "1", modules_of_a_user="def function(value):\n    return value")])
+    function = importlib.import_module("modules_of_a_user").function
+    pickled = pickle.dumps(function)
+    assert unpickled(pickled) is function
+    stream = StreamExecutionEnvironment.get_execution_environment().from_collection([1]).map(function)
+    planned = ElementJob("job", (), stream._transformation)
+    job = ShippedJob(planned, ExecutionConfig(Configuration()), 0).pickled()
+    provide_modules([])
+    for unpickle, missing in ((unpickled, pickled), (shipped_job, job)):
+        with pytest.raises(UserCodeError, match=r"need the module 'modules_of_a_user'.*env.add_python_file"):
+            unpickle(missing)
