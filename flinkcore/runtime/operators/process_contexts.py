@@ -41,10 +41,9 @@ class ContextOfElements:
 
     def timestamp(self) -> int | None:
         """Return the element's timestamp, None if it has none; a LifecycleError outside of a call."""
-        element = self.element
-        if element is None:
+        if self.element is None:
             raise kept_context("timestamp")
-        return element.timestamp
+        return self.element.timestamp
 
 
 class ContextOfTimers:
@@ -59,14 +58,13 @@ class ContextOfTimers:
     """
 
     timer: InternalTimer | None = None
-    timer_domain = TimeDomain.EVENT_TIME
+    timer_domain: TimeDomain  # a default would make it slow to set
 
     def timestamp(self) -> int:
         """Return the timer's timestamp, of a processing-time timer, too; a LifecycleError outside of a call."""
-        timer = self.timer
-        if timer is None:
+        if self.timer is None:
             raise kept_context("timestamp")
-        return timer.timestamp_ms
+        return self.timer.timestamp_ms
 
     def time_domain(self) -> TimeDomain:
         """Return the timer's domain; a LifecycleError outside of a call."""
