@@ -150,7 +150,11 @@ class KeyContext(CurrentKey):
         if self._key_groups_of is not None:
             expected = self._key_groups_of(keys).tolist()
         else:
-            expected = list(map(self._key_group_of, keys))
+            known = map(self._ids.get, map(canonical_key, keys))
+            expected = [
+                self._key_group_of(key) if key_id is None else self._key_groups[key_id]
+                for key, key_id in zip(keys, known, strict=True)
+            ]
         if expected != key_groups:
             key, found, own = next(
                 row for row in zip(keys, key_groups, expected, strict=True) if row[1] != row[2]

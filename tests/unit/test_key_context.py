@@ -98,3 +98,19 @@ def test_held_keys_are_kept() -> None:
     for key, key_id in held.items():
         context.set_current_key_id(key_id)
         assert current(context) == (key, key_id, JavaKeys(4)(key))
+
+
+def test_the_key_group_of_a_key_is_found_once_however_many_snapshots_have_it() -> None:
+    asked: list[Any] = []
+
+    def key_group_of(key: Any) -> int:
+        asked.append(key)
+        return len(key)
+
+    context = KeyContext(128, key_group_of=key_group_of)
+    keys, key_groups = [("a",), ("b", 1.0)], [1, 2]
+    for _ in range(2):
+        assert context.restored_key_ids(keys, key_groups).tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"\('b', 1\.0\) of the snapshot is in the key group 3, but belongs to 2"):
+        context.restored_key_ids(keys, [1, 3])
+    assert asked == keys
