@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from flinkcore.errors import ConfigurationError
@@ -55,7 +56,8 @@ def configure_spark(builder: Any = None) -> Any:
     Parameters
     ----------
     builder : pyspark.sql.SparkSession.Builder, optional
-        By default `SparkSession.builder`. What it has set, and what `spark-defaults.conf` sets, stays.
+        By default `SparkSession.builder`. What it has set, and what `spark-submit` and `spark-defaults.conf` set,
+        stays.
 
     Returns
     -------
@@ -72,7 +74,7 @@ def configure_spark(builder: Any = None) -> Any:
     >>> spark = configure_spark(SparkSession.builder.master("local[2]")).getOrCreate()  # doctest: +SKIP
     """
     builder = SparkSession.builder if builder is None else builder
-    chosen = default_settings() | dict(getattr(builder, "_options", {}))
+    chosen = _settings_of_user() | dict(getattr(builder, "_options", {}))
     remote = chosen.get("spark.remote", os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
     if not remote:
         ensure_java()
@@ -89,6 +91,15 @@ def configure_spark(builder: Any = None) -> Any:
         if name not in chosen and not (remote and not name.startswith("spark.sql.")):
             builder = builder.config(name, value)
     return builder
+
+
+def _settings_of_user() -> dict[str, str]:
+    """What is set beside the builder."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return default_settings()
+    # Of spark-submit, which has started this program: its JVM has the settings of all its sources.
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def start_session(master: str, app_name: str) -> SparkSession:

@@ -26,7 +26,14 @@ class RecordingBuilder:
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PYSPARK_PYTHON", "SPARK_REMOTE", "SPARK_CONF_DIR", "SPARK_HOME", "JAVA_HOME"):
+    for name in (
+        "PYSPARK_PYTHON",
+        "SPARK_REMOTE",
+        "SPARK_CONF_DIR",
+        "SPARK_HOME",
+        "JAVA_HOME",
+        "PYSPARK_GATEWAY_PORT",
+    ):
         # Setting before deleting makes pytest restore the variable whatever the test does to it.
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -229,6 +236,39 @@ def test_shuffles_are_left_alone_on_a_cluster() -> None:
     builder._options = {"spark.master": "local[4]"}
     configure_spark(builder)
     assert builder._options["spark.shuffle.compress"] == "false"
+
+
+def test_settings_of_spark_submit_count_as_set_by_the_user(tmp_path: Path) -> None:
+    import pyspark
+
+    ensure_java()
+    (tmp_path / "program.py").write_text(
+        "from pyspark.sql import SparkSession\n"
+        "from flinkcore.spark import configure_spark\n"
+        "print(sorted(configure_spark(SparkSession.builder)._options))\n"
+    )
+    done = subprocess.run(
+        [
+            Path(pyspark.__file__).parent / "bin" / "spark-submit",
+            "--master=spark://127.0.0.1:1",
+            "--conf=spark.sql.session.timeZone=Asia/Tokyo",
+            "program.py",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | QUICK_JAVA | {"PYSPARK_DRIVER_PYTHON": sys.executable},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    # Neither the time zone nor, on a cluster, uncompressed shuffles.
+    assert done.stdout.splitlines()[-1] == str(
+        [
+            "spark.sql.execution.arrow.maxBytesPerBatch",
+            "spark.sql.execution.arrow.maxRecordsPerBatch",
+            "spark.ui.showConsoleProgress",
+        ]
+    )
 
 
 def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
