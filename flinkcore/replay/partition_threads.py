@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import Any, Generic, TypeVar
 
 STEPS_AHEAD = 4
+
+RESULTS_AHEAD = 64
+"""So many results of a partition for a step wait for the other partitions; those of a long step are taken before."""
 
 Read = TypeVar("Read")
 Prepared = TypeVar("Prepared")
@@ -16,14 +19,15 @@ Done = TypeVar("Done")
 
 @dataclass(slots=True)
 class _Step:
-    undone: int
-    done: list[Any]
+    done: list[list[Any]]
+    undone: set[int]
+    is_long: bool = False
     prepared: Any = None
     error: BaseException | None = None
 
 
 _NO_MORE = object()
-_TO_BE_READ = _Step(0, [])
+_TO_BE_READ = _Step([], set())
 
 
 class PartitionThreads(Generic[Read, Prepared, Done]):
@@ -40,7 +44,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         Makes of a step what all partitions process; called from any thread, for several steps at once.
     process
         Called with the number of a partition and a prepared step, in that partition's thread. What it gives is gathered
-        one by one, and no more is asked for once the replay has been stopped.
+        one by one: no more is asked for where too much waits to be taken, or once the replay has been stopped.
     partitions
         Number of partitions and of threads.
     """
@@ -66,8 +70,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self._ended = False
         self._stopped = False
 
-    def run(self) -> Iterator[tuple[Prepared, list[list[Done]]]]:
-        """Give each step with what every partition made of it, in order.
+    def run(self) -> Iterator[tuple[Prepared, Sequence[Iterable[Done]]]]:
+        """Give each step with what every partition made of it, in order; to be taken before the next step.
 
         Raises
         ------
@@ -85,7 +89,12 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
             while (step := self._next_done()) is not None:
                 if step.error is not None:
                     raise step.error
-                yield step.prepared, step.done
+                if step.is_long:
+                    given = self._given - 1
+                    yield step.prepared, [self._taken(step, number) for number in range(self._partitions)]
+                    del self._steps[given]
+                else:
+                    yield step.prepared, step.done
         finally:
             with self._changed:
                 self._stopped = True
@@ -97,14 +106,31 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         with self._changed:
             while True:
                 step = self._steps.get(self._given)
-                if step is not None and (step.undone == 0 or step.error is not None):
-                    del self._steps[self._given]
+                if step is not None and (not step.undone or step.is_long or step.error is not None):
+                    if not step.is_long:  # else some partition may not have come to it
+                        del self._steps[self._given]
                     self._given += 1
                     self._changed.notify_all()
                     return step
                 if step is None and self._ended:
                     return None
                 self._done.wait()
+
+    def _taken(self, step: _Step, partition: int) -> Iterator[Done]:
+        """What a partition makes of a long step, as it comes."""
+        done = step.done[partition]
+        while True:
+            with self._changed:
+                while not done and partition in step.undone and step.error is None:
+                    self._done.wait()
+                if step.error is not None:
+                    raise step.error
+                taken = done.copy()
+                done.clear()
+                self._changed.notify_all()
+            if not taken:
+                return
+            yield from taken
 
     def _work(self, partition: int) -> None:
         at = 0
@@ -136,7 +162,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 self._changed.wait()
 
     def _read_step(self) -> None:
-        step = _Step(self._partitions, [None] * self._partitions)
+        partitions = range(self._partitions)
+        step = _Step([[] for _ in partitions], set(partitions))
         try:
             read = next(self._steps_to_read, _NO_MORE)
         except BaseException as error:  # raised again in the thread that runs the replay
@@ -165,20 +192,30 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
             self._changed.notify_all()
 
     def _process_step(self, partition: int, step: _Step) -> bool:
-        done = step.done[partition] = []
         try:
             for each in self._process(partition, step.prepared):
-                if self._stopped:
+                if not self._gather(partition, step, each):
                     return False
-                done.append(each)
         except BaseException as error:
             self._fail(step, error)
             return False
         with self._changed:
-            step.undone -= 1
-            if step.undone == 0:
+            step.undone.remove(partition)
+            if not step.undone or step.is_long:
                 self._done.notify()
         return True
+
+    def _gather(self, partition: int, step: _Step, result: Any) -> bool:
+        """Take in a result, and wait while there are too many; False if the replay has been stopped."""
+        done = step.done[partition]
+        with self._changed:
+            done.append(result)
+            step.is_long = step.is_long or len(done) >= RESULTS_AHEAD
+            if step.is_long:
+                self._done.notify()
+            while len(done) >= RESULTS_AHEAD and not self._stopped:
+                self._changed.wait()
+            return not self._stopped
 
     def _fail(self, step: _Step, error: BaseException) -> None:
         with self._changed:

@@ -30,6 +30,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from flinkcore.replay.partition_threads import RESULTS_AHEAD
 from flinkcore.replay.stages import row_results
 
 BATCH_ROWS = 100
@@ -204,14 +205,15 @@ PLACES: dict[str, Callable[[StreamExecutionEnvironment, Shared], DataStream]] = 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_results_without_end_are_taken_as_they_come(place: str) -> None:
+@pytest.mark.parametrize(("parallelism", "batches_ahead"), [(1, 1), (2, RESULTS_AHEAD + 1)])
+def test_results_without_end_are_taken_as_they_come(place: str, parallelism: int, batches_ahead: int) -> None:
     shared = Shared()
-    stream = PLACES[place](StreamExecutionEnvironment().set_parallelism(1), shared)
+    stream = PLACES[place](StreamExecutionEnvironment().set_parallelism(parallelism), shared)
     found: list[int] = []
     with patch.object(row_results, "BATCH_ROWS", BATCH_ROWS):
         batches = stream.to_batches()
         while len(found) < 10 * BATCH_ROWS:
             found += next(batches)["n"].to_pylist()
-            assert shared.last <= len(found) + BATCH_ROWS
+            assert shared.last <= len(found) + batches_ahead * BATCH_ROWS
         batches.close()
     assert found == list(range(len(found)))

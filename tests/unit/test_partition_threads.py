@@ -3,11 +3,11 @@
 import threading
 import time
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 
 import pytest
 
-from flinkcore.replay.partition_threads import STEPS_AHEAD, PartitionThreads
+from flinkcore.replay.partition_threads import RESULTS_AHEAD, STEPS_AHEAD, PartitionThreads
 
 
 def no_thread_is_left() -> bool:
@@ -102,6 +102,67 @@ def test_steps_are_read_by_one_thread_at_a_time() -> None:
 
     threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: [step], 4)
     assert len(list(threads.run())) == 30
+
+
+def test_results_of_a_long_step_are_taken_as_they_come_and_in_order() -> None:
+    furthest = [0, 0, 0]
+
+    def process(partition: int, step: int) -> Iterator[tuple[int, int, int]]:
+        for number in range(10 * RESULTS_AHEAD if step == 1 else 2):
+            furthest[partition] = number
+            yield step, partition, number
+
+    running = PartitionThreads(iter(range(3)), lambda step: step, process, 3).run()
+    found = []
+    for step, outputs in running:
+        for partition, output in enumerate(outputs):
+            for result in output:
+                found.append(result)
+                if step == 1:
+                    assert max(furthest[partition + 1 :], default=0) < RESULTS_AHEAD
+                    assert furthest[partition] <= result[-1] + 2 * RESULTS_AHEAD
+    assert found == [
+        (step, partition, number)
+        for step in range(3)
+        for partition in range(3)
+        for number in range(10 * RESULTS_AHEAD if step == 1 else 2)
+    ]
+    assert no_thread_is_left()
+
+
+def test_a_partition_may_come_to_a_long_step_after_it_has_been_given() -> None:
+    is_given = threading.Event()
+
+    def steps() -> Iterator[int]:
+        yield 0
+        assert is_given.wait(10)  # so long one of the partitions reads
+        yield 1
+
+    many = 2 * RESULTS_AHEAD
+    lengths = []
+    for step, outputs in PartitionThreads(steps(), lambda step: step, lambda *_: range(many), 2).run():
+        is_given.set()
+        lengths.append((step, [len(list(output)) for output in outputs]))
+    assert lengths == [(0, [many, many]), (1, [many, many])]
+
+
+def test_an_error_of_another_partition_ends_a_long_step() -> None:
+    is_long = threading.Event()
+
+    def process(partition: int, step: int) -> Iterator[int]:
+        for number in count():
+            if partition == 1 and is_long.wait(10):
+                raise ValueError("in the other one")
+            yield number
+
+    running = PartitionThreads(iter([0]), lambda step: step, process, 2).run()
+    _, (first, _) = next(running)
+    is_long.set()
+    with pytest.raises(ValueError, match="in the other one"):
+        for _ in first:
+            pass
+    running.close()  # type: ignore[attr-defined]
+    assert no_thread_is_left()
 
 
 def test_threads_that_have_started_end_if_another_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
