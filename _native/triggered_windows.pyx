@@ -250,26 +250,47 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
 # ---- checkpoints -------------------------------------------------------------------------------------------------
 
 
-cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
-    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
-    cdef const Pane* pane
+cdef inline bint _is_armed(const TriggeredWindows* state, const Pane* pane, uint32_t entry) noexcept nogil:
+    # Whether the trigger of a key in a window has a timer.
+    return (
+        state.trigger.kind != TriggerKind.ON_COUNT
+        and state.trigger_states[entry] != INT64_MIN
+        and _max_timestamp(state, pane) > state.core.cursor.watermark
+    )
+
+
+cdef int _add_window(const TriggeredWindows* state, WindowRows* rows, const Pane* pane, uint32_t key) except -1 nogil:
     cdef LiveWindow window
-    cdef int64_t i, k
-    cdef uint32_t entry
+    cdef uint32_t entry = pane_entry(pane, key)
+    window.start = pane.start
+    window.end = pane.end
+    window.flags = state.flags[entry]
+    window.trigger_state = state.trigger_states[entry]
+    append_live_keys(rows, state.core.bytes_keys, pane, key, 1)
+    window_rows_add(rows, &window, entry)
+    if state.store.twins:
+        window.flags = TWIN_ENTRY
+        append_live_keys(rows, state.core.bytes_keys, pane, key, 1)
+        window_rows_add(rows, &window, pane_twin(pane, key))
+    return 0
+
+
+cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
+    # Windows with timers in the order in which these fire: restored in it, those of equal time fire in it again.
+    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
+    cdef const TimerBucket* bucket
+    cdef const Pane* pane
+    cdef int64_t i, j
+    cdef uint32_t key
+    for i in range(state.timers.n):
+        bucket = &state.timers.buckets[i]
+        for j in range(state.bucket_done if i == 0 else 0, bucket.n):
+            _add_window(state, rows, bucket.timers[j].pane, bucket.timers[j].key)
     for i in range(state.live.n):
         pane = state.live.panes[i]
-        window.start = pane.start
-        window.end = pane.end
-        for k in range(pane.n_keys):
-            entry = pane_entry(pane, k)
-            window.flags = state.flags[entry]
-            window.trigger_state = state.trigger_states[entry]
-            append_live_keys(rows, state.core.bytes_keys, pane, k, 1)
-            window_rows_add(rows, &window, entry)
-            if state.store.twins:
-                window.flags = TWIN_ENTRY
-                append_live_keys(rows, state.core.bytes_keys, pane, k, 1)
-                window_rows_add(rows, &window, pane_twin(pane, k))
+        for key in range(pane.n_keys):
+            if not _is_armed(state, pane, pane_entry(pane, key)):
+                _add_window(state, rows, pane, key)
     return 0
 
 
@@ -308,11 +329,7 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
     _reserve_entries(state)
     state.flags[entry] = window.flags & (Progress.FILLED | Progress.GIVEN)
     state.trigger_states[entry] = window.trigger_state
-    if (
-        state.trigger.kind != TriggerKind.ON_COUNT
-        and window.trigger_state != INT64_MIN
-        and _max_timestamp(state, pane) > state.core.cursor.watermark
-    ):
+    if _is_armed(state, pane, entry):
         pane_timer_add(&state.timers, window.trigger_state, pane, key)
     return entry
 
@@ -347,7 +364,7 @@ cdef int _check(const void* windows) except -1:
     cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
     cdef const Pane* pane
     cdef const TimerBucket* bucket
-    cdef int64_t i, j, last, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
+    cdef int64_t i, j, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
     cdef uint32_t k, entry
     assert state.core.due or state.n_firing == 0, "results were left behind"
     for i in range(state.timers.n):
@@ -359,7 +376,6 @@ cdef int _check(const void* windows) except -1:
             assert state.trigger_states[entry] == bucket.time, "a timer that its trigger does not know of"
     for i in range(state.live.n):
         pane = state.live.panes[i]
-        last = _max_timestamp(state, pane)
         if not state.core.due and not _is_global(state):
             assert not is_over(&state.core, pane.end), "a window outlived its time"
         for k in range(pane.n_keys):
@@ -367,7 +383,7 @@ cdef int _check(const void* windows) except -1:
             if state.trigger.kind == TriggerKind.ON_COUNT:
                 assert 0 <= state.trigger_states[entry] < state.trigger.every, "a count beyond its firing"
             else:
-                waiting += state.trigger_states[entry] != INT64_MIN and last > state.core.cursor.watermark
+                waiting += _is_armed(state, pane, entry)
     assert state.core.due or armed == waiting, "a timer was lost"
     if state.store.twins:
         blocks *= 2

@@ -129,6 +129,22 @@ def package_folder() -> str | None:
     return None if spec is None or spec.origin is None else os.path.dirname(spec.origin)
 
 
+def present_build() -> str | None:
+    """Return the build of the flinkcore that is imported here, or would be; None: there is none.
+
+    What is imported stays what it is: its build is kept with it.
+    """
+    module = sys.modules.get("flinkcore")
+    known: str | None = getattr(module, "_build", None)
+    if known is not None:
+        return known
+    folder = package_folder()
+    build = None if folder is None else build_of(folder)
+    if module is not None:
+        module._build = build  # type: ignore[attr-defined]
+    return build
+
+
 def installed_version(distribution: str) -> str | None:
     """Return the version of a distribution that is installed here; None: it is not."""
     try:
@@ -144,15 +160,14 @@ def worker_place() -> str:
 
 def worker_report() -> str:
     """Return what this worker has, as JSON: pyarrow, numpy, and which flinkcore."""
-    folder = package_folder()
     return json.dumps(
         {
             "place": worker_place(),
             "abi": interpreter_abi(),
             "pyarrow": installed_version("pyarrow"),
             "numpy": installed_version("numpy"),
-            "package": folder,
-            "build": None if folder is None else build_of(folder),
+            "package": package_folder(),
+            "build": present_build(),
         }
     )
 
@@ -172,10 +187,9 @@ def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> 
         If there is none, or this worker has imported another one before. The worker ends with it, and a task that is
         tried again gets a new one.
     """
-    folder = package_folder()
-    if folder is not None and build_of(folder) in builds:
+    if present_build() in builds:
         return
-    place = worker_place()
+    folder, place = package_folder(), worker_place()
     if "flinkcore" in sys.modules:
         raise RuntimeError(
             f"{NOT_READY}{place} has imported another build of it from {folder} before, in a function of this "

@@ -19,7 +19,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import Row
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.spark import element_pass, time_pass
+from flinkcore.spark import element_pass, shipping, time_pass
 from flinkcore.spark.environment import SparkExecutor
 from flinkcore.spark.task_errors import told_plainly
 
@@ -90,6 +90,8 @@ def small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 class LocalSpark:
     """A session, as far as replays of files and tables need one."""
 
+    session_id = "in this process"
+
     class conf:
         @staticmethod
         def get(name: str, default: Any = None) -> Any:
@@ -126,4 +128,5 @@ def without_jvm() -> ExitStack:
     stack = ExitStack()
     for module in (element_pass, time_pass):
         stack.enter_context(patch.object(module, "rows_by_and_by", rows_at_once))
+    stack.enter_context(patch.object(shipping, "check_executors"))  # there are none
     return stack

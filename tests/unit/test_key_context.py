@@ -111,6 +111,8 @@ def test_the_key_group_of_a_key_is_found_once_however_many_snapshots_have_it() -
     keys, key_groups = [("a",), ("b", 1.0)], [1, 2]
     for _ in range(2):
         assert context.restored_key_ids(keys, key_groups).tolist() == [0, 1]
-    with pytest.raises(DataError, match=r"\('b', 1\.0\) of the snapshot is in the key group 3, but belongs to 2"):
+    with pytest.raises(
+        DataError, match=r"\('b', 1\.0\) of the snapshot is in the key group 3, but belongs to 2"
+    ):
         context.restored_key_ids(keys, [1, 3])
     assert asked == keys

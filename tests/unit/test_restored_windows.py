@@ -20,7 +20,12 @@ from flinkcore._native.windows import time_windows
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.window import ContinuousEventTimeTrigger, EventTimeSessionWindows
+from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    WindowAssigner,
+)
 from flinkcore.errors import SchemaError
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
@@ -267,24 +272,35 @@ def test_numbers_that_an_aggregate_never_has_are_refused(column: str, value: int
         restore("time", [{}, {"key.key": 8, column: value}])
 
 
-def test_a_session_that_fires_at_the_last_timestamp_of_a_part_is_restored(tmp_path: Path) -> None:
-    def firings(table: pa.Table, **checkpoints: Any) -> list[Any]:
-        stream = (
-            StreamExecutionEnvironment()
-            .set_parallelism(1)
-            .from_event_log(table, timestamp="ts")
-            .assign_timestamps_and_watermarks(
-                WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(9))
-            )
+def firings(
+    windows: WindowAssigner[Any, Any], every_ms: int, table: pa.Table, **checkpoints: Any
+) -> list[Any]:
+    """What windows with a continuous trigger give, in order."""
+    stream = (
+        StreamExecutionEnvironment()
+        .set_parallelism(1)
+        .from_event_log(table, timestamp="ts")
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(9))
         )
-        windows = (
-            stream.key_by("key").window(EventTimeSessionWindows(5)).trigger(ContinuousEventTimeTrigger(5))
-        )
-        rows = windows.aggregate(n=count()).execute(**checkpoints).to_arrow().to_pylist()
-        return [(row["window_start"], row["window_end"], row["n"], row["watermark"]) for row in rows]
+    )
+    triggered = stream.key_by("key").window(windows).trigger(ContinuousEventTimeTrigger(every_ms))
+    rows = triggered.aggregate(n=count()).execute(**checkpoints).to_arrow().to_pylist()
+    return [(row["window_start"], row["window_end"], row["n"], row["watermark"]) for row in rows]
 
+
+def test_a_session_that_fires_at_the_last_timestamp_of_a_part_is_restored(tmp_path: Path) -> None:
     # [295, 300) fires at 299 next; merged with [297, 302), it still does.
-    log = pa.table({"key": ["a", "a", "a"], "ts": [295, 297, 320]})
-    parts = firings(log[:2], stop_with_checkpoint=tmp_path / "cut")
-    parts += firings(log[2:], restore_from=tmp_path / "cut")
-    assert parts == firings(log)
+    log, windows = pa.table({"key": ["a", "a", "a"], "ts": [295, 297, 320]}), EventTimeSessionWindows(5)
+    parts = firings(windows, 5, log[:2], stop_with_checkpoint=tmp_path / "cut")
+    parts += firings(windows, 5, log[2:], restore_from=tmp_path / "cut")
+    assert parts == firings(windows, 5, log)
+
+
+def test_windows_that_fire_at_one_time_do_so_in_the_same_order_after_a_restore(tmp_path: Path) -> None:
+    log, windows = pa.table({"key": ["a", "a"], "ts": [4, 4]}), SlidingEventTimeWindows(30, 5, 0)
+    parts = firings(windows, 1, log[:1], stop_with_checkpoint=tmp_path / "cut")
+    parts += firings(windows, 1, log[1:], restore_from=tmp_path / "cut")
+    whole = firings(windows, 1, log)
+    assert parts == whole
+    assert len({start for start, *_ in whole}) == 6
