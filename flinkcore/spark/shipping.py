@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 
 import flinkcore
 from flinkcore.errors import ConfigurationError, UserCodeError
@@ -50,6 +49,14 @@ WAYS_OUT: Final = (
     "(spark.archives and spark.pyspark.python), or, if only flinkcore is missing, by a wheel for their platform: "
     "flinkcore.spark.ship_flinkcore(spark, wheel=...)"
 )
+
+_REFUSED_INTERPRETER: Final = re.compile(
+    r"(?<=\[PYTHON_VERSION_MISMATCH\] )[^\n]*"
+    r"|Cannot run program [^\n]*"
+    r"|No module named '?pyspark\b[^\n)]*"
+    r"|EOFException occurred while reading the port number [^\n]*"
+)
+"""What Spark tells of an interpreter that is another one, is not there, lacks PySpark, or is none."""
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 WheelPath = str | PathLike[str]
@@ -296,18 +303,25 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     try:
         with job_description(spark, "flinkcore: what the executors have"):
             found = {row[0] for row in rows.collect()}
-    except PySparkException as failure:
-        text = str(failure)
-        place = re.search(r"\((\S+) executor (\S+)\)", text)
-        executor = f"executor {place[2]} at {place[1]}" if place else "an executor"
-        differs = re.search(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]*)", text)
-        if differs is None:
+    except Exception as failure:  # of PySpark, or of Py4J
+        refused = _refused_interpreter(str(failure))
+        if refused is None:
             raise
         raise ConfigurationError(
-            f"{executor} cannot run this driver's functions: {differs[1]} Both need one minor version of Python: set "
-            f"PYSPARK_PYTHON or spark.pyspark.python to such an interpreter on the executors. {WAYS_OUT}"
+            f"{refused} Driver and executors need one minor version of Python, and PySpark: set PYSPARK_PYTHON or "
+            f"spark.pyspark.python to such an interpreter on the executors. {WAYS_OUT}"
         ) from failure
     return [json.loads(each) for each in sorted(found)]
+
+
+def _refused_interpreter(account: str) -> str | None:
+    """Which executor cannot run a function for want of an interpreter, and why; None: that is not what Spark tells."""
+    refusal = _REFUSED_INTERPRETER.search(account)
+    if refusal is None:
+        return None
+    place = re.search(r"\((\S+) executor (\S+)\)", account)
+    executor = f"executor {place[2]} at {place[1]}" if place else "an executor"
+    return f"{executor} cannot run this driver's functions: {refusal[0].rstrip('.')}."
 
 
 def _check_versions(report: dict[str, Any]) -> None:

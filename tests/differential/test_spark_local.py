@@ -512,6 +512,25 @@ def test_a_key_of_lists_is_refused_before_anything_runs(spark: Any) -> None:
         job.window(TumblingEventTimeWindows.of(Time.seconds(7))).aggregate(n=count()).execute()
 
 
+@pytest.mark.parametrize(
+    ("interpreter", "told"),
+    [
+        (
+            "/nonexistent/python",
+            r'executor driver at \S+ cannot run .*Cannot run program "/nonexistent/python".*PYSPARK_PYTHON',
+        ),
+        ("/bin/false", "an executor cannot run .*EOFException occurred while reading.*PYSPARK_PYTHON"),
+    ],
+)
+def test_executors_without_an_interpreter_are_one_error_before_the_job(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, interpreter: str, told: str
+) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", interpreter)
+    job = hourly_flights(SparkExecutionEnvironment(spark.newSession())).execute()
+    with pytest.raises(ConfigurationError, match=told):
+        job.to_arrow()
+
+
 def test_properties_files_are_read_as_java_reads_them(spark: Any) -> None:
     dealt = random.Random(11)
     pieces = [
