@@ -22,9 +22,9 @@ def free_room(path: str | os.PathLike[str]) -> str:
     if "://" in name:
         return ""
     folder = Path(name)
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
     try:
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
         return f" {shutil.disk_usage(folder).free:,} bytes are free there."
     except OSError:
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 from typing import Final
+from zipfile import is_zipfile
 
 from flinkcore.errors import SourceError
 
@@ -18,7 +19,7 @@ def python_file(file_path: str | PathLike[str]) -> Path:
     Raises
     ------
     SourceError
-        If there is none, or it is none of these.
+        If there is none, or it is none of these, or damaged.
     """
     path = Path(file_path).absolute()
     if not path.exists():
@@ -27,4 +28,6 @@ def python_file(file_path: str | PathLike[str]) -> Path:
         raise SourceError(
             f"{path} brings no Python modules: take a .py file, a folder, or an archive ({', '.join(ARCHIVES)})"
         )
+    if path.is_file() and path.suffix in ARCHIVES and not is_zipfile(path):
+        raise SourceError(f"{path} is no zip archive, or is damaged: build it, or copy it, once more")
     return path
