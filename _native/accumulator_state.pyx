@@ -272,7 +272,9 @@ cdef int _check_numbers(str name, object numbers, int64_t n, uint64_t most) exce
     wrong = (values < 0) | (values > most)
     if wrong.any():
         row = int(wrong.argmax())
-        raise SchemaError(f"row {row} of the windows of a checkpoint: {values[row]} of {name} of an aggregate can never be")
+        raise SchemaError(
+            f"row {row} of the windows of a checkpoint has {values[row]} among the {name} of an aggregate, which are from 0 to {most}"
+        )
     return 0
 
 

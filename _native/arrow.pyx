@@ -420,7 +420,7 @@ cdef class NativeArray:
 # ---- through ----------------------------------------------------------------------------------------------------
 
 
-cdef NativeArray _empty_handed():
+cdef NativeArray _unfilled_array():
     cdef NativeArray made = NativeArray.__new__(NativeArray)
     made.schema = <ArrowSchema*> calloc(1, sizeof(ArrowSchema))
     made.array = <ArrowArray*> calloc(1, sizeof(ArrowArray))
@@ -430,7 +430,7 @@ cdef NativeArray _empty_handed():
 
 
 def checked_batch(batch):
-    """Take over a record batch of another library, for one that trusts its structs.
+    """Take over a record batch of another library once it has been checked; importers, such as pyarrow, trust what they get.
 
     Parameters
     ----------
@@ -440,7 +440,7 @@ def checked_batch(batch):
     Returns
     -------
     NativeArray
-        The same memory, once what the Arrow C data interface says of it has been found to hold together.
+        The same memory.
 
     Raises
     ------
@@ -448,7 +448,7 @@ def checked_batch(batch):
         Which column is broken, and how.
     """
     capsules = checked_capsules(batch)
-    cdef NativeArray taken = _empty_handed()
+    cdef NativeArray taken = _unfilled_array()
     cdef ArrowSchema* schema = <ArrowSchema*> PyCapsule_GetPointer(capsules[0], "arrow_schema")
     cdef ArrowArray* array = <ArrowArray*> PyCapsule_GetPointer(capsules[1], "arrow_array")
     taken.schema[0] = schema[0]
@@ -460,7 +460,7 @@ def checked_batch(batch):
 
 @cython.final
 cdef class CheckedStream:
-    """Record batches of a stream of another library, each found to hold together before it is given.
+    """Record batches of a stream of another library, each checked before it is given.
 
     Iterating gives a NativeArray per batch, once; the stream can be asked for its schema before.
 
@@ -473,8 +473,12 @@ cdef class CheckedStream:
     ------
     TypeError
         If that does not give an Arrow stream.
+    DataError
+        If the stream was taken over before, or a batch contradicts itself.
     SchemaError
-        If the schema is broken, or none of a table.
+        If the schema is broken, or not that of a table.
+    SourceError
+        If the stream fails.
     """
 
     cdef CallGuard guard
@@ -516,7 +520,7 @@ cdef class CheckedStream:
     def __arrow_c_schema__(self):
         """Give the schema of all batches as a capsule (Arrow PyCapsule protocol)."""
         cdef Call call = begin_call(&self.guard, self)
-        cdef NativeArray made = _empty_handed()
+        cdef NativeArray made = _unfilled_array()
         self._read_schema(made.schema)
         capsule = PyCapsule_New(made.schema, "arrow_schema", _schema_capsule_destructor)
         made.schema = NULL
@@ -527,7 +531,7 @@ cdef class CheckedStream:
 
     def __next__(self):
         cdef Call call = begin_call(&self.guard, self)
-        cdef NativeArray made = _empty_handed()
+        cdef NativeArray made = _unfilled_array()
         cdef int code
         self._read_schema(made.schema)
         with nogil:
@@ -558,7 +562,7 @@ cdef NativeArray native_array(
     list children=None,
     list names=None,
 ):
-    cdef NativeArray made = _empty_handed()
+    cdef NativeArray made = _unfilled_array()
     cdef NativeArray child
     cdef int64_t n_children = len(children) if children is not None else 0, i
     made.schema.release = _release_schema

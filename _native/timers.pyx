@@ -45,9 +45,9 @@ cdef class TimerHeap:
     """Timers of a key-group range: a min-heap by timestamp that holds each (timestamp, key, namespace) once.
 
     Timers of equal timestamp fire in the order in which they were registered. A timer takes 52 bytes and, by how full
-    its key group's map happens to be, 11 to 22 more; memory once used is kept for reuse until `clear`. One thread at a
-    time may use a heap, as the batch verbs release the GIL: a RuntimeError otherwise. Follows Flink's HeapPriorityQueueSet, in which the order of
-    equal timestamps is left open.
+    its key group's map happens to be, 11 to 22 more; memory once used is kept for reuse until `clear`. The batch verbs
+    release the GIL: a second thread that uses the heap meanwhile gets a RuntimeError. Follows Flink's
+    HeapPriorityQueueSet, in which the order of equal timestamps is left open.
 
     Parameters
     ----------

@@ -258,8 +258,7 @@ class KeyedStateBackend:
             If a state of the snapshot has been asked for already.
         DataError
             If a key group is not below max_parallelism, or not that of the key, a key is there twice, or two snapshots
-            disagree on the kind of a state. What its
-            descriptor says is checked when the state is asked for.
+            disagree on the kind of a state. What its descriptor says is checked when the state is asked for.
         """
         first, last = self._key_context.key_group_range
         for name, entries in snapshot.items():
