@@ -16,7 +16,7 @@ from pathlib import Path
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.spark.archives import stored, zipped
-from flinkcore.spark.worker_environment import digest_of, is_module_line
+from flinkcore.spark.worker_environment import digest_of, interpreter_abi, is_module_line
 
 SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md")
 """Endings of the files of a package that belong into its wheel."""
@@ -101,7 +101,10 @@ def _tag() -> str:
     """The tag of a wheel that only this machine's kind of interpreter can use."""
     python = f"cp{sysconfig.get_config_var('py_version_nodot')}"
     threads = sysconfig.get_config_var("abiflags") or ""
-    return f"{python}-{python}{threads}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    if "musl" in interpreter_abi():  # which the platform does not tell
+        platform = platform.replace("linux", "musllinux_1_2", 1)
+    return f"{python}-{python}{threads}-{platform}"
 
 
 def _metadata() -> str:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -15,7 +16,7 @@ pytest.importorskip("pyspark")
 
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.spark import ship_flinkcore
+from flinkcore.spark import ship_flinkcore, wheel
 from flinkcore.spark.archives import zipped, zipped_modules
 from flinkcore.spark.wheel import SUFFIXES, Wheel, check_same_version, installed_wheel
 from flinkcore.spark.worker_environment import build_of, fits, interpreter_abi
@@ -96,6 +97,23 @@ def test_a_wheel_fits_interpreters_of_its_minor_version_system_and_machine() -> 
     assert not fits("cp311-cp311-linux_aarch64", linux)
     assert not fits("cp311-cp311-macosx_11_0_x86_64", linux)
     assert not fits("cp311-cp311-musllinux_1_2_x86_64", linux)
+
+
+@pytest.mark.parametrize(
+    ("platform", "abi"),
+    [
+        ("linux-x86_64", "x86_64-linux-gnu x86_64"),
+        ("linux-aarch64", "aarch64-linux-musl aarch64"),
+        ("macosx-11.0-arm64", "darwin arm64"),
+    ],
+)
+def test_the_wheel_of_this_process_fits_its_interpreter(
+    monkeypatch: pytest.MonkeyPatch, platform: str, abi: str
+) -> None:
+    abi = f"cpython-{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}-{abi}"
+    monkeypatch.setattr(sysconfig, "get_platform", lambda: platform)
+    monkeypatch.setattr(wheel, "interpreter_abi", lambda: abi)
+    assert fits(wheel._tag(), abi)
 
 
 def test_what_is_no_wheel_of_flinkcore_is_refused(tmp_path: Path) -> None:
