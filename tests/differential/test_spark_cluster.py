@@ -29,6 +29,7 @@ from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
 from flinkcore.spark.spark_log import SparkLog
 from flinkcore.spark.task_outputs import BlocksOutput
+from flinkcore.spark.wheel import installed_wheel
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -103,6 +104,19 @@ def test_rows_are_those_of_an_embedded_replay(spark: Any, embedded: Any, paralle
 def test_parallelism_is_the_number_of_cores_of_all_executors(spark: Any) -> None:
     result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
     assert result.to_dataframe().rdd.getNumPartitions() == 2
+
+
+def test_executors_that_lack_flinkcore_are_sent_it(spark: Any, embedded: Any) -> None:
+    from pyspark.sql.functions import udf
+
+    def folder_of_flinkcore(_: int) -> str:
+        import flinkcore
+
+        return os.path.dirname(os.path.dirname(flinkcore.__file__))
+
+    assert rows(hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()) == rows(embedded.to_arrow())
+    found = spark.range(2).select(udf(folder_of_flinkcore, useArrow=False)("id")).collect()
+    assert all(f"flinkcore-{installed_wheel().build}" in row[0] for row in found)
 
 
 def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: Path) -> None:

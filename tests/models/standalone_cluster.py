@@ -113,6 +113,8 @@ class StandaloneCluster:
 
         builder = SparkSession.builder.master(self.master).config("spark.ui.enabled", "false")
         builder = builder.config("spark.executor.memory", "512m").config("spark.driver.host", "127.0.0.1")
+        # Settings of a session before this one are still in the JVM.
+        builder = builder.config("spark.executorEnv.PYTHONPATH", "")
         for name, value in settings.items():
             builder = builder.config(name.replace("_", "."), value)
         with patch.dict(os.environ, QUICK_JAVA | {"PYSPARK_PYTHON": str(interpreter)}):
