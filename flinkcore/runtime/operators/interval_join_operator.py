@@ -1,6 +1,5 @@
 """The operator that joins elements of two keyed streams whose timestamps are close."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -214,7 +213,7 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         others: dict[int, list[Any]] | None = side.other.get_internal()
         if others is not None:
             try:
-                self._join(side, self._joined(side, others, timestamp), value, timestamp)
+                self._join(side, others, value, timestamp)
             except OutputFullError as full:
                 full.then(partial(self._register_cleanup, side, timestamp))
                 raise
@@ -225,24 +224,24 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         if cleanup_time <= MAX_TIMESTAMP:
             self._timers.register_event_time_timer(side.namespace, cleanup_time)
 
-    def _joined(self, side: _Side, others: dict[int, list[Any]], timestamp: int) -> Iterator[tuple[int, Any]]:
-        """Return the other elements that an element meets, with their timestamps, in order of these."""
+    def _join(self, side: _Side, others: dict[int, list[Any]], value: Any, timestamp: int) -> None:
         least, greatest = timestamp + side.least_ms, timestamp + side.greatest_ms
         if greatest - least < len(others):  # much waits for the watermark, and the interval is short
             joined = [other for other in range(least, greatest + 1) if other in others]
         else:
             joined = sorted([other for other in others if least <= other <= greatest])
-        return ((other_timestamp, other) for other_timestamp in joined for other in others[other_timestamp])
-
-    def _join(self, side: _Side, joined: Iterator[tuple[int, Any]], value: Any, timestamp: int) -> None:
+        times = iter(joined)
         try:
-            for other_timestamp, other in joined:
-                if side.is_left:
-                    self._collect(value, other, timestamp, other_timestamp)
-                else:
-                    self._collect(other, value, other_timestamp, timestamp)
+            for other_timestamp in times:
+                elements = iter(others[other_timestamp])
+                for other in elements:
+                    if side.is_left:
+                        self._collect(value, other, timestamp, other_timestamp)
+                    else:
+                        self._collect(other, value, other_timestamp, timestamp)
         except OutputFullError as full:
-            full.then(partial(self._join, side, joined, value, timestamp))
+            left = {other_timestamp: list(elements), **{time: others[time] for time in times}}
+            full.then(partial(self._join, side, left, value, timestamp))
             raise
 
     def _collect(
