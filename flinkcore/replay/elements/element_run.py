@@ -26,6 +26,7 @@ class ElementRun(StartedJob):
 
     The clock of the job shows when elements arrive, and does not depend on how fast the job runs. A record, and all
     that it leads to, is dealt with before the next one: whatever the parallelism, there is one thread.
+    Sinks get elements as they come; what the program collects of all that a record leads to is held in memory first.
 
     Parameters
     ----------
