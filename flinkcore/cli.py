@@ -259,9 +259,17 @@ def _environment(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
     return environment
 
 
+def _shown(value: pa.Scalar) -> str:
+    try:
+        return str(value.as_py())
+    except (OverflowError, ValueError):  # a time that Python has no value for
+        return str(value.cast("int64"))
+
+
 def _print_rows(table: Any, limit: int = 20) -> None:
     names = table.schema.names
-    rows = [[str(value) for value in row.values()] for row in table.slice(0, limit).to_pylist()]
+    columns = [list(map(_shown, column)) for column in table.slice(0, limit).columns]
+    rows = list(zip(*columns, strict=True))
     widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
     for row in [names, *rows]:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -84,8 +84,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 thread = Thread(
                     target=self._work, args=(partition,), name=f"flinkcore-{partition}", daemon=True
                 )
+                threads.append(thread)  # before an interrupt can come: from here on it may run
                 thread.start()
-                threads.append(thread)
             while (step := self._next_done()) is not None:
                 if step.error is not None:
                     raise step.error
@@ -100,7 +100,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 self._stopped = True
                 self._changed.notify_all()
             for thread in threads:
-                thread.join()
+                if thread.ident is not None:  # one that has not begun by now ends at once when it does
+                    thread.join()
 
     def _next_done(self) -> _Step | None:
         with self._changed:

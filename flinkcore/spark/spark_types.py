@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark
 
@@ -65,25 +64,18 @@ class SparkSchema:
         Raises
         ------
         DataError
-            If a value does not fit (a timestamp beyond the year 294,247, say).
+            If a value does not fit: a timestamp beyond the year 294,247, or with digits below microseconds.
         """
         columns = []
         for column, field in zip(batch.columns, self._arrow, strict=True):
             try:
-                columns.append(column if column.type == field.type else _cast(column, field.type))
+                columns.append(column if column.type == field.type else column.cast(field.type))
             except pa.ArrowInvalid as error:
-                raise DataError(f"column {field.name!r} does not fit into Spark's type: {error}") from error
+                raise DataError(
+                    f"column {field.name!r} does not fit into Spark's type {field.type}: {error}. Take to_arrow() or "
+                    "write_parquet(), or convert it before, with with_columns(...)"
+                ) from error
         return pa.RecordBatch.from_arrays(columns, schema=self._arrow)
-
-
-def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
-    types = pa.types
-    if (types.is_timestamp(column.type) or types.is_duration(column.type)) and column.type.unit == "ns":
-        # Microseconds cannot hold nanoseconds: they are floored, as flinkcore's own event time is.
-        nanoseconds = column.view(pa.int64()).fill_null(0).to_numpy()
-        nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-        return pa.array(np.floor_divide(nanoseconds, 1000), mask=nulls).view(target)
-    return column.cast(target)
 
 
 def _accepted(given: pa.DataType, column: str) -> pa.DataType:

@@ -410,3 +410,13 @@ def test_what_is_wrong_with_a_job_is_told_before_spark_starts(
     path = options.pop("input", str(tmp_path / "log.csv"))
     assert main(["replay", path, *(part for option in options.items() for part in option)]) == 1
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_times_that_python_cannot_hold_are_printed_as_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pa.csv.write_csv(pa.table({"ts": [1_699_999_940_045], "key": ["a"]}), tmp_path / "log.csv")
+    arguments = ["--timestamp", "ts", "--timestamp-unit", "s", "--key", "key", "--window", "tumbling:1m"]
+    log = str(tmp_path / "log.csv")
+    assert main(["replay", log, *arguments, "--aggregate", "n=count()", "--engine", "embedded"]) == 0
+    assert re.search(r"^a +16999999400[0-9]+ ", capsys.readouterr().out, re.MULTILINE)

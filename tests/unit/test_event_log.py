@@ -1,6 +1,7 @@
 """The description of an event log."""
 
 import math
+import os
 import pickle
 
 import pyarrow as pa
@@ -102,3 +103,10 @@ def test_values_of_arrow_data_of_other_libraries_are_checked() -> None:
     batch = pa.record_batch({"at": [1], "text": text})
     with pytest.raises(DataError, match=r"the Arrow data from LyingStream is broken: .*[Cc]olumn 1.*UTF8"):
         TableSource.of(LyingStream(batch))
+
+
+def test_a_pipe_is_no_file_of_a_log(tmp_path):
+    os.mkfifo(tmp_path / "log.csv")
+    for path in (tmp_path / "log.csv", tmp_path / "*.csv"):
+        with pytest.raises(SourceError, match="neither a file nor a directory but a pipe"):
+            EventLog.of(path, timestamp="ts")

@@ -194,3 +194,25 @@ def test_a_partition_that_is_amid_a_step_stops_between_two_results() -> None:
     assert is_amid.wait(10)
     running.close()  # type: ignore[attr-defined]
     assert no_thread_is_left()
+
+
+def test_an_interrupt_while_a_thread_begins_ends_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def steps() -> Iterator[int]:
+        begun.set()
+        time.sleep(0.2)
+        yield 1
+
+    def start(thread: threading.Thread) -> None:
+        original(thread)
+        begun.wait()
+        raise KeyboardInterrupt
+
+    original = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    read = steps()
+    with pytest.raises(KeyboardInterrupt):
+        list(PartitionThreads(read, lambda step: step, lambda partition, step: [step], 3).run())
+    assert no_thread_is_left()
+    read.close()  # nobody is in it any more

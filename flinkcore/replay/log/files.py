@@ -246,6 +246,12 @@ def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
             raise SourceError(f"{given!r} does not exist")
         else:
             matches = [info]
+        for match in matches:
+            if match.type == fs.FileType.Unknown:
+                raise SourceError(
+                    f"{match.path!r} is neither a file nor a directory but a pipe, a socket or a device: write what it "
+                    "gives to a file first"
+                )
         files = [
             file
             for match in matches
