@@ -268,7 +268,7 @@ def test_a_count_beyond_that_of_the_trigger_is_refused(count: int) -> None:
 
 @pytest.mark.parametrize(("column", "value"), [("0.words", 2**64 - 3), ("touched", 2)])
 def test_numbers_that_an_aggregate_never_has_are_refused(column: str, value: int) -> None:
-    with pytest.raises(SchemaError, match=rf"row 1 of the windows of a checkpoint: {value} of "):
+    with pytest.raises(SchemaError, match=rf"row 1 of the windows of a checkpoint has {value} among the"):
         restore("time", [{}, {"key.key": 8, column: value}])
 
 

@@ -81,7 +81,8 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
     assert others == {task_errors.TaskError, OutputFullError}  # neither comes to a user
 
 
-@pytest.mark.parametrize("kind", CLASSES)
+# OutputFullError holds the calls with which its operator goes on, and never leaves it.
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not OutputFullError])
 def test_every_error_can_be_pickled(kind: type[BaseException]) -> None:
     error = an_error(kind)
     error.place = "split 3"  # type: ignore[attr-defined]
