@@ -25,7 +25,7 @@ from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.stages.stage_run import StageRun, Step
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.total_order import Events, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ class EmbeddedReplay:
         plan = self._plan
         checkpoints = self._checkpoints
         cut = checkpoints.cuts[0] if checkpoints.cuts else None
-        time_plane = time_plane_of(plan, self._chunks, self._parallelism, cut=cut, stops=checkpoints.stops)
+        time_plane = time_plane_of(
+            plan.timed_log, self._chunks, self._parallelism, cut=cut, stops=checkpoints.stops
+        )
         self.report = ReplayReport()
         self.report.add_time_plane(plan, time_plane)
         if time_plane.cut is not None:

@@ -23,7 +23,7 @@ from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_run import StageRun, Step
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,10 @@ class JobReplay:
         """
         plan = self._plan
         cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
-        time_planes = time_planes_of(plan.logs, self._chunks, self._parallelism, cuts=cuts, stops=stops)
-        time = JobTime(plan, time_planes, cuts)
+        time_planes = time_planes_of(
+            [log.timed_log for log in plan.logs], self._chunks, self._parallelism, cuts=cuts, stops=stops
+        )
+        time = JobTime(plan.streams, time_planes, cuts)
         times = time.replay_times()
         self.report = ReplayReport()
         self.report.add_logs(plan.logs, time.time_planes, times[-1].timeline)

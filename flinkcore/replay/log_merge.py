@@ -15,7 +15,7 @@ from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors
-from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from pyarrow import ipc
 
 from flinkcore.errors import DataError
 from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.total_order import Events
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.spark.narrow import NarrowIntegers
 from flinkcore.spark.ordered_events import NARROWED, OrderedEvents
 

@@ -23,7 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.element_pass import (
     ElementPass,
@@ -36,6 +35,7 @@ from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
 from flinkcore.replay.time_plane.emissions import Emissions
 from flinkcore.replay.time_plane.split_states import SplitStates
 from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.gradual_rows import rows_by_and_by
 from flinkcore.spark.log_input import DataFrameInput, LogInput, partitions_gone
@@ -58,8 +58,8 @@ class DealTask:
 
     Attributes
     ----------
-    plan
-        The job.
+    timed
+        The log.
     time_plane
         Of the columnar pass.
     log
@@ -72,7 +72,7 @@ class DealTask:
         Events that go on at once, at least.
     """
 
-    plan: ReplayPlan
+    timed: TimedLog
     time_plane: TimePlane
     log: LogInput
     partition_of: npt.NDArray[np.int32]
@@ -83,7 +83,7 @@ class DealTask:
         """Rows of the shuffle for the chunks of the task."""
         for chunk in self.log.chunks(batches):
             part, rows, held = 0, 0, list[PlacedTimes]()
-            for times in read_placed_times(self.plan, self.time_plane, chunk):
+            for times in read_placed_times(self.timed, self.time_plane, chunk):
                 held.append(times)
                 rows += len(times.split)
                 if rows >= self.part_rows:
@@ -117,13 +117,13 @@ def _unpacked(payload: bytes) -> PlacedTimes:
 
 
 @dataclass(frozen=True)
-class ElementTask:
+class GeneratorTask:
     """Calls the generators of the splits of a partition; picklable.
 
     Attributes
     ----------
-    plan
-        The job.
+    timed
+        The log.
     time_plane
         Of the columnar pass.
     partition_of
@@ -138,7 +138,7 @@ class ElementTask:
         Whether the job stops with a checkpoint.
     """
 
-    plan: ReplayPlan
+    timed: TimedLog
     time_plane: TimePlane
     partition_of: npt.NDArray[np.int32]
     recomputable: bool
@@ -151,8 +151,8 @@ class ElementTask:
         for partition, rows in groupby(_rows(batches), key=lambda row: row[0]):
             splits = np.flatnonzero(self.partition_of == partition)
             element_pass = ElementPass(
-                self.plan.strategy,
-                self.plan.auto_watermark_interval_ms,
+                self.timed.strategy,
+                self.timed.auto_watermark_interval_ms,
                 self.time_plane,
                 splits.tolist(),
                 self.run_rows,
@@ -235,7 +235,7 @@ def deal_out(events: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.i
 
 def run_element_pass(
     spark: Any,
-    plan: ReplayPlan,
+    timed: TimedLog,
     time_plane: TimePlane,
     log: LogInput,
     dataframe: Any,
@@ -248,8 +248,8 @@ def run_element_pass(
     ----------
     spark
         The session.
-    plan
-        The job; its strategy has a generator of its own.
+    timed
+        The log; its strategy has a generator of its own.
     time_plane
         Of the columnar pass.
     log
@@ -267,17 +267,17 @@ def run_element_pass(
         With the timeline of the generators.
     """
     if time_plane.events == 0:  # but maybe in other logs of the replay
-        return element_pass_here(plan, time_plane, (), cut)
+        return element_pass_here(timed, time_plane, (), cut)
     ends_at, time_plane = time_plane.cut, replace(time_plane, cut=None)
     recomputable = isinstance(log, DataFrameInput)
     partitions = min(partitions, len(time_plane.split_values))
     partition_of = deal_out(time_plane.splits.events, partitions)
     slots = tuple(partition_slots(partitions, chooses_partitions(dataframe)))
-    deal = DealTask(plan, time_plane, log, partition_of, slots, PART_ROWS)
+    deal = DealTask(timed, time_plane, log, partition_of, slots, PART_ROWS)
     dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _SHUFFLE_SCHEMA), partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
     stops = ends_at is not None
-    task = ElementTask(plan, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
+    task = GeneratorTask(timed, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
     emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS_SCHEMA)
     told, wanted, states = set[int](), set[int](), list[SplitStates]()
     with EmissionRuns() as runs, closing(rows_by_and_by(emitted, "run")) as rows:

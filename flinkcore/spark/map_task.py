@@ -17,7 +17,7 @@ from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.total_order import Events, concatenate
+from flinkcore.replay.time_plane.total_order import Events, concatenate
 from flinkcore.spark.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.log_input import LogInput
 from flinkcore.spark.ordered_events import OrderedEvents

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.replay.plans.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.spark.narrow import NarrowIntegers
 
 NARROWED: Final = b"narrowed"

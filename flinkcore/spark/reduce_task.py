@@ -22,7 +22,7 @@ from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, events_
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import (
     Block,

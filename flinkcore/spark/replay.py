@@ -22,7 +22,6 @@ from flinkcore.replay.stages.job_stages import stages_of
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
@@ -94,14 +93,14 @@ class SparkReplay:
                 (
                     run_element_pass(
                         self._spark,
-                        log.plan,
+                        log.plan.timed_log,
                         time_plane,
                         log_input,
                         log.read_dataframe,
                         self._partitions[0],
                         cut,
                     )
-                    if TimePass(log.plan).is_by_element
+                    if log.plan.timed_log.is_by_element
                     else time_plane,
                     log_input,
                 )
@@ -118,7 +117,7 @@ class SparkReplay:
     @cached_property
     def _job_time(self) -> JobTime:
         assert isinstance(self.plan, JobPlan)
-        return JobTime(self.plan, self.time_planes, self.checkpoints.cuts)
+        return JobTime(self.plan.streams, self.time_planes, self.checkpoints.cuts)
 
     @cached_property
     def _times(self) -> list[ReplayTime]:

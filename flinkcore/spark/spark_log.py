@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from flinkcore.replay.plans.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.spark.log_input import DataFrameInput, FileInput
 

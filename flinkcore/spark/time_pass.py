@@ -96,7 +96,7 @@ def run_time_passes(
     list of tuple
         The time plane of each log, and its input for the second pass, with the fingerprint of each chunk that has one.
     """
-    passes = time_passes([log.plan for log in logs], cuts, stops)
+    passes = time_passes([log.plan.timed_log for log in logs], cuts, stops)
     fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
     summarised = [
         _summaries(spark, time_pass, log, found)

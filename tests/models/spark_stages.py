@@ -67,7 +67,7 @@ class SmallReplay:
     @classmethod
     def of(cls, plan: ReplayPlan, partitions: int, directory: Path) -> "SmallReplay":
         log = FileInput(tuple(plan.log.chunks(1)))
-        return cls(plan, log, time_plane_of(plan, log.all_chunks, 1), partitions, directory)
+        return cls(plan, log, time_plane_of(plan.timed_log, log.all_chunks, 1), partitions, directory)
 
     def begin(self) -> PendingCheckpoint:
         """Begin the checkpoint with which the replay stops."""

@@ -40,7 +40,7 @@ def time_plane_by_tasks(plan: ReplayPlan, log: FileInput) -> TimePlane:
     def payloads(task: Task) -> list[bytes]:
         return [row["payload"] for batch in on_each_chunk(task, log) for row in batch.to_pylist()]
 
-    time_pass = TimePass(plan)
+    time_pass = TimePass(plan.timed_log)
     bases = None
     if time_pass.rate is not None:
         bases = time_pass.position_bases(map(ChunkCounts.from_ipc, payloads(CountTask(time_pass, log))))

@@ -20,7 +20,7 @@ from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 
 SEEN = pa.schema(
@@ -103,7 +103,7 @@ class Job:
         )
         self.plan: ReplayPlan = self.stream.execute()._plan
         chunks = self.plan.log.chunks(1)
-        time_plane = time_plane_of(self.plan, chunks, 1)
+        time_plane = time_plane_of(self.plan.timed_log, chunks, 1)
         self.timeline = time_plane.timeline
         merge = TotalOrderMerge()
         for chunk in chunks:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.plans.column_ops import (
+from flinkcore.replay.log.column_ops import (
     HIDDEN_PREFIX,
     Filter,
     Select,

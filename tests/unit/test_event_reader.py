@@ -16,11 +16,11 @@ from flinkcore._native.split_positions import split_positions
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.log.column_ops import Filter, WithColumns
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.log.split_rows import SplitCounter
-from flinkcore.replay.log.time_units import suspected_unit, unit_warning
-from flinkcore.replay.plans.column_ops import Filter, WithColumns
+from flinkcore.replay.time_plane.time_warnings import suspected_unit, unit_warning
 
 
 def read(log, before=(), columns=None, target=1, batch_rows=1 << 17):

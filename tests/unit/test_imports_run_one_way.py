@@ -26,6 +26,8 @@ RANKS = {
     "cli": 8,
     "__main__": 9,
 }
+# Folders of a layer, from below to above; whatever else the layer has is above them.
+FOLDERS = {"replay": ("log", "time_plane")}
 SOURCES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
 
@@ -56,6 +58,15 @@ def layer(module: str) -> str | None:
     return parts[1] if parts[0] == "flinkcore" and len(parts) > 1 else None
 
 
+def folder_rank(module: str) -> int | None:
+    """Return the place of a module's folder among those of its layer; None: they have no order, or it is the layer."""
+    parts = module.split(".")
+    folders = FOLDERS.get(layer(module) or "")
+    if folders is None or len(parts) < 3:
+        return None
+    return folders.index(parts[2]) if parts[2] in folders else len(folders)
+
+
 def reverse_arrows(source: str, module: str) -> list[str]:
     """Return what a module imports against the order, one line of text each."""
     own = layer(module)
@@ -64,9 +75,13 @@ def reverse_arrows(source: str, module: str) -> list[str]:
         if name.split(".")[0] in ("pyspark", "py4j") and own != "spark":
             found.append(f"{module}:{line} imports {name} outside flinkcore/spark")
         other = layer(name)
-        if own is None or own == "__init__" or other is None or other == own or other not in RANKS:
+        if own is None or own == "__init__" or other is None or other not in RANKS:
             continue
-        if RANKS[other] >= RANKS[own]:
+        if other == own:
+            folder, other_folder = folder_rank(module), folder_rank(name)
+            if folder is not None and other_folder is not None and other_folder > folder:
+                found.append(f"{module}:{line} imports {name} from above its folder")
+        elif RANKS[other] >= RANKS[own]:
             found.append(f"{module}:{line} ({own}) imports {name} ({other})")
     return found
 
@@ -85,6 +100,8 @@ def test_every_part_of_the_package_has_a_rank() -> None:
     ("source", "module"),
     [
         ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.datastream.data_stream"),
+        ("from flinkcore.replay.plans.uids import operator_uid", "flinkcore.replay.time_plane.time_pass"),
+        ("from flinkcore.replay import embedded", "flinkcore.replay.log.chunks"),
         ("def f():\n    import flinkcore.spark.session", "flinkcore.replay.embedded"),
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
@@ -104,6 +121,12 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
     [
         ("from flinkcore.common import Time", "flinkcore.datastream.window"),
         ("from . import window", "flinkcore.datastream.data_stream"),
+        ("from flinkcore.replay.log.chunks import Chunk", "flinkcore.replay.time_plane.time_pass"),
+        (
+            "from flinkcore.replay.time_plane.timeline import Timeline",
+            "flinkcore.replay.time_plane.time_pass",
+        ),
+        ("from flinkcore.replay.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
         ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.testing.manual_clock"),

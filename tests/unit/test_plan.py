@@ -18,7 +18,7 @@ from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log import event_log
-from flinkcore.replay.plans.column_ops import apply_ops
+from flinkcore.replay.log.column_ops import apply_ops
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.replay_plan import EVENT_TIME, ReplayPlan, make_plan
 

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from flinkcore.errors import DataError
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.spark import blocks
 from flinkcore.spark.blocks import (
     Block,

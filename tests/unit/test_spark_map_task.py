@@ -57,7 +57,7 @@ def sent(partitions: int, *, is_broadcast: bool = False) -> tuple[Iterator[pa.Re
     chunks = tuple(plan.log.chunks(1))
     task = MapTask(
         plan,
-        time_plane_of(plan, chunks, 1),
+        time_plane_of(plan.timed_log, chunks, 1),
         FileInput(chunks),
         partitions,
         tuple(range(partitions)),
@@ -155,7 +155,7 @@ def attempt(keys: list[int], batch_rows: int = 1000) -> list[pa.RecordBatch]:
     for batch in table_of(KEYS).to_batches():
         first.add(batch, checked)
     log = DataFrameInput(plan.log.schema, checked, {0: first})
-    task = MapTask(plan, time_plane_of(plan, plan.log.chunks(1), 1), log, 3, (0, 1, 2), 1.0)
+    task = MapTask(plan, time_plane_of(plan.timed_log, plan.log.chunks(1), 1), log, 3, (0, 1, 2), 1.0)
     return list(task(iter(table_of(keys).to_batches(batch_rows))))
 
 
@@ -181,7 +181,7 @@ def test_every_attempt_with_other_keys_than_in_the_first_pass_is_refused(as_part
 def counts_of(batches: list[pa.RecordBatch], chunks: int = 1) -> list[dict[str, Any]]:
     """What the reduce tasks tell of the blocks that they got."""
     plan = plan_of(table_of(KEYS))
-    plane = time_plane_of(plan, plan.log.chunks(1), 1)
+    plane = time_plane_of(plan.timed_log, plan.log.chunks(1), 1)
     timeline = PackedTimeline.of(plane.timeline)
     task = ReduceTask(plan, PackedTime(timeline, plane.last_arrival_ms), 3, chunks, True, CountsOutput())
     blocks = pa.Table.from_batches(batches).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
@@ -273,7 +273,7 @@ def test_fingerprints_tell_values_of_maps() -> None:
 
 def test_a_partition_that_was_not_there_when_rows_were_counted_is_refused(as_partition: Any) -> None:
     as_partition(1)
-    time_pass = TimePass(plan_of(table_of(KEYS)))
-    task = SummariseTask(time_pass, DataFrameInput(time_pass.plan.log.schema, ()), {0: {None: 0}})
+    time_pass = TimePass(plan_of(table_of(KEYS)).timed_log)
+    task = SummariseTask(time_pass, DataFrameInput(time_pass.timed.log.schema, ()), {0: {None: 0}})
     with pytest.raises(SourceError, match=r"partition 1 .* before, when it had 1 partitions.*persist\(\)"):
         list(task(iter(table_of(KEYS).to_batches())))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkcore.replay import total_order
-from flinkcore.replay.total_order import Events, TotalOrderMerge
+from flinkcore.replay.time_plane import total_order
+from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 
 
 def events(rows: Sequence[tuple[int, int, int]]) -> Events:

@@ -33,7 +33,7 @@ from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.streaming_runtime_context import TaskInfo

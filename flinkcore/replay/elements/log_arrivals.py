@@ -20,7 +20,7 @@ from flinkcore.datastream.transformations import (
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin, end_input
 from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.plans.column_ops import ColumnOp
+from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.replay_plan import ReplayPlan, column_op, plan_of_log
 from flinkcore.replay.stages.element_rows import element_rows
@@ -28,7 +28,7 @@ from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.total_order import Events, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
@@ -95,8 +95,8 @@ class LogReading:
             before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
         operator = UserProcess(None, pa.schema([]))
         plan = plan_of_log(source, tuple(before), (), step, operator, configuration)
-        times = replace(plan, strategy=WatermarkStrategy.no_watermarks())
-        return cls(plan, after, strategy, time_plane_of(times, times.log.chunks(1), 1))
+        timed = replace(plan.timed_log, strategy=WatermarkStrategy.no_watermarks())
+        return cls(plan, after, strategy, time_plane_of(timed, timed.log.chunks(1), 1))
 
     @property
     def arrival_range(self) -> tuple[int, int] | None:

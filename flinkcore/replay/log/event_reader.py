@@ -14,10 +14,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
-from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
-from flinkcore.replay.plans.column_ops import (
+from flinkcore.replay.log.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
     Columns,
@@ -27,6 +24,9 @@ from flinkcore.replay.plans.column_ops import (
     output_schema,
     shown_column,
 )
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
+from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
 
 ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 """Hidden column with the arrival, where an expression gives it."""

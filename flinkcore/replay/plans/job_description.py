@@ -10,8 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.column_ops import shown_column
 from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.plans.column_ops import shown_column
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess

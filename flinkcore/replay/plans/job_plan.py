@@ -34,8 +34,8 @@ from flinkcore.datastream.two_input_transformations import (
     UnionTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, output_schema
 from flinkcore.replay.log.plain_columns import decoded_type
-from flinkcore.replay.plans.column_ops import Decode, Select, expression_columns, output_schema
 from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.plans.key_types import require_key_type
@@ -55,6 +55,7 @@ from flinkcore.replay.plans.replay_plan import (
 )
 from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
+from flinkcore.replay.time_plane.stage_timelines import JobStreams
 
 OPERATORS = (WindowTransformation, ProcessTransformation, TwoInputTransformation)
 
@@ -88,7 +89,12 @@ class JobPlan:
     @property
     def is_chain(self) -> bool:
         """Whether the first operator takes all logs, and each other one only what one operator gives."""
-        return not any(stage.logs or stage.merges_results for stage in self.stages[1:])
+        return self.streams.is_chain
+
+    @property
+    def streams(self) -> JobStreams:
+        """Which logs and operators come to each operator."""
+        return JobStreams(tuple(stage.streams for stage in self.stages))
 
     def stage_of_log(self, log: int) -> int:
         """Return the number of the operator to which the rows of a log come."""

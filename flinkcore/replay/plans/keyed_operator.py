@@ -28,7 +28,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.plans.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
 from flinkcore.replay.stages.native_windows import window_kernel
 
 

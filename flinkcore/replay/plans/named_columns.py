@@ -6,7 +6,7 @@ from flinkcore.common.expressions import is_expression
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.transformations import EventLogSource
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.column_ops import HIDDEN_PREFIX, ColumnOp, Select, WithColumns, expression_columns
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, ColumnOp, Select, WithColumns, expression_columns
 
 
 def assigned(op: ColumnOp) -> tuple[str, ...]:

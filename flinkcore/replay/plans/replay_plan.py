@@ -30,9 +30,7 @@ from flinkcore.datastream.transformations import (
     WithColumnsTransformation,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.event_reader import EventReader
-from flinkcore.replay.plans.column_ops import (
+from flinkcore.replay.log.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
     Columns,
@@ -42,6 +40,8 @@ from flinkcore.replay.plans.column_ops import (
     narrow_ops,
     output_schema,
 )
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.plans.key_types import require_key_type
 from flinkcore.replay.plans.keyed_operator import (
     KeyedOperator,
@@ -53,6 +53,7 @@ from flinkcore.replay.plans.keyed_operator import (
 )
 from flinkcore.replay.plans.named_columns import assigned, refuse_replaced, refuse_reserved
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
+from flinkcore.replay.time_plane.timed_log import TimedLog
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
@@ -118,6 +119,17 @@ class ReplayPlan:
         """That of the operator."""
         return (self.operator_uid,)
 
+    @property
+    def timed_log(self) -> TimedLog:
+        """What the time plane needs to know."""
+        return TimedLog(
+            self.log,
+            self.before,
+            self.strategy,
+            self.auto_watermark_interval_ms,
+            self.operator.timestamp_range,
+        )
+
     def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
         """Return the reader of the log: both passes reject the same rows.
 
@@ -126,15 +138,11 @@ class ReplayPlan:
         columns
             Those needed of what `before` gives; None: only the timestamp.
         """
-        return EventReader(self.log, self.before, columns, self.operator.timestamp_range)
+        return self.timed_log.reader(columns)
 
     def time_type(self) -> pa.DataType:
-        """Return the Arrow type of the event time; text and dates count as timestamps.
-
-        JSON reads the same times as timestamps or as text, as they have fractions of seconds or not.
-        """
-        found = output_schema(self.before, self.log.schema).field(self.log.timestamp).type
-        return pa.timestamp("ms") if pa.types.is_string(found) or pa.types.is_date(found) else found
+        """Return the Arrow type of the event time."""
+        return self.timed_log.time_type()
 
     def data_columns(self) -> list[str]:
         """Return the columns that the data plane needs of what `before` gives, in their order there."""

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.replay.plans.column_ops import ColumnOp
+from flinkcore.replay.log.column_ops import ColumnOp
+from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.keyed_operator import KeyedOperator, UserProcess
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.keyed_stage import keyed_stages
+from flinkcore.replay.time_plane.stage_timelines import InputStreams, OperatorStreams
 from flinkcore.replay.time_plane.timeline import Timeline
 
 
@@ -102,6 +104,17 @@ class StagePlan:
     def merges_results(self) -> bool:
         """Whether results of other operators come to it along with further ones, or with rows of logs."""
         return bool(self.results) and len(self.results) + len(self.logs) > 1
+
+    @property
+    def streams(self) -> OperatorStreams:
+        """The streams that come to it, as the time plane numbers them."""
+        return OperatorStreams(
+            tuple(
+                InputStreams(each.logs, tuple(results.stage for results in each.results))
+                for each in self.inputs
+            ),
+            isinstance(self.operator, ConnectedProcess) and self.operator.unites_inputs,
+        )
 
     def time_type(self) -> pa.DataType:
         """Return the Arrow type of the event time."""

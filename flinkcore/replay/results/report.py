@@ -10,13 +10,12 @@ from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.replay.log.arrival_order import arrival_order_warnings
-from flinkcore.replay.log.time_units import time_unit_warnings
 from flinkcore.replay.plans.join_process import WindowJoinProcess
 from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
+from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timeline import SplitTimes, Timeline, TimePlane
 
 
@@ -157,8 +156,7 @@ class ReplayReport:
         if with_events.any():
             self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
             self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
-        self.warnings += time_plane.warnings
-        self.warnings += time_unit_warnings(plan, splits) + arrival_order_warnings(plan, splits)
+        self.warnings += [*time_plane.warnings, *time_warnings(plan.timed_log, splits)]
 
     def add_logs(
         self, plans: Sequence[ReplayPlan], time_planes: Sequence[TimePlane], timeline: Timeline

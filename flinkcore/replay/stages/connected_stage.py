@@ -32,7 +32,7 @@ from flinkcore.replay.stages.process_stage import ProcessStage, record_timestamp
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.row_results import Subject
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorBackends
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext

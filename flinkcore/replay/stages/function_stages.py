@@ -10,7 +10,7 @@ from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events
+from flinkcore.replay.time_plane.total_order import Events
 
 Process = TypeVar("Process", bound=UserProcess)
 

@@ -18,7 +18,7 @@ from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.window_process_stage import WindowProcessStages
 from flinkcore.replay.stages.window_stage import WindowStages
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 
 FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")

@@ -15,7 +15,7 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import TimedBatch
 from flinkcore.replay.plans.replay_plan import REASON, ReplayPlan
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.total_order import Events
+from flinkcore.replay.time_plane.total_order import Events
 
 
 @dataclass

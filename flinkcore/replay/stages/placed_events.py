@@ -33,7 +33,7 @@ import pyarrow as pa
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, Int32Array, Int64Array, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, Int32Array, Int64Array, RowNumbers
 
 Order: TypeAlias = tuple[Int64Array, ...]
 """Columns that order results, in the order above; the sequences come last."""

@@ -27,7 +27,7 @@ from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.window_stage import EncodedEvents, WindowStage, WindowStages
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Int64Array, RowNumbers
+from flinkcore.replay.time_plane.total_order import Int64Array, RowNumbers
 
 
 class JoinedWindowStage(WindowStage):

@@ -44,7 +44,7 @@ from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext

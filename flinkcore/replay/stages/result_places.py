@@ -10,7 +10,7 @@ import numpy as np
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.total_order import Int64Array
+from flinkcore.replay.time_plane.total_order import Int64Array
 from flinkcore.runtime.key_context import KeyContext
 
 NOT_FIRED = -1

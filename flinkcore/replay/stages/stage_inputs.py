@@ -14,7 +14,7 @@ from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.placed_events import PlacedMerge
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 
 Item = TypeVar("Item")
 

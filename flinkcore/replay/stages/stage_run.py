@@ -20,7 +20,7 @@ from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.placed_windows import JoinedWindowStage
 from flinkcore.replay.stages.process_stage import ProcessStage
-from flinkcore.replay.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 
 
 @dataclass(frozen=True)

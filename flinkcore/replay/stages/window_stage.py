@@ -20,7 +20,7 @@ from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.restored_windows import ExpectedWindows
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.total_order import Events, Int64Array, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events, Int64Array, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.runtime.checkpoint.table_file import refused_as

@@ -17,13 +17,13 @@ import numpy.typing as npt
 from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
 from flinkcore.replay.time_plane.emissions import Emissions
 from flinkcore.replay.time_plane.split_operator import SplitOperator
 from flinkcore.replay.time_plane.split_states import SplitState, SplitStates
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.valve_timeline import ValveTimeline
 
@@ -183,7 +183,7 @@ class ElementPass:
         return [Emissions(emissions.rows[start : start + self._run_rows]) for start in starts]
 
 
-def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
+def read_placed_times(timed_log: TimedLog, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
     """The times of a chunk's events, batch by batch.
 
     Raises
@@ -193,7 +193,7 @@ def read_placed_times(plan: ReplayPlan, time_plane: TimePlane, chunk: Chunk) -> 
     """
     clock = time_plane.enter(chunk.index)
     rows_read = 0
-    for timed in plan.reader(None).read(chunk):
+    for timed in timed_log.reader(None).read(chunk):
         rows_read += timed.rows_read
         arrivals, splits, positions = clock.order(timed)
         yield PlacedTimes(splits, positions, arrivals, timed.timestamp_ms)
@@ -269,13 +269,13 @@ def _with_states(cut: TimeCut, merged: ValveTimeline, states: SplitStates) -> Ti
 
 
 def run_element_pass(
-    plan: ReplayPlan, time_plane: TimePlane, chunks: Iterable[Chunk], cut: TimeCut | None = None
+    timed: TimedLog, time_plane: TimePlane, chunks: Iterable[Chunk], cut: TimeCut | None = None
 ) -> TimePlane:
     """Run the pass in this process.
 
     Parameters
     ----------
-    plan : ReplayPlan
+    timed : TimedLog
         Its strategy has a generator of its own.
     time_plane : TimePlane
         Of the columnar pass.
@@ -301,14 +301,14 @@ def run_element_pass(
     # A log without splits holds its replay back as one split without events does.
     splits = range(max(1, len(time_plane.split_values)))
     element_pass = ElementPass(
-        plan.strategy,
-        plan.auto_watermark_interval_ms,
+        timed.strategy,
+        timed.auto_watermark_interval_ms,
         time_plane,
         splits,
         cut=cut,
         stops=time_plane.cut is not None,
     )
-    read = chain.from_iterable(read_placed_times(plan, time_plane, chunk) for chunk in chunks)
+    read = chain.from_iterable(read_placed_times(timed, time_plane, chunk) for chunk in chunks)
     with EmissionRuns() as runs:
         for number, emissions in enumerate(
             chain(chain.from_iterable(map(element_pass.add, read)), element_pass.finish())

@@ -9,19 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.time_plane.combined_timeline import (
     StreamStart,
     StreamTime,
     combined_by_operator,
     merged_by_valve,
 )
-from flinkcore.replay.time_plane.stage_timelines import stage_timelines
+from flinkcore.replay.time_plane.stage_timelines import JobStreams, OperatorStreams, stage_timelines
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
-from flinkcore.replay.total_order import Events
+from flinkcore.replay.time_plane.total_order import Events
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,8 @@ class JobTime:
 
     Parameters
     ----------
-    plan
-        The job.
+    streams
+        Which logs and operators come to each operator.
     time_planes
         Of each log, as `combine_logs` makes them.
     cuts
@@ -66,15 +63,17 @@ class JobTime:
         Of all logs; None: there is no event.
     """
 
-    def __init__(self, plan: JobPlan, time_planes: Sequence[TimePlane], cuts: Sequence[TimeCut] = ()) -> None:
+    def __init__(
+        self, streams: JobStreams, time_planes: Sequence[TimePlane], cuts: Sequence[TimeCut] = ()
+    ) -> None:
         self.time_planes = list(time_planes)
         self.first_splits = [0, *np.cumsum([len(each.split_values) for each in time_planes]).tolist()]
         self.last_arrival_ms = time_planes[0].last_arrival_ms
-        self._plan = plan
+        self._streams = streams
         self._cuts = cuts
 
-    def _second_from(self, stage: StagePlan) -> int:
-        of_second = stage.inputs[1].logs if len(stage.inputs) == 2 else ()
+    def _second_from(self, streams: OperatorStreams) -> int:
+        of_second = streams.inputs[1].logs if len(streams.inputs) == 2 else ()
         return int(self.first_splits[of_second[0] if of_second else -1])
 
     def cuts(self) -> list[TimeCut]:
@@ -84,7 +83,7 @@ class JobTime:
         operator_ms = self._stream_time.final_watermark_ms
         by_log = {
             number: stream.final_watermark_ms
-            for stream, each in zip(self._inputs, self._plan.stages[0].inputs, strict=False)
+            for stream, each in zip(self._inputs, self._streams.operators[0].inputs, strict=False)
             for number in each.logs
         }
         return [
@@ -111,8 +110,8 @@ class JobTime:
     def _inputs(self) -> list[StreamTime]:
         """What each input of the first operator has; all together, where it unites them."""
         logs = self._logs()
-        operator = self._plan.stages[0].operator
-        if isinstance(operator, ConnectedProcess) and operator.unites_inputs:
+        first = self._streams.operators[0]
+        if first.unites_inputs:
             united = self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
             return [merged_by_valve(logs, united).with_splits_from(0)]
         return [
@@ -120,7 +119,7 @@ class JobTime:
                 [logs[number] for number in each.logs],
                 self._cuts[each.logs[0]].input_watermark_ms if self._cuts else MIN_TIMESTAMP,
             ).with_splits_from(0)
-            for each in self._plan.stages[0].inputs
+            for each in first.inputs
         ]
 
     @cached_property
@@ -141,17 +140,17 @@ class JobTime:
 
     def replay_times(self) -> list[ReplayTime]:
         """The time as each operator sees it."""
-        stages = self._plan.stages
-        if self._plan.is_chain:
+        operators = self._streams.operators
+        if self._streams.is_chain:
             time = self._stream_time
-            if len(stages) > 1:  # the operators go by the places of steps
+            if len(operators) > 1:  # the operators go by the places of steps
                 time = time.with_splits_from(0)
-            timelines = [time.timeline] * len(stages)
+            timelines = [time.timeline] * len(operators)
         else:
-            timelines = stage_timelines(stages, self._logs())
+            timelines = stage_timelines(operators, self._logs())
         return [
-            ReplayTime(timeline, self.last_arrival_ms, self.first_splits, self._second_from(stage))
-            for timeline, stage in zip(timelines, stages, strict=True)
+            ReplayTime(timeline, self.last_arrival_ms, self.first_splits, self._second_from(streams))
+            for timeline, streams in zip(timelines, operators, strict=True)
         ]
 
     def placed(self, log: int, events: Events) -> Events:

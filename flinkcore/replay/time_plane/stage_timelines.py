@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from flinkcore._native.valve import WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.time_plane.combined_timeline import (
     StreamTime,
     emitted_in_order,
@@ -31,6 +29,59 @@ from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 
 Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class InputStreams:
+    """The streams of one input of an operator.
+
+    Parameters
+    ----------
+    logs : tuple of int
+        Numbers of the logs whose rows it gets.
+    operators : tuple of int
+        Numbers of the operators whose results it gets.
+    """
+
+    logs: tuple[int, ...]
+    operators: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperatorStreams:
+    """The streams that come to an operator.
+
+    Parameters
+    ----------
+    inputs : tuple of InputStreams
+        One or two.
+    unites_inputs : bool
+        Whether its watermark is that of a union of both inputs, and not that of an operator with two.
+    """
+
+    inputs: tuple[InputStreams, ...]
+    unites_inputs: bool = False
+
+
+@dataclass(frozen=True)
+class JobStreams:
+    """Which logs and operators come to each operator of a job.
+
+    Parameters
+    ----------
+    operators : tuple of OperatorStreams
+        Each behind those whose results it takes.
+    """
+
+    operators: tuple[OperatorStreams, ...]
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the first operator takes all logs, and each other one only what one operator gives."""
+        return not any(
+            any(each.logs for each in one.inputs) or sum(len(each.operators) for each in one.inputs) > 1
+            for one in self.operators[1:]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +97,13 @@ class _Told:
         return np.asarray(self.kind == WATERMARK_KIND)
 
 
-def stage_timelines(stages: Sequence[StagePlan], logs: Sequence[StreamTime]) -> list[Timeline]:
+def stage_timelines(operators: Sequence[OperatorStreams], logs: Sequence[StreamTime]) -> list[Timeline]:
     """Return the watermarks of each operator, all with the same steps; the end of time is the last.
 
     Parameters
     ----------
-    stages
-        The operators, each behind those whose results it takes.
+    operators
+        The streams of each, behind those whose results it takes.
     logs
         What each log tells; their splits are numbered over all of them.
 
@@ -66,13 +117,12 @@ def stage_timelines(stages: Sequence[StagePlan], logs: Sequence[StreamTime]) -> 
         for number in range(len(logs))
     ]
     of_stages: list[_Told] = []
-    for stage in stages:
+    for streams in operators:
         inputs = [
-            [*(of_logs[each] for each in one.logs), *(of_stages[each.stage] for each in one.results)]
-            for one in stage.inputs
+            [*(of_logs[each] for each in one.logs), *(of_stages[each] for each in one.operators)]
+            for one in streams.inputs
         ]
-        operator = stage.operator
-        if isinstance(operator, ConnectedProcess) and operator.unites_inputs:
+        if streams.unites_inputs:
             inputs = [[each for one in inputs for each in one]]
         of_stages.append(_by_operator([_by_valve(channels) for channels in inputs]))
     causes = np.unique(np.concatenate([told.cause[told.is_watermark] for told in of_stages]))

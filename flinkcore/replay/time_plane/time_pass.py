@@ -8,11 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flinkcore.replay.log.arrival_order import arrival_order_warnings
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import EventReader
-from flinkcore.replay.log.time_units import time_unit_warnings
-from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
@@ -26,6 +23,8 @@ from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
 from flinkcore.replay.time_plane.tick_calls import warn_of_tick_calls
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.time_warnings import time_warnings
+from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 
 Summary = TypeVar("Summary")
@@ -37,43 +36,38 @@ class TimePass:
 
     Parameters
     ----------
-    plan
-        The job.
+    timed
+        The log.
     cut
         Where the log goes on from a checkpoint; None: from the start.
     stops
         Whether the job stops with a checkpoint.
     """
 
-    plan: ReplayPlan
+    timed: TimedLog
     cut: TimeCut | None = None
     stops: bool = False
 
     @property
     def generator(self) -> GeneratorSpec:
         """The watermark generator of every split; none where the strategy's own is called event by event."""
-        if self.is_by_element:
+        if self.timed.is_by_element:
             return GeneratorSpec(None)
-        return GeneratorSpec(self.plan.strategy.out_of_orderness_ms, self.plan.strategy.idleness_ms)
-
-    @property
-    def is_by_element(self) -> bool:
-        """Whether the strategy has a generator of its own, so that an `ElementPass` must follow."""
-        return self.plan.strategy.generator_supplier is not None
+        return GeneratorSpec(self.timed.strategy.out_of_orderness_ms, self.timed.strategy.idleness_ms)
 
     @property
     def rate(self) -> ArrivalRate | None:
         """Where the log records no arrivals: how they follow from positions."""
-        log = self.plan.log
+        log = self.timed.log
         return ArrivalRate(log.rate, log.arrival_start_ms) if log.arrival is None else None
 
     def reader(self) -> EventReader:
         """A reader of the time columns."""
-        return self.plan.reader(None)
+        return self.timed.reader(None)
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
         """Rows of each split where they are known without reading."""
-        if self.plan.log.split is None and chunk.rows is not None:
+        if self.timed.log.split is None and chunk.rows is not None:
             return ChunkCounts(chunk.index, {None: chunk.rows})
         return None
 
@@ -88,7 +82,7 @@ class TimePass:
             self.reader().read(chunk, warnings=warnings),
             self.generator,
             summary_interval_ms(
-                self.plan.auto_watermark_interval_ms, self.plan.strategy.alignment_parameters
+                self.timed.auto_watermark_interval_ms, self.timed.strategy.alignment_parameters
             ),
             index=chunk.index,
             rate=self.rate,
@@ -118,32 +112,30 @@ class TimePass:
         replay_range
             The first and the last arrival of a replay of several logs, once the logs have been combined alone.
         """
-        interval_ms = self.plan.auto_watermark_interval_ms
+        interval_ms = self.timed.auto_watermark_interval_ms
         time_plane = combine(
             times,
             self.generator,
             interval_ms,
             rate=self.rate,
-            alignment=self.plan.strategy.alignment_parameters,
+            alignment=self.timed.strategy.alignment_parameters,
             cut=self.cut,
             stops=self.stops,
             replay_range=replay_range,
         )
         if replay_range is not None:
             return time_plane
-        if self.is_by_element and time_plane.events:
+        if self.timed.is_by_element and time_plane.events:
             assert time_plane.replay_range is not None
             clock = TickClock(interval_ms, *time_plane.replay_range)
-            warn_of_tick_calls(self.plan.strategy, clock, len(time_plane.split_values))
-        splits = time_plane.splits
-        of_times = time_unit_warnings(self.plan, splits) + arrival_order_warnings(self.plan, splits)
-        for text in [*time_plane.warnings, *of_times]:
+            warn_of_tick_calls(self.timed.strategy, clock, len(time_plane.split_values))
+        for text in [*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)]:
             warnings.warn(text, UserWarning, stacklevel=2)
         return time_plane
 
 
 def time_plane_of(
-    plan: ReplayPlan,
+    timed: TimedLog,
     chunks: Sequence[Chunk],
     threads: int,
     *,
@@ -154,8 +146,8 @@ def time_plane_of(
 
     Parameters
     ----------
-    plan
-        The job.
+    timed
+        The log.
     chunks
         All chunks of the log.
     threads
@@ -165,13 +157,13 @@ def time_plane_of(
     stops
         Whether the job stops with a checkpoint.
     """
-    time_pass = TimePass(plan, cut, stops)
+    time_pass = TimePass(timed, cut, stops)
     time_plane = time_pass.combine(_summaries(time_pass, chunks, threads))
-    return run_element_pass(plan, time_plane, chunks, cut) if time_pass.is_by_element else time_plane
+    return run_element_pass(timed, time_plane, chunks, cut) if timed.is_by_element else time_plane
 
 
 def time_planes_of(
-    plans: Sequence[ReplayPlan],
+    logs: Sequence[TimedLog],
     chunks: Sequence[Sequence[Chunk]],
     threads: int,
     *,
@@ -182,8 +174,8 @@ def time_planes_of(
 
     Parameters
     ----------
-    plans
-        What is done with each log.
+    logs
+        Of the job.
     chunks
         All chunks of each log.
     threads
@@ -193,22 +185,22 @@ def time_planes_of(
     stops
         Whether the job stops with a checkpoint.
     """
-    passes = time_passes(plans, cuts, stops)
+    passes = time_passes(logs, cuts, stops)
     times = [
         list(_summaries(time_pass, of_log, threads)) for time_pass, of_log in zip(passes, chunks, strict=True)
     ]
     time_planes = combine_logs(passes, times)
     return [
-        run_element_pass(time_pass.plan, time_plane, of_log, time_pass.cut)
-        if time_pass.is_by_element
+        run_element_pass(time_pass.timed, time_plane, of_log, time_pass.cut)
+        if time_pass.timed.is_by_element
         else time_plane
         for time_pass, time_plane, of_log in zip(passes, time_planes, chunks, strict=True)
     ]
 
 
-def time_passes(plans: Sequence[ReplayPlan], cuts: Sequence[TimeCut], stops: bool) -> list[TimePass]:
+def time_passes(logs: Sequence[TimedLog], cuts: Sequence[TimeCut], stops: bool) -> list[TimePass]:
     """What reads the time columns of each log; parameters as of `time_planes_of`."""
-    return [TimePass(plan, cuts[number] if cuts else None, stops) for number, plan in enumerate(plans)]
+    return [TimePass(timed, cuts[number] if cuts else None, stops) for number, timed in enumerate(logs)]
 
 
 def combine_logs(passes: Sequence[TimePass], times: Sequence[Sequence[ChunkTimes]]) -> list[TimePlane]:

@@ -1,12 +1,13 @@
-"""Suspicions that a time column of integers is not in milliseconds: they are told, never acted on."""
+"""Suspicions about the times of a log: integers in another unit, arrivals out of order. Reported, never acted on."""
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore.common.split_origin import FILE
+from flinkcore.replay.log.column_ops import output_schema, shown_column
 from flinkcore.replay.log.event_reader import arrival_column
-from flinkcore.replay.plans.column_ops import output_schema, shown_column
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import SplitTimes
 
 # An integer column is guessed to be in another unit if all its instants, read as ms, lie in a stretch that no
@@ -14,6 +15,64 @@ from flinkcore.replay.time_plane.timeline import SplitTimes
 _SECONDS_LOOK_MS = (10**8, 10**11)
 _MICROSECONDS_LOOK_MS = (10**14, 10**17)
 _NANOSECONDS_LOOK_MS = (10**17, 2**63 - 1)
+
+_USUAL_PERCENT = 1
+"""Some events go back in most logs, as writers of several threads make them."""
+
+
+def time_warnings(timed: TimedLog, splits: SplitTimes) -> list[str]:
+    """Return what is suspicious once the first pass has seen all times.
+
+    Parameters
+    ----------
+    timed : TimedLog
+    splits : SplitTimes
+        The least and greatest times of each split, and how many of its events went back.
+
+    Returns
+    -------
+    list of str
+        Of the unit of the event time, of that of recorded arrivals, and of the order of arrivals.
+    """
+    warnings = [*_unit_warnings(timed, splits), _order_warning(timed, splits)]
+    return [warning for warning in warnings if warning is not None]
+
+
+def _unit_warnings(timed: TimedLog, splits: SplitTimes) -> list[str | None]:
+    live = splits.events > 0
+    if not live.any():
+        return []
+    name, computed = shown_column(timed.log.timestamp, timed.before)
+    ends = np.array([splits.min_timestamp_ms[live].min(), splits.max_timestamp_ms[live].max()])
+    warnings = [unit_warning(timed.time_type(), name, ends, computed)]
+    arrival, ops = arrival_column(timed.log)
+    if arrival is not None:
+        arrival_type = output_schema(ops, timed.log.schema).field(arrival).type
+        name, computed = shown_column(arrival, ops)
+        ends = np.array(splits.arrival_range)
+        warnings.append(unit_warning(arrival_type, name, ends, computed, is_arrival=True))
+    return warnings
+
+
+def _order_warning(timed: TimedLog, splits: SplitTimes) -> str | None:
+    """Word the suspicion that many events were recorded before one that precedes them in their split."""
+    events, raised = int(splits.events.sum()), int(splits.raised.sum())
+    if 100 * raised <= _USUAL_PERCENT * events:
+        return None
+    split = timed.log.split
+    advice = "sort the log by arrival"
+    if split is None:
+        advice += ", or name split= (--split; --split-per-file if each file is in order)"
+    else:
+        within = "file" if split is FILE else f"{split!r}"
+        advice += (
+            f" within each {within}, or name another split= if that is not what wrote the events in order"
+        )
+    return (
+        f"arrivals go back: more than {_USUAL_PERCENT} % of the {events:,} events were recorded to arrive before one "
+        "that precedes them in their split. They count as arriving with it (the running maximum), so that many "
+        f"may be late: {advice}"
+    )
 
 
 def suspected_unit(timestamps_ms: npt.NDArray[np.int64]) -> str | None:
@@ -89,33 +148,3 @@ def unit_warning(
         f"its values {int(timestamps_ms.min())} to {int(timestamps_ms.max())} look like {words}; if they are, "
         f"{advice}"
     )
-
-
-def time_unit_warnings(plan: ReplayPlan, splits: SplitTimes) -> list[str]:
-    """Return what to warn of once the first pass has seen all times.
-
-    Parameters
-    ----------
-    plan : ReplayPlan
-        The job.
-    splits : SplitTimes
-        The least and greatest times of each split.
-
-    Returns
-    -------
-    list of str
-        Of the event time, and of arrivals that the log records.
-    """
-    live = splits.events > 0
-    if not live.any():
-        return []
-    name, computed = shown_column(plan.log.timestamp, plan.before)
-    ends = np.array([splits.min_timestamp_ms[live].min(), splits.max_timestamp_ms[live].max()])
-    warnings = [unit_warning(plan.time_type(), name, ends, computed)]
-    arrival, ops = arrival_column(plan.log)
-    if arrival is not None:
-        arrival_type = output_schema(ops, plan.log.schema).field(arrival).type
-        name, computed = shown_column(arrival, ops)
-        ends = np.array([splits.first_arrival_ms[live].min(), splits.last_arrival_ms[live].max()])
-        warnings.append(unit_warning(arrival_type, name, ends, computed, is_arrival=True))
-    return [warning for warning in warnings if warning is not None]

@@ -1,0 +1,62 @@
+"""An event log, and what gives its events their times and watermarks: all that the time plane knows of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.replay.log.column_ops import ColumnOp, output_schema
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.event_reader import EventReader
+
+
+@dataclass(frozen=True)
+class TimedLog:
+    """An event log with its watermark strategy; picklable.
+
+    Parameters
+    ----------
+    log : EventLog
+        Its timestamp is a column of what `before` gives, its arrival and split are columns of the log itself.
+    before : tuple of ColumnOp
+        Ahead of the watermark strategy: rows that they filter out do not move the watermark.
+    strategy : WatermarkStrategy
+        Its `timestamp_column` is already taken into account by `before` and `log`.
+    auto_watermark_interval_ms : int
+        0: no periodic watermarks.
+    timestamp_range : tuple of int
+        Lowest and highest timestamp, in ms, that the job has windows for.
+    """
+
+    log: EventLog
+    before: tuple[ColumnOp, ...]
+    strategy: WatermarkStrategy
+    auto_watermark_interval_ms: int
+    timestamp_range: tuple[int, int]
+
+    @property
+    def is_by_element(self) -> bool:
+        """Whether the strategy has a generator of its own, which is called event by event."""
+        return self.strategy.generator_supplier is not None
+
+    def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
+        """Return the reader of the log: both passes reject the same rows.
+
+        Parameters
+        ----------
+        columns
+            Those needed of what `before` gives; None: only the timestamp.
+        """
+        return EventReader(self.log, self.before, columns, self.timestamp_range)
+
+    def time_type(self) -> pa.DataType:
+        """Return the Arrow type of the event time; text and dates count as timestamps.
+
+        JSON reads the same times as timestamps or as text, as they have fractions of seconds or not.
+        """
+        found = output_schema(self.before, self.log.schema).field(self.log.timestamp).type
+        return pa.timestamp("ms") if pa.types.is_string(found) or pa.types.is_date(found) else found
