@@ -127,8 +127,8 @@ def plan_of(log: TimedLog) -> Any:
 
 
 def test_timeline(benchmark: Any, spark: Any) -> None:
-    from flinkcore.spark.log_input import FileInput
-    from flinkcore.spark.spark_log import SparkLog
+    from flinkcore.spark.logs.log_input import FileInput
+    from flinkcore.spark.logs.spark_log import SparkLog
     from flinkcore.spark.time_pass import run_time_passes
 
     plan = plan_of(TimedLog(EVENTS, SPLITS))

@@ -37,10 +37,10 @@ from flinkcore.replay.time_plane.split_states import SplitStates
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.spark.gradual_rows import rows_by_and_by
-from flinkcore.spark.log_input import DataFrameInput, LogInput, partitions_gone
-from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.shipping import portable
+from flinkcore.spark.exchange.gradual_rows import rows_by_and_by
+from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.logs.log_input import DataFrameInput, LogInput, partitions_gone
+from flinkcore.spark.shipping.tasks import portable
 
 PART_ROWS = 1 << 20
 """Events of a chunk go on when so many have been read, in a row for each partition."""

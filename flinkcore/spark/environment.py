@@ -18,13 +18,13 @@ from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_job_plan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
-from flinkcore.spark.element_run import SparkElementRun
-from flinkcore.spark.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
+from flinkcore.spark.elements.element_run import SparkElementRun
+from flinkcore.spark.logs.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
+from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
-from flinkcore.spark.session import check_session
-from flinkcore.spark.shipping import ship_python_file
-from flinkcore.spark.spark_log import SparkLog
+from flinkcore.spark.sessions.session import check_session
+from flinkcore.spark.shipping.sent_files import SentFiles
 
 
 class SparkExecutionEnvironment(StreamExecutionEnvironment):
@@ -177,7 +177,7 @@ class SparkExecutor:
 
     def add_python_file(self, path: Path) -> None:
         """Send a module, folder or archive to the executors of the session, for its jobs from now on."""
-        ship_python_file(self._spark, path)
+        SentFiles.of(self._spark).add_python_file(self._spark, path)
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""

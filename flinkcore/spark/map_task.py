@@ -18,9 +18,9 @@ from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events, concatenate
-from flinkcore.spark.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
-from flinkcore.spark.log_input import LogInput
-from flinkcore.spark.ordered_events import OrderedEvents
+from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
+from flinkcore.spark.exchange.ordered_events import OrderedEvents
+from flinkcore.spark.logs.log_input import LogInput
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 17

@@ -17,7 +17,7 @@ from flinkcore.replay.results.result import PlacedOutput
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.spark.blocks import BLOCK_BYTES, BlockWriter, pieces_of
+from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces_of
 from flinkcore.spark.reduce_task import PartitionReplay
 
 SENT_ROWS = 1 << 16

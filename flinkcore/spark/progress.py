@@ -20,7 +20,7 @@ from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.results.progress import Progress, ProgressListener
-from flinkcore.spark.session import is_classic
+from flinkcore.spark.sessions.session import is_classic
 
 INTERVAL_SECONDS = 0.5
 POLL_SECONDS = 0.2

@@ -24,7 +24,7 @@ from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.spark.blocks import (
+from flinkcore.spark.exchange.blocks import (
     Block,
     BlockKind,
     read_blocks,
@@ -34,8 +34,8 @@ from flinkcore.spark.blocks import (
     read_rows,
     read_side_rows,
 )
-from flinkcore.spark.log_input import partitions_gone
-from flinkcore.spark.packed_timeline import PackedTime
+from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.logs.log_input import partitions_gone
 from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 RELEASE_ROWS = 1 << 15

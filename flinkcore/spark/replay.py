@@ -24,19 +24,19 @@ from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.element_pass import run_element_pass
-from flinkcore.spark.job_labels import job_description
-from flinkcore.spark.log_input import LogInput, partitions_gone
+from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.logs.log_input import LogInput, partitions_gone
+from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.map_task import BLOCK_ROWS, LogPlace, MapTask
 from flinkcore.spark.next_blocks import BlocksForNext
-from flinkcore.spark.packed_timeline import PackedTime
-from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.progress import ProgressAddress, progress_of
 from flinkcore.spark.reduce_task import ReduceTask, TaskOutput
-from flinkcore.spark.shipping import portable
-from flinkcore.spark.spark_log import SparkLog
-from flinkcore.spark.task_errors import told_plainly
+from flinkcore.spark.sessions.session import job_description
+from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.shipping.tasks import portable
 from flinkcore.spark.task_outputs import TASK_ROW_SCHEMA
 from flinkcore.spark.time_pass import run_time_passes
 

@@ -14,8 +14,8 @@ from flinkcore.replay.job_checkpoint import StoppingJob
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.spark.replay import SparkReplay
+from flinkcore.spark.shipping.task_errors import told_plainly
 from flinkcore.spark.spark_types import SparkSchema
-from flinkcore.spark.task_errors import told_plainly
 from flinkcore.spark.task_outputs import (
     BATCH,
     CHECKPOINT,

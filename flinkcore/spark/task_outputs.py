@@ -18,7 +18,7 @@ from pyarrow import ipc
 
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 from flinkcore.runtime.checkpoint import OperatorPart
-from flinkcore.spark.blocks import BLOCK_BYTES, pieces_of
+from flinkcore.spark.exchange.blocks import BLOCK_BYTES, pieces_of
 from flinkcore.spark.reduce_task import PartitionReplay
 from flinkcore.spark.spark_types import SparkSchema
 

@@ -14,8 +14,8 @@ from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.spark.gradual_rows import rows_by_and_by
-from flinkcore.spark.log_input import (
+from flinkcore.spark.exchange.gradual_rows import rows_by_and_by
+from flinkcore.spark.logs.log_input import (
     DataFrameChunk,
     DataFrameInput,
     FileInput,
@@ -23,9 +23,9 @@ from flinkcore.spark.log_input import (
     LogInput,
     partition_new,
 )
-from flinkcore.spark.shipping import portable
-from flinkcore.spark.spark_log import SparkLog
-from flinkcore.spark.task_errors import told_plainly
+from flinkcore.spark.logs.spark_log import SparkLog
+from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.shipping.tasks import portable
 
 ONE_JOB_BYTES = 512 << 20
 """Up to this size of the log all summaries come with the job that makes them, which saves the driver a second one."""

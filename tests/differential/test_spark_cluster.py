@@ -24,12 +24,12 @@ from flinkcore.errors import UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.replay_plan import make_plan
 from flinkcore.spark import SparkExecutionEnvironment
-from flinkcore.spark.log_input import FileInput
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
-from flinkcore.spark.spark_log import SparkLog
+from flinkcore.spark.shipping.wheel import installed_wheel
 from flinkcore.spark.task_outputs import BlocksOutput
-from flinkcore.spark.wheel import installed_wheel
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

@@ -35,7 +35,7 @@ from flinkcore.errors import SourceError, UserCodeError
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.element_pass import deal_out
-from flinkcore.spark.packed_timeline import PackedTimeline
+from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -111,7 +111,7 @@ def test_punctuated_replays_of_files_give_the_rows_and_the_report_of_embedded_on
 ) -> None:
     monkeypatch.setattr("flinkcore.spark.element_pass.PART_ROWS", 100)
     monkeypatch.setattr("flinkcore.spark.element_pass.RUN_ROWS", 50)
-    monkeypatch.setattr("flinkcore.spark.gradual_rows.SMALL_PAYLOAD_BYTES", 2000)
+    monkeypatch.setattr("flinkcore.spark.exchange.gradual_rows.SMALL_PAYLOAD_BYTES", 2000)
     options = {"timestamp": "ts", "arrival": arrival, "split": "part"}
     embedded = job(
         StreamExecutionEnvironment().set_parallelism(1).from_event_log(str(log), **options), even_timestamps()

@@ -33,11 +33,11 @@ from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
 from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
-from flinkcore.spark.log_input import FileInput
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.result import SparkResult
-from flinkcore.spark.spark_defaults import read_properties
-from flinkcore.spark.spark_log import SparkLog
+from flinkcore.spark.sessions.spark_defaults import read_properties
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -457,7 +457,7 @@ def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
 
 
 def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flinkcore.spark.partitioning.chooses_partitions", lambda dataframe: False)
+    monkeypatch.setattr("flinkcore.spark.exchange.partitioning.chooses_partitions", lambda dataframe: False)
     monkeypatch.setattr("flinkcore.spark.replay.chooses_partitions", lambda dataframe: False)
     plan = flights_plan()
     assert isinstance(plan.operator, WindowAggregation)

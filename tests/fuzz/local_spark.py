@@ -19,9 +19,10 @@ from pyspark.errors import PythonException
 from pyspark.sql import Row
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.spark import element_pass, shipping, time_pass
+from flinkcore.spark import element_pass, time_pass
 from flinkcore.spark.environment import SparkExecutor
-from flinkcore.spark.task_errors import told_plainly
+from flinkcore.spark.shipping import tasks
+from flinkcore.spark.shipping.task_errors import told_plainly
 
 BATCH_ROWS = 3
 """Rows that a task gets at once."""
@@ -128,5 +129,5 @@ def without_jvm() -> ExitStack:
     stack = ExitStack()
     for module in (element_pass, time_pass):
         stack.enter_context(patch.object(module, "rows_by_and_by", rows_at_once))
-    stack.enter_context(patch.object(shipping, "check_executors"))  # there are none
+    stack.enter_context(patch.object(tasks, "check_executors"))  # there are none
     return stack

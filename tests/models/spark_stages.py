@@ -23,13 +23,13 @@ from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_plane_of
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.spark.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
-from flinkcore.spark.log_input import FileInput
+from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.map_task import MapTask
-from flinkcore.spark.packed_timeline import PackedTime
-from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.reduce_task import ReduceTask
-from flinkcore.spark.shipping import portable
+from flinkcore.spark.shipping.tasks import portable
 from flinkcore.spark.task_outputs import (
     BATCH,
     CHECKPOINT,

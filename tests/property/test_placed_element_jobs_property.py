@@ -14,9 +14,9 @@ from flinkcore.common import Time
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.replay.elements.job_sources import JobSources
-from flinkcore.spark.element_messages import PROGRAM, RunRow, merged
-from flinkcore.spark.element_task import ElementTask
-from flinkcore.spark.shipped_job import ShippedJob, shipped_job
+from flinkcore.spark.elements.element_task import ElementTask
+from flinkcore.spark.elements.messages import PROGRAM, RunRow, merged
+from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
 
 Element = tuple[int, str, int]
 

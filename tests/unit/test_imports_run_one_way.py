@@ -27,7 +27,10 @@ RANKS = {
     "__main__": 9,
 }
 # Folders of a layer, from below to above; whatever else the layer has is above them.
-FOLDERS = {"replay": ("log", "time_plane")}
+FOLDERS = {
+    "replay": ("log", "time_plane"),
+    "spark": ("sessions", "shipping", "exchange", "logs", "elements"),
+}
 SOURCES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
 
@@ -102,13 +105,15 @@ def test_every_part_of_the_package_has_a_rank() -> None:
         ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.replay.plans.uids import operator_uid", "flinkcore.replay.time_plane.time_pass"),
         ("from flinkcore.replay import embedded", "flinkcore.replay.log.chunks"),
-        ("def f():\n    import flinkcore.spark.session", "flinkcore.replay.embedded"),
+        ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.replay.embedded"),
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
-        ("from flinkcore.report import page", "flinkcore.spark.session"),
+        ("from flinkcore.report import page", "flinkcore.spark.sessions.session"),
         ("from flinkcore.spark import SparkExecutionEnvironment", "flinkcore.testing.manual_clock"),
         ("from flinkcore.testing import ManualClock", "flinkcore.runtime.latency"),
         ("import pyspark.sql", "flinkcore.replay.plans.replay_plan"),
+        ("from flinkcore.spark.exchange import blocks", "flinkcore.spark.shipping.tasks"),
+        ("from flinkcore.spark.replay import SparkReplay", "flinkcore.spark.elements.element_run"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
     ],
 )
@@ -127,9 +132,11 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
             "flinkcore.replay.time_plane.time_pass",
         ),
         ("from flinkcore.replay.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
-        ("from pyspark.sql import SparkSession", "flinkcore.spark.session"),
+        ("from pyspark.sql import SparkSession", "flinkcore.spark.sessions.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
         ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.testing.manual_clock"),
+        ("from flinkcore.spark.shipping.tasks import portable", "flinkcore.spark.exchange.blocks"),
+        ("from flinkcore.spark.elements.element_run import SparkElementRun", "flinkcore.spark.environment"),
         ("import numpy", "flinkcore.common.time"),
     ],
 )

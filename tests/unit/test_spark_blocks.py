@@ -15,8 +15,8 @@ from flinkcore.errors import DataError
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.spark import blocks
-from flinkcore.spark.blocks import (
+from flinkcore.spark.exchange import blocks
+from flinkcore.spark.exchange.blocks import (
     Block,
     BlockKind,
     BlockWriter,
@@ -25,10 +25,10 @@ from flinkcore.spark.blocks import (
     read_manifest,
     read_rows,
 )
-from flinkcore.spark.narrow import NarrowIntegers
-from flinkcore.spark.ordered_events import OrderedEvents
-from flinkcore.spark.packed_timeline import PackedTimeline
-from flinkcore.spark.partitioning import partition_slots, spark_hash
+from flinkcore.spark.exchange.narrow import NarrowIntegers
+from flinkcore.spark.exchange.ordered_events import OrderedEvents
+from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.spark.exchange.partitioning import partition_slots, spark_hash
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEARBY = st.builds(

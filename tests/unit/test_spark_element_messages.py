@@ -12,8 +12,8 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import Row
 from flinkcore.errors import FlinkcoreError, UserCodeError
-from flinkcore.spark import element_messages
-from flinkcore.spark.element_messages import MessageWriter, RunRow, merged, pieces, read_runs, run_batch
+from flinkcore.spark.elements import messages as messages_module
+from flinkcore.spark.elements.messages import MessageWriter, RunRow, merged, pieces, read_runs, run_batch
 
 
 def values(rows: list[RunRow]) -> list[Any]:
@@ -38,8 +38,8 @@ def test_values_are_as_they_were_when_they_were_sent() -> None:
 
 
 def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(element_messages, "RUN_BYTES", 2000)
-    monkeypatch.setattr(element_messages, "HELD_BYTES", 5000)
+    monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
+    monkeypatch.setattr(messages_module, "HELD_BYTES", 5000)
     writer = MessageWriter()
     full = []
     for number in range(100):
@@ -54,8 +54,8 @@ def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_element_that_no_row_can_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(element_messages, "RUN_BYTES", 300)
-    monkeypatch.setattr(element_messages, "MOST_RUN_BYTES", 1000)
+    monkeypatch.setattr(messages_module, "RUN_BYTES", 300)
+    monkeypatch.setattr(messages_module, "MOST_RUN_BYTES", 1000)
     writer = MessageWriter()
     writer.send(0, 0, "x" * 500)
     with pytest.raises(UserCodeError, match=r"element 'yyy.*has more than 700 bytes.*in pieces"):
@@ -87,7 +87,7 @@ def test_classes_that_cannot_be_imported_go_along_once(monkeypatch: pytest.Monke
     one = MessageWriter()
     one.send(0, 0, Local(1))
     assert len(row.payload) < len(one.take()[0].payload) + 50 * 150
-    monkeypatch.setattr(element_messages, "_CLASSES", {})
+    monkeypatch.setattr(messages_module, "_CLASSES", {})
     *objects, kind = values([row])
     assert [each.number for each in objects] == list(range(50))
     assert kind is Local
@@ -130,7 +130,7 @@ def test_a_value_that_cannot_be_unpickled_is_told_with_what_to_do() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_runs_of_several_senders_are_merged(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = random.Random(seed)
-    monkeypatch.setattr(element_messages, "RUN_BYTES", chosen.choice([1, 200, 100_000]))
+    monkeypatch.setattr(messages_module, "RUN_BYTES", chosen.choice([1, 200, 100_000]))
     keys = list(range(300))
     chosen.shuffle(keys)
     rows: list[RunRow] = []
@@ -200,7 +200,7 @@ def test_reading_values_leaves_their_class_as_the_program_has_it() -> None:
 
 
 def test_batches_hold_limited_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(element_messages, "HELD_BYTES", 100)
+    monkeypatch.setattr(messages_module, "HELD_BYTES", 100)
     rows = [
         RunRow(1, bytes([number]), bytes(size)) for number, size in enumerate([40, 60, 1, 300, 50, 50, 50])
     ]

@@ -18,11 +18,12 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import SourceError
 from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
 from flinkcore.replay.time_plane.time_pass import TimePass, time_plane_of
-from flinkcore.spark import blocks, map_task
-from flinkcore.spark.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
-from flinkcore.spark.log_input import DataFrameInput, FileInput, Fingerprint
+from flinkcore.spark import map_task
+from flinkcore.spark.exchange import blocks
+from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
+from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
+from flinkcore.spark.logs.log_input import DataFrameInput, FileInput, Fingerprint
 from flinkcore.spark.map_task import LogPlace, MapTask
-from flinkcore.spark.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.reduce_task import ReduceTask
 from flinkcore.spark.task_outputs import CountsOutput
 from flinkcore.spark.time_pass import SummariseTask
@@ -140,7 +141,7 @@ KEYS = [i * i % 11 for i in range(200)]
 def as_partition(monkeypatch: pytest.MonkeyPatch) -> Any:
     def enter(partition: int) -> None:
         monkeypatch.setattr(
-            "flinkcore.spark.log_input.TaskContext",
+            "flinkcore.spark.logs.log_input.TaskContext",
             type("Context", (), {"get": lambda: TaskOfPartition(partition)}),
         )
 

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
-from flinkcore.spark import java as java_module
+from flinkcore.spark.sessions import java as java_module
 
 
 class RecordingBuilder:

@@ -15,7 +15,7 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.elements.task_sources import TaskSplits
-from flinkcore.spark.shipped_sources import ShippedSources
+from flinkcore.spark.elements.shipped_sources import ShippedSources
 
 
 def shipped(elements: list[Any], strategy: WatermarkStrategy | None = None) -> ShippedSources:

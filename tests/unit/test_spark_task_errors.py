@@ -18,8 +18,8 @@ import flinkcore
 from flinkcore import errors
 from flinkcore.errors import DataError, FlinkcoreError, SourceError, TimerError, UserCodeError
 from flinkcore.runtime.output import OutputFullError
-from flinkcore.spark import task_errors
-from flinkcore.spark.task_errors import RaisesTaskErrors, told_plainly
+from flinkcore.spark.shipping import task_errors
+from flinkcore.spark.shipping.task_errors import RaisesTaskErrors, told_plainly
 
 MESSAGE = "row 7: no time;\n\nParagraph two: ValueError: of a user\n\n  at line 3\nException\n SQLSTATE: 0\n\nend é\n"
 

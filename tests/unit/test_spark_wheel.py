@@ -16,10 +16,11 @@ pytest.importorskip("pyspark")
 
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.spark import ship_flinkcore, wheel
-from flinkcore.spark.archives import zipped, zipped_modules
-from flinkcore.spark.wheel import SUFFIXES, Wheel, check_same_version, installed_wheel
-from flinkcore.spark.worker_environment import build_of, fits, interpreter_abi
+from flinkcore.spark import ship_flinkcore
+from flinkcore.spark.shipping import wheel
+from flinkcore.spark.shipping.archives import zipped, zipped_modules
+from flinkcore.spark.shipping.wheel import SUFFIXES, Wheel, check_same_version, installed_wheel
+from flinkcore.spark.shipping.worker_environment import build_of, fits, interpreter_abi
 
 
 def test_the_installed_package_becomes_a_wheel_with_a_true_record() -> None:
@@ -33,7 +34,7 @@ def test_the_installed_package_becomes_a_wheel_with_a_true_record() -> None:
                 content = packed.read(path)
                 found = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
                 assert (digest, size) == (f"sha256={found}", str(len(content)))
-    assert "flinkcore/spark/shipping.py" in names
+    assert "flinkcore/spark/shipping/tasks.py" in names
     assert any(re.fullmatch(r"flinkcore/_native/valve\..*\.so", name) for name in names)
     assert {"METADATA", "WHEEL"} <= {Path(name).name for name in names}
     # Of a source tree, too, it has what a wheel that is built has: packages.

@@ -18,9 +18,10 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.errors import UserCodeError
-from flinkcore.spark.shipped_job import ShippedJob, shipped_job
-from flinkcore.spark.shipping import SentFiles, unpickled
-from flinkcore.spark.worker_environment import MODULES, provide_modules
+from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
+from flinkcore.spark.shipping.sent_files import SentFiles
+from flinkcore.spark.shipping.tasks import unpickled
+from flinkcore.spark.shipping.worker_environment import MODULES, provide_modules
 
 NAMES = ("modules_of_a_user", "more_modules_of_a_user")
 

@@ -20,8 +20,8 @@ from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamEdge
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import InputChannel
-from flinkcore.spark.element_messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
-from flinkcore.spark.shipped_job import ShippedJob
+from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
+from flinkcore.spark.elements.shipped_job import ShippedJob
 
 RECORD: Final = 0
 """Kind of a message with a record of a task's first input; 1: of its second one."""

@@ -18,7 +18,7 @@ from flinkcore.datastream.transformations import EventLogSource
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
-from flinkcore.spark.shipping import unpickled
+from flinkcore.spark.shipping.tasks import unpickled
 
 
 @dataclass(frozen=True)

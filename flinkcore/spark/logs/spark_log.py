@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
 from flinkcore.replay.plans.replay_plan import ReplayPlan
-from flinkcore.spark.log_input import DataFrameInput, FileInput
+from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
 
 PARTITION_NUMBER: Final = HIDDEN_PREFIX + "partition"
 """Column with the partition of a row in its own DataFrame: tasks that read several logs have other numbers."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
-from flinkcore.spark.narrow import NarrowIntegers
+from flinkcore.spark.exchange.narrow import NarrowIntegers
 
 NARROWED: Final = b"narrowed"
 """Metadata of a batch: for each column how its integers are stored, and nothing for one that is as it was."""

@@ -8,10 +8,10 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from flinkcore.spark.element_messages import RunRow, merged, pieces, read_runs, run_batch
-from flinkcore.spark.element_task import ElementTask
-from flinkcore.spark.shipped_job import ShippedJob, shipped_job
-from flinkcore.spark.shipping import unpickled
+from flinkcore.spark.elements.element_task import ElementTask
+from flinkcore.spark.elements.messages import RunRow, merged, pieces, read_runs, run_batch
+from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
+from flinkcore.spark.shipping.tasks import unpickled
 
 
 @dataclass(frozen=True)

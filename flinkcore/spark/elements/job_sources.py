@@ -17,7 +17,7 @@ from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.replay.stages.element_rows import element_rows
 from flinkcore.runtime.tasks.job_vertex import JobVertex
-from flinkcore.spark.log_input import DataFrameLog, log_schema
+from flinkcore.spark.logs.log_input import DataFrameLog, log_schema
 
 Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 """Plans a columnar job, and returns its result."""

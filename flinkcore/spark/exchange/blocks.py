@@ -32,8 +32,8 @@ from pyarrow import ipc
 from flinkcore.errors import DataError
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.spark.narrow import NarrowIntegers
-from flinkcore.spark.ordered_events import NARROWED, OrderedEvents
+from flinkcore.spark.exchange.narrow import NarrowIntegers
+from flinkcore.spark.exchange.ordered_events import NARROWED, OrderedEvents
 
 SHUFFLE_SCHEMA: Final = (
     "slot int, partition int, kind int, "

@@ -25,7 +25,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PythonException
 
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.spark.worker_environment import NOT_READY
+from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
 """An exception of more bytes, say with a table in it, comes to the driver in words."""

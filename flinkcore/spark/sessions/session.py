@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyspark
@@ -12,8 +13,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.spark.java import ensure_java
-from flinkcore.spark.spark_defaults import default_settings
+from flinkcore.spark.sessions.java import ensure_java
+from flinkcore.spark.sessions.spark_defaults import default_settings
 
 ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -40,6 +41,8 @@ BLOCKS_PER_BATCH = 32
 
 MOST_BLOCKS_PER_BATCH = 64
 """Of 16 MiB each, so that a batch stays far below the 2 GiB that Arrow and Spark can hold in a column."""
+
+_DESCRIPTION = "spark.job.description"
 
 
 def configure_spark(builder: Any = None) -> Any:
@@ -146,3 +149,22 @@ def spark_version() -> tuple[int, int]:
     """Major and minor version of PySpark."""
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)
+
+
+@contextmanager
+def job_description(spark: Any, description: str) -> Iterator[None]:
+    """Let Spark's UI describe the jobs that this thread runs within the block.
+
+    A description of the user's is kept in front of it, and set again behind the block. Spark Connect has no
+    descriptions.
+    """
+    if not is_classic(spark):
+        yield
+        return
+    context = spark.sparkContext
+    of_user = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, f"{of_user}: {description}" if of_user else description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, of_user)

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from flinkcore.spark.task_errors import told_plainly
+from flinkcore.spark.shipping.task_errors import told_plainly
 
 SMALL_PAYLOAD_BYTES = 32 << 10
 """Payloads of up to this size come with the job that makes them."""

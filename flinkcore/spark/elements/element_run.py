@@ -15,16 +15,16 @@ from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.runtime.tasks.job_vertex import job_vertices
 from flinkcore.runtime.tasks.operator_check import check_operators
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
-from flinkcore.spark.element_messages import PROGRAM, REPORTS, RUNS_ORDER, RUNS_SCHEMA, RunRow, merged
-from flinkcore.spark.element_sources import Execute, SparkJobSources
-from flinkcore.spark.element_stage import ElementStage, SourceStage
-from flinkcore.spark.element_task import PRINTED, TaskReport
-from flinkcore.spark.job_labels import job_description
-from flinkcore.spark.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.shipped_job import ShippedJob
-from flinkcore.spark.shipped_sources import ShippedSources
-from flinkcore.spark.shipping import portable
-from flinkcore.spark.task_errors import told_plainly
+from flinkcore.spark.elements.element_task import PRINTED, TaskReport
+from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
+from flinkcore.spark.elements.level_stages import ElementStage, SourceStage
+from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RUNS_ORDER, RUNS_SCHEMA, RunRow, merged
+from flinkcore.spark.elements.shipped_job import ShippedJob
+from flinkcore.spark.elements.shipped_sources import ShippedSources
+from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.sessions.session import job_description
+from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.shipping.tasks import portable
 
 
 class SparkElementRun(StartedJob):

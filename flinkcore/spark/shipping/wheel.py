@@ -15,8 +15,8 @@ from pathlib import Path
 
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.spark.archives import stored, zipped
-from flinkcore.spark.worker_environment import digest_of, interpreter_abi, is_module_line
+from flinkcore.spark.shipping.archives import stored, zipped
+from flinkcore.spark.shipping.worker_environment import digest_of, interpreter_abi, is_module_line
 
 SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md")
 """Endings of the files of a package that belong into its wheel."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.spark.narrow import NarrowIntegers
+from flinkcore.spark.exchange.narrow import NarrowIntegers
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from flinkcore.spark.shipping import _refused_interpreter
+from flinkcore.spark.shipping.preflight import _refused_interpreter
 
 LOST = "Job aborted: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.7 executor 3): "
 

@@ -1,0 +1,1 @@
+"""Event logs as Spark's tasks read them: chunks of files, and partitions of a DataFrame."""

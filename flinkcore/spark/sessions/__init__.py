@@ -1,0 +1,1 @@
+"""Sessions that suit replays, and the Java that they run on."""

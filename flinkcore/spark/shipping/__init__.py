@@ -1,0 +1,1 @@
+"""How flinkcore, modules of the user's and tasks come to Python workers, and errors come back."""

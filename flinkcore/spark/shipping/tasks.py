@@ -1,0 +1,110 @@
+"""Tasks on their way to Spark's Python workers, which have to find flinkcore before they can unpickle one."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from flinkcore.errors import UserCodeError
+from flinkcore.spark.shipping.preflight import check_executors, own_build
+from flinkcore.spark.shipping.sent_files import SentFiles
+from flinkcore.spark.shipping.task_errors import RaisesTaskErrors
+from flinkcore.spark.shipping.worker_environment import provide_flinkcore, provide_modules, worker_place
+
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+IN_OPEN: Final = "Let functions make what cannot be pickled (connections, locks, the Spark session) in open()"
+"""What to do about a function that cannot be pickled."""
+
+
+def unsendable(what: str, failure: Exception, advice: str) -> UserCodeError:
+    """Return the error to raise where something of the user's cannot be pickled."""
+    return UserCodeError(
+        f"{what} cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. {advice}"
+    )
+
+
+def unpickled(pickled: bytes) -> Any:
+    """Return, on a worker, what the driver has pickled for it.
+
+    Raises
+    ------
+    UserCodeError
+        If functions in it come from a module that this worker does not have.
+    """
+    try:
+        return pickle.loads(pickled)
+    except ModuleNotFoundError as failure:
+        module = (failure.name or "").partition(".")[0]
+        raise UserCodeError(
+            f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
+            f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
+            "install it on the executors"
+        ) from failure
+
+
+@dataclass(frozen=True)
+class ShippedTask:
+    """A task that is unpickled where it runs.
+
+    Attributes
+    ----------
+    pickled : bytes
+    """
+
+    pickled: bytes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the task gives.
+
+        Raises
+        ------
+        UserCodeError
+            If its functions come from a module that this worker does not have.
+        """
+        yield from unpickled(self.pickled)(batches)
+
+
+def portable(spark: Any, task: BatchFunction) -> BatchFunction:
+    """Wrap a task so that a worker finds flinkcore before it unpickles the task.
+
+    The first task of a session is preceded by a look at its executors; see `check_executors`.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+    task
+        Picklable; takes and gives batches.
+
+    Raises
+    ------
+    UserCodeError
+        If it cannot be pickled, because of what the user's functions in it hold.
+    ConfigurationError
+        If executors lack what replays need.
+    """
+    try:
+        shipped = ShippedTask(cloudpickle.dumps(task))
+    except Exception as failure:
+        raise unsendable(
+            "the job", failure, f"{IN_OPEN}, and generators when the worker makes them"
+        ) from failure
+    check_executors(spark)
+    sent = SentFiles.of(spark)
+    wheels = list(sent.wheels)
+    modules = list(dict.fromkeys(reversed(sent.python_files.values())))
+    builds = [own_build(), *(wheel.build for wheel in wheels)]
+    pickled = pickle.dumps(RaisesTaskErrors(shipped))
+
+    # A nested function travels by value: what is of flinkcore in it must, too.
+    def run(batches: Any) -> Any:
+        provide_flinkcore(builds, wheels)
+        provide_modules(modules)
+        yield from pickle.loads(pickled)(batches)
+
+    return run
