@@ -1,51 +1,57 @@
 """PyFlink's ``pyflink.datastream.window`` names: windows, their assigners, triggers and evictors."""
 
-from flinkcore.datastream.window.continuous_event_time_trigger import ContinuousEventTimeTrigger
-from flinkcore.datastream.window.continuous_processing_time_trigger import ContinuousProcessingTimeTrigger
-from flinkcore.datastream.window.count_evictor import CountEvictor
-from flinkcore.datastream.window.count_trigger import CountTrigger
-from flinkcore.datastream.window.count_window import CountWindow
 from flinkcore.datastream.window.count_windows import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
+    GlobalWindows,
 )
-from flinkcore.datastream.window.cumulative_windows import CumulativeEventTimeWindows
-from flinkcore.datastream.window.delta_evictor import DeltaEvictor
 from flinkcore.datastream.window.delta_function import DeltaFunction
-from flinkcore.datastream.window.delta_trigger import DeltaTrigger
-from flinkcore.datastream.window.end_of_stream_trigger import EndOfStreamTrigger
-from flinkcore.datastream.window.event_time_trigger import EventTimeTrigger
-from flinkcore.datastream.window.evictor import Evictor, TimestampedValue
-from flinkcore.datastream.window.global_window import GlobalWindow
-from flinkcore.datastream.window.global_windows import GlobalWindows
-from flinkcore.datastream.window.never_trigger import NeverTrigger
-from flinkcore.datastream.window.processing_time_trigger import ProcessingTimeTrigger
-from flinkcore.datastream.window.processing_timeout_trigger import ProcessingTimeoutTrigger
-from flinkcore.datastream.window.purging_trigger import PurgingTrigger
-from flinkcore.datastream.window.session_gap import SessionWindowTimeGapExtractor
+from flinkcore.datastream.window.evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    TimeEvictor,
+    TimestampedValue,
+)
 from flinkcore.datastream.window.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
 )
-from flinkcore.datastream.window.sliding_windows import SlidingEventTimeWindows, SlidingProcessingTimeWindows
-from flinkcore.datastream.window.time_evictor import TimeEvictor
-from flinkcore.datastream.window.time_window import TimeWindow
-from flinkcore.datastream.window.trigger import Trigger, TriggerResult
-from flinkcore.datastream.window.tumbling_windows import (
+from flinkcore.datastream.window.time_windows import (
+    CumulativeEventTimeWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from flinkcore.datastream.window.window import Window
-from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner
-from flinkcore.datastream.window.window_operation import WindowOperation
-from flinkcore.datastream.window.window_serializers import (
-    CountWindowSerializer,
-    GlobalWindowSerializer,
-    TimeWindowSerializer,
+from flinkcore.datastream.window.triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+    TriggerResult,
 )
-from flinkcore.datastream.window.window_stagger import WindowStagger
+from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner, WindowStagger
+from flinkcore.datastream.window.window_operation import WindowOperation
+from flinkcore.datastream.window.windows import (
+    CountWindow,
+    CountWindowSerializer,
+    GlobalWindow,
+    GlobalWindowSerializer,
+    TimeWindow,
+    TimeWindowSerializer,
+    Window,
+)
 
 __all__ = [
     "ContinuousEventTimeTrigger",

@@ -1,15 +1,21 @@
-"""Windows of so many elements of a key."""
+"""Windows that no clock ends: of a number of elements, and the global window."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.datastream.window.count_trigger import CountTrigger
-from flinkcore.datastream.window.count_window import CountWindow
-from flinkcore.datastream.window.counts import require_count
-from flinkcore.datastream.window.purging_trigger import PurgingTrigger
-from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.triggers import (
+    CountTrigger,
+    EndOfStreamTrigger,
+    NeverTrigger,
+    PurgingTrigger,
+    Trigger,
+)
 from flinkcore.datastream.window.window_assigner import WindowAssigner
+from flinkcore.datastream.window.window_settings import require_count
+from flinkcore.datastream.window.windows import CountWindow, GlobalWindow
 
 _TUMBLING_COUNT: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("tumble-count-assigner")
 _SLIDING_COUNT: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("slide-count-assigner")
@@ -24,13 +30,28 @@ def _count_up(descriptor: ValueStateDescriptor[int], context: WindowAssigner.Win
 
 
 @dataclass(frozen=True)
-class CountTumblingWindowAssigner(WindowAssigner[Any, CountWindow]):
-    """Numbers the elements of each key, and puts every so many into a window.
+class _CountWindows(WindowAssigner[Any, CountWindow]):
+    window_size: int
+
+    def __post_init__(self) -> None:
+        require_count(type(self).__name__, "size", self.window_size)
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        # It purges, since a full window gets no more elements.
+        return PurgingTrigger(CountTrigger(self.window_size))
+
+    def is_event_time(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class CountTumblingWindowAssigner(_CountWindows):
+    """Numbers the elements of each key, and puts each run of a number of them into a window.
 
     Parameters
     ----------
     window_size : int
-        At least 1.
+        Number of elements, at least 1.
 
     Raises
     ------
@@ -43,42 +64,28 @@ class CountTumblingWindowAssigner(WindowAssigner[Any, CountWindow]):
     Deliberate difference: a window that has fired is empty, where PyFlink keeps its elements for good.
     """
 
-    window_size: int
-
-    def __post_init__(self) -> None:
-        require_count("CountTumblingWindowAssigner", "size", self.window_size)
-
     @staticmethod
-    def of(window_size: int) -> "CountTumblingWindowAssigner":
-        """Return windows of so many elements."""
+    def of(window_size: int) -> CountTumblingWindowAssigner:
+        """Return windows of a number of elements."""
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[CountWindow]:
-        """Return the window of the next element of the key."""
         return [CountWindow(_count_up(_TUMBLING_COUNT, context) // self.window_size)]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a CountTrigger of the size that purges, as no more elements come into a full window."""
-        return PurgingTrigger(CountTrigger(self.window_size))
-
-    def is_event_time(self) -> bool:
-        """Return False: elements are never late."""
-        return False
 
     def __str__(self) -> str:
         return f"windows of {self.window_size} elements"
 
 
 @dataclass(frozen=True)
-class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
-    """Numbers the elements of each key; at every so many a window of a size starts.
+class CountSlidingWindowAssigner(_CountWindows):
+    """Numbers the elements of each key; after every `window_slide` of them another window of `window_size` starts.
 
     Parameters
     ----------
     window_size, window_slide : int
-        At least 1.
+        Numbers of elements, at least 1.
 
     Raises
     ------
@@ -91,34 +98,60 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
     ``countWindow`` is global windows with triggers and evictors by count.
     """
 
-    window_size: int
     window_slide: int
 
     def __post_init__(self) -> None:
-        require_count("CountSlidingWindowAssigner", "size", self.window_size)
-        require_count("CountSlidingWindowAssigner", "slide", self.window_slide)
+        super().__post_init__()
+        require_count(type(self).__name__, "slide", self.window_slide)
 
     @staticmethod
-    def of(window_size: int, window_slide: int) -> "CountSlidingWindowAssigner":
-        """Return windows of so many elements that start at every so many."""
+    def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
+        """Return overlapping windows of a number of elements."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[CountWindow]:
-        """Return the windows of the next element of the key, the latest one first."""
         count = _count_up(_SLIDING_COUNT, context)
         last = count // self.window_slide
         beyond = max(-1, (count - self.window_size) // self.window_slide)
         return [CountWindow(number) for number in range(last, beyond, -1)]
 
+    def __str__(self) -> str:
+        return f"windows of {self.window_size} elements, every {self.window_slide}"
+
+
+@dataclass(frozen=True)
+class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
+    """Puts all elements of a key into one window, which never ends: a trigger says when it fires.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.GlobalWindows``.
+    """
+
+    _default_trigger: Trigger[Any, Any] = field(default_factory=NeverTrigger, repr=False)
+
+    @staticmethod
+    def create() -> GlobalWindows:
+        """Return global windows that never fire by themselves."""
+        return GlobalWindows()
+
+    @staticmethod
+    def create_with_end_of_stream_trigger() -> GlobalWindows:
+        """Return global windows that fire at the end of the input."""
+        return GlobalWindows(EndOfStreamTrigger())
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[GlobalWindow]:
+        return [GlobalWindow.get()]
+
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        """Return a CountTrigger of the size that purges, as no more elements come into a full window."""
-        return PurgingTrigger(CountTrigger(self.window_size))
+        return self._default_trigger
 
     def is_event_time(self) -> bool:
-        """Return False: elements are never late."""
         return False
 
     def __str__(self) -> str:
-        return f"windows of {self.window_size} elements, every {self.window_slide}"
+        return "the global window"

@@ -1,4 +1,4 @@
-"""How far two elements are apart."""
+"""The difference between two elements, as delta triggers and delta evictors measure it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,13 +27,7 @@ Delta = DeltaFunction[Any] | Callable[[Any, Any], float]
 
 
 def delta_call(owner: str, delta_function: Delta) -> Callable[[Any, Any], float]:
-    """Return what to call for a difference.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is nothing to call.
-    """
+    """Return the callable that measures a difference; raise ConfigurationError if there is none."""
     if isinstance(delta_function, DeltaFunction):
         return delta_function.get_delta
     if callable(delta_function):

@@ -1,42 +1,122 @@
-"""Sessions: windows that end when a key has been quiet for a while."""
+"""Sessions: windows that end when a key has been quiet for a gap."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from flinkcore.common.time import Duration, Time, interval_ms
-from flinkcore.datastream.window.lengths import require_above_zero
-from flinkcore.datastream.window.session_gap import GapExtractor, gap_of, require_extractor
-from flinkcore.datastream.window.time_window import TimeWindow, time_window
-from flinkcore.datastream.window.time_window_assigners import (
+from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
+    MergingWindowAssigner,
     ProcessingTimeWindowAssigner,
+    WindowAssigner,
 )
-from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner
+from flinkcore.datastream.window.window_settings import require_above_zero
+from flinkcore.datastream.window.windows import TimeWindow, time_window
+from flinkcore.errors import ConfigurationError, UserCodeError
+
+
+class SessionWindowTimeGapExtractor(ABC):
+    """Gives the session gap of an element.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.SessionWindowTimeGapExtractor``.
+    """
+
+    @abstractmethod
+    def extract(self, element: Any) -> int:
+        """Return how long after the element its session ends, in ms, at least 1."""
+
+
+GapExtractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
+"""An extractor, or a plain function of the element."""
+
+FixedGap = TypeVar("FixedGap", bound="_FixedGapSessions")
+DynamicGap = TypeVar("DynamicGap", bound="_DynamicGapSessions")
 
 
 class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """Sessions that overlap or touch become one."""
-
     def merge_windows(
-        self,
-        windows: Iterable[TimeWindow],
-        callback: MergingWindowAssigner.MergeCallback[TimeWindow],
+        self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
-        """Merge windows that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
 
 @dataclass(frozen=True)
-class EventTimeSessionWindows(EventTimeWindowAssigner, _SessionWindows):
+class _FixedGapSessions(_SessionWindows):
+    gap_ms: int
+
+    def __post_init__(self) -> None:
+        require_above_zero(type(self).__name__, "gap", self.gap_ms)
+
+    @classmethod
+    def with_gap(cls: type[FixedGap], size: Time | Duration) -> FixedGap:
+        """Return sessions that end when a key has been quiet for a gap."""
+        return cls(interval_ms(size, "session gap"))
+
+    def __str__(self) -> str:
+        clock = "" if self.is_event_time() else " of processing time"
+        return f"sessions with a gap of {self.gap_ms} ms{clock}"
+
+
+@dataclass(frozen=True)
+class _DynamicGapSessions(_SessionWindows):
+    extractor: GapExtractor
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.extractor, SessionWindowTimeGapExtractor) and not callable(self.extractor):
+            raise ConfigurationError(
+                f"{type(self).__name__} takes a SessionWindowTimeGapExtractor or a function of an element, "
+                f"not {self.extractor!r}"
+            )
+
+    @classmethod
+    def with_dynamic_gap(cls: type[DynamicGap], extractor: GapExtractor) -> DynamicGap:
+        """Return sessions whose gap depends on the element."""
+        return cls(extractor)
+
+    def _session(self, element: Any, start_ms: int) -> list[TimeWindow]:
+        """Return the session of an element alone; UserCodeError if the extractor fails or gives no gap."""
+        extractor = self.extractor
+        call = extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
+        try:
+            gap = call(element)
+        except Exception as failure:
+            raise UserCodeError(
+                f"{self._called()} failed to give the gap of a session: {type(failure).__name__}: {failure}"
+            ) from failure
+        if isinstance(gap, bool) or not isinstance(gap, int) or gap <= 0:
+            raise UserCodeError(
+                f"{self._called()} gave {gap!r} as the gap of a session: it is to return an int of ms above zero"
+            )
+        return [time_window(start_ms, start_ms + gap)]
+
+    def _called(self) -> str:
+        kind = type(self.extractor).__qualname__
+        if isinstance(self.extractor, SessionWindowTimeGapExtractor):
+            return f"{kind}.extract"
+        return str(getattr(self.extractor, "__qualname__", kind))
+
+    def __str__(self) -> str:
+        clock = "" if self.is_event_time() else " of processing time"
+        return f"sessions with a gap{clock} that depends on the element"
+
+
+@dataclass(frozen=True)
+class EventTimeSessionWindows(EventTimeWindowAssigner, _FixedGapSessions):
     """Sessions: windows that grow as long as elements of a key follow each other within a gap.
 
-    An element without a timestamp counts as one of the smallest timestamp, as in Flink.
+    An element without a timestamp counts as one of the smallest timestamp, as in Flink; a window beyond 64 bits is a
+    DataError.
 
     Parameters
     ----------
     gap_ms : int
-        Gap in milliseconds, above zero; sessions that touch are merged.
+        Gap in ms, above zero; sessions that touch are merged.
 
     Raises
     ------
@@ -53,34 +133,20 @@ class EventTimeSessionWindows(EventTimeWindowAssigner, _SessionWindows):
     EventTimeSessionWindows(gap_ms=1800000)
     """
 
-    gap_ms: int
-
-    def __post_init__(self) -> None:
-        require_above_zero("EventTimeSessionWindows", "gap", self.gap_ms)
-
     @staticmethod
-    def with_gap(size: Time | Duration) -> "EventTimeSessionWindows":
-        """Return sessions that end when a key has been quiet for so long."""
-        return EventTimeSessionWindows(interval_ms(size, "session gap"))
-
-    @staticmethod
-    def with_dynamic_gap(extractor: GapExtractor) -> "DynamicEventTimeSessionWindows":
+    def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
         """Return sessions whose gap depends on the element."""
         return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """Return the session of the element alone; DataError if it is beyond 64 bits."""
         return [time_window(timestamp, timestamp + self.gap_ms)]
-
-    def __str__(self) -> str:
-        return f"sessions with a gap of {self.gap_ms} ms"
 
 
 @dataclass(frozen=True)
-class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _SessionWindows):
-    """Sessions of processing time: windows that grow as long as elements of a key come within a gap.
+class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _FixedGapSessions):
+    """Sessions of processing time: windows that grow as long as elements of a key arrive within a gap.
 
     Parameters and errors are those of :class:`EventTimeSessionWindows`.
 
@@ -89,73 +155,45 @@ class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _SessionWindows
     Follows ``pyflink.datastream.window.ProcessingTimeSessionWindows``.
     """
 
-    gap_ms: int
-
-    def __post_init__(self) -> None:
-        require_above_zero("ProcessingTimeSessionWindows", "gap", self.gap_ms)
-
     @staticmethod
-    def with_gap(size: Time | Duration) -> "ProcessingTimeSessionWindows":
-        """Return sessions that end when a key has been quiet for so long."""
-        return ProcessingTimeSessionWindows(interval_ms(size, "session gap"))
-
-    @staticmethod
-    def with_dynamic_gap(extractor: GapExtractor) -> "DynamicProcessingTimeSessionWindows":
+    def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
         """Return sessions whose gap depends on the element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """Return the session of the element alone."""
         now_ms = context.get_current_processing_time()
         return [time_window(now_ms, now_ms + self.gap_ms)]
 
-    def __str__(self) -> str:
-        return f"sessions with a gap of {self.gap_ms} ms of processing time"
-
 
 @dataclass(frozen=True)
-class DynamicEventTimeSessionWindows(EventTimeWindowAssigner, _SessionWindows):
+class DynamicEventTimeSessionWindows(EventTimeWindowAssigner, _DynamicGapSessions):
     """Sessions whose gap depends on the element.
 
     Parameters
     ----------
     extractor : SessionWindowTimeGapExtractor or callable
-        From an element to its gap in ms.
+        From an element to its gap in ms, an int above zero; anything else is a UserCodeError.
 
     Raises
     ------
     ConfigurationError
-        If the extractor is none.
+        If the extractor cannot be called.
 
     Notes
     -----
-    Follows ``pyflink.datastream.window.DynamicEventTimeSessionWindows``. A gap of zero or less is a UserCodeError.
+    Follows ``pyflink.datastream.window.DynamicEventTimeSessionWindows``.
     """
-
-    extractor: GapExtractor
-
-    def __post_init__(self) -> None:
-        require_extractor("DynamicEventTimeSessionWindows", self.extractor)
-
-    @staticmethod
-    def with_dynamic_gap(extractor: GapExtractor) -> "DynamicEventTimeSessionWindows":
-        """Return sessions whose gap depends on the element."""
-        return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """Return the session of the element alone; errors as of `gap_of`, and DataError beyond 64 bits."""
-        return [time_window(timestamp, timestamp + gap_of(self.extractor, element))]
-
-    def __str__(self) -> str:
-        return "sessions with a gap that depends on the element"
+        return self._session(element, timestamp)
 
 
 @dataclass(frozen=True)
-class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _SessionWindows):
+class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _DynamicGapSessions):
     """Sessions of processing time whose gap depends on the element.
 
     Parameters and errors are those of :class:`DynamicEventTimeSessionWindows`.
@@ -165,22 +203,7 @@ class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _Session
     Follows ``pyflink.datastream.window.DynamicProcessingTimeSessionWindows``.
     """
 
-    extractor: GapExtractor
-
-    def __post_init__(self) -> None:
-        require_extractor("DynamicProcessingTimeSessionWindows", self.extractor)
-
-    @staticmethod
-    def with_dynamic_gap(extractor: GapExtractor) -> "DynamicProcessingTimeSessionWindows":
-        """Return sessions whose gap depends on the element."""
-        return DynamicProcessingTimeSessionWindows(extractor)
-
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """Return the session of the element alone; errors as of `gap_of`."""
-        now_ms = context.get_current_processing_time()
-        return [time_window(now_ms, now_ms + gap_of(self.extractor, element))]
-
-    def __str__(self) -> str:
-        return "sessions with a gap of processing time that depends on the element"
+        return self._session(element, context.get_current_processing_time())

@@ -1,14 +1,16 @@
-"""What says which windows an element belongs to."""
+"""Assigners: which windows an element belongs to."""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from flinkcore.common.serializer import Serializer
 from flinkcore.datastream.functions.runtime_context import RuntimeContext
-from flinkcore.datastream.window.trigger import Trigger
-from flinkcore.datastream.window.window import Window
-from flinkcore.datastream.window.window_stagger import WindowStagger
+from flinkcore.datastream.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from flinkcore.datastream.window.windows import TimeWindow, Window
 from flinkcore.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -16,17 +18,57 @@ W = TypeVar("W", bound=Window)
 W2 = TypeVar("W2", bound=Window)
 
 
-class WindowAssigner(ABC, Generic[T, W]):
-    """States which windows an element belongs to.
+class WindowStagger(Enum):
+    """How tumbling windows are staggered.
+
+    ``ALIGNED``: not at all. ``RANDOM``: by a random part of their size. ``NATURAL``: by the processing time of the
+    first element, counted from the start of its window.
 
     Notes
     -----
-    Follows ``pyflink.datastream.window.WindowAssigner``. Where a job runs over columns, the native window operators
-    read the fields of the built-in assigners, and `assign_windows` is not called.
+    Flink's ``org.apache.flink.streaming.api.windowing.assigners.WindowStagger``. Deliberate difference: where Flink
+    draws one offset per subtask, each key group has its own here, and a random one depends on the key group alone, so
+    that results do not depend on the number of partitions.
+    """
+
+    ALIGNED = "aligned"
+    RANDOM = "random"
+    NATURAL = "natural"
+
+    def get_stagger_offset(self, current_processing_time: int, size_ms: int, key_group: int) -> int:
+        """Return the offset of a key group.
+
+        Parameters
+        ----------
+        current_processing_time : int
+            Of the key group's first element, in ms since the epoch.
+        size_ms : int
+            Size of the windows in ms.
+        key_group : int
+
+        Returns
+        -------
+        int
+            In ms, from 0 to the size.
+        """
+        if self is WindowStagger.RANDOM:
+            import random
+
+            return int(random.Random(key_group).random() * size_ms)
+        return current_processing_time % size_ms if self is WindowStagger.NATURAL else 0
+
+
+class WindowAssigner(ABC, Generic[T, W]):
+    """Decides which windows an element belongs to.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.WindowAssigner``. In a columnar job the native window operators read the fields
+    of the built-in assigners, and `assign_windows` is not called.
     """
 
     class WindowAssignerContext(ABC):
-        """What `assign_windows` can ask; valid during the call only."""
+        """The time and the task, as `assign_windows` sees them; valid during the call only."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -38,11 +80,11 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_stagger_offset(self, window_stagger: WindowStagger, size_ms: int) -> int:
-            """Return by how much windows of a size are staggered here, in ms: 0 up to the size, always the same."""
+            """Return by how much windows of a size are staggered here: from 0 to the size, in ms, always the same."""
 
     @abstractmethod
     def assign_windows(
-        self, element: T, timestamp: int, context: "WindowAssigner.WindowAssignerContext"
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
         """Return the windows of an element.
 
@@ -56,24 +98,24 @@ class WindowAssigner(ABC, Generic[T, W]):
         Returns
         -------
         collection of Window
-            May be empty.
+            Of the built-in assigners, the latest or longest one first; may be empty.
         """
 
     @abstractmethod
     def get_default_trigger(self, env: Any = None) -> Trigger[T, W]:
-        """Return the trigger for these windows where no other is set; PyFlink gives the environment as `env`."""
+        """Return the trigger of these windows unless another is set; `env` is the environment, as in PyFlink."""
 
     def get_window_serializer(self) -> Serializer | None:
-        """Return what writes windows of a class of one's own; as PyFlink asks for it, and not used here."""
+        """Return the serializer of windows of a class of your own; PyFlink asks for it, here it is not used."""
         return None
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Return True exactly if windows depend on event time, False if they depend on the processing time."""
+        """Return True exactly if windows depend on event time; elements of others are never late."""
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """States also which windows of a key become one, such as sessions.
+    """Assigns windows of which some merge into one, such as sessions.
 
     Notes
     -----
@@ -81,37 +123,57 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
     """
 
     class MergeCallback(ABC, Generic[W2]):
-        """Takes what `merge_windows` finds."""
+        """Receives the merges that `merge_windows` finds."""
 
         @abstractmethod
         def merge(self, to_be_merged: Collection[W2], merge_result: W2) -> None:
-            """Note that windows are to become one.
+            """Merge windows.
 
             Parameters
             ----------
             to_be_merged : collection of Window
-                From those given to `merge_windows`.
+                Some of those given to `merge_windows`.
             merge_result : Window
-                What they become.
+                The window that takes their place.
             """
 
     @abstractmethod
-    def merge_windows(self, windows: Iterable[W], callback: "MergingWindowAssigner.MergeCallback[W]") -> None:
-        """Tell which windows become one.
+    def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
+        """Decide which windows are merged.
 
         Parameters
         ----------
         windows : iterable of Window
-            Those of a key.
+            All open windows of a key.
         callback : MergingWindowAssigner.MergeCallback
-            To be called for every group.
+            To be called once for every group of windows that merge.
         """
 
 
 def require_assigner(assigner: WindowAssigner[T, W], call: str) -> WindowAssigner[T, W]:
-    """Return an assigner; ConfigurationError if it is none."""
+    """Return an assigner as it is; raise ConfigurationError for anything else."""
     if not isinstance(assigner, WindowAssigner):
         raise ConfigurationError(
             f"{call} takes an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), not {assigner!r}"
         )
     return assigner
+
+
+class EventTimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+    """Assigns windows of event time, which fire by an EventTimeTrigger."""
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class ProcessingTimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+    """Assigns windows of processing time, which fire by a ProcessingTimeTrigger."""
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return ProcessingTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return False

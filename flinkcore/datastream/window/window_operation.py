@@ -1,4 +1,4 @@
-"""All that a window operator is told to do."""
+"""The settings of a window operator."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,8 @@ from flinkcore.datastream.functions import (
     function_name,
 )
 from flinkcore.datastream.functions.called_function import called_function
-from flinkcore.datastream.window.evictor import Evictor
-from flinkcore.datastream.window.trigger import Trigger
+from flinkcore.datastream.window.evictors import Evictor
+from flinkcore.datastream.window.triggers import Trigger
 from flinkcore.datastream.window.window_assigner import (
     MergingWindowAssigner,
     WindowAssigner,
@@ -36,7 +36,7 @@ _FUNCTIONS = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessA
 
 @dataclass(frozen=True, eq=False)
 class WindowOperation:
-    """Windows of functions: how elements come into windows, when those fire, and what is made of them.
+    """Windows of functions: which windows elements belong to, when these fire, and which functions are called.
 
     Attributes
     ----------
@@ -45,21 +45,21 @@ class WindowOperation:
     evictor : Evictor or None
     allowed_lateness_ms : int
     late_tag : OutputTag or None
-        Where elements go that are late for all their windows; None: counted and dropped.
+        Side output of elements that are late for all their windows; None: they are counted and dropped.
     pre_aggregation : ReduceFunction, AggregateFunction or None
-        Makes one value of the elements as they come; None: the elements are kept.
+        Aggregates elements as they arrive; None: the window keeps the elements.
     window_function : WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction or None
-        Gets that value, or the elements, when the window fires; None: the value is the result.
+        Called with the aggregate, or the elements, when the window fires; None: the aggregate is the result.
 
     Raises
     ------
     ConfigurationError
-        If one of them is something else, the lateness is negative, windows merge but the trigger does not, or there
-        is no function at all.
+        If a setting is of another type, the lateness is negative, windows merge but the trigger does not, or there is
+        no function at all.
 
     Notes
     -----
-    PyFlink's ``WindowOperationDescriptor`` with what Flink's ``WindowOperatorBuilder`` checks.
+    PyFlink's ``WindowOperationDescriptor``, with the checks of Flink's ``WindowOperatorBuilder``.
     """
 
     assigner: WindowAssigner[Any, Any]

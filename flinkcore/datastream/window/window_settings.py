@@ -1,7 +1,19 @@
-"""Checks and texts of the lengths of time that windows are made with."""
+"""Checks of the lengths and counts that windows, triggers and evictors are made with."""
+
+from typing import Final
 
 from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.errors import ConfigurationError
+
+MAX_COUNT: Final = 2**63 - 1
+
+
+def require_count(owner: str, setting: str, count: int, least: int = 1) -> None:
+    """Raise ConfigurationError unless a number of elements is an int of 64 bits and at least `least`."""
+    if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= MAX_COUNT:
+        raise ConfigurationError(
+            f"{owner}: the {setting} must be a whole number of at least {least}, not {count!r}; it has 64 bits"
+        )
 
 
 def require_above_zero(windows: str, setting: str, milliseconds: int) -> None:
@@ -11,7 +23,7 @@ def require_above_zero(windows: str, setting: str, milliseconds: int) -> None:
 
 
 def require_offset_below(windows: str, setting: str, milliseconds: int, offset_ms: int) -> None:
-    """Raise ConfigurationError if an offset, either way, is not smaller than a length."""
+    """Raise ConfigurationError unless the absolute value of an offset is smaller than a length."""
     if abs(offset_ms) >= milliseconds:
         raise ConfigurationError(
             f"{windows} must satisfy abs(offset) < {setting}, but the {setting} is {milliseconds} ms and the offset "
@@ -20,7 +32,7 @@ def require_offset_below(windows: str, setting: str, milliseconds: int, offset_m
 
 
 def offset_or_zero(offset: Time | Duration | None) -> int:
-    """Return an offset in milliseconds; None is none."""
+    """Return an offset in ms; 0 for None."""
     return 0 if offset is None else interval_ms(offset, "window offset")
 
 

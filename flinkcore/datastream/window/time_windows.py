@@ -1,0 +1,287 @@
+"""Windows of a fixed length of time: tumbling, sliding and cumulative ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.datastream.window.window_assigner import (
+    EventTimeWindowAssigner,
+    ProcessingTimeWindowAssigner,
+    WindowAssigner,
+    WindowStagger,
+)
+from flinkcore.datastream.window.window_settings import (
+    offset_or_zero,
+    require_above_zero,
+    require_offset_below,
+    shift,
+)
+from flinkcore.datastream.window.windows import TimeWindow, require_timestamp, time_window
+from flinkcore.errors import ConfigurationError
+
+MAX_WINDOWS: Final = 10_000_000
+"""The most sliding windows that an element may be in, as in Flink."""
+
+Tumbling = TypeVar("Tumbling", bound="_TumblingWindows")
+Sliding = TypeVar("Sliding", bound="_SlidingWindows")
+
+
+@dataclass(frozen=True, repr=False)
+class _TumblingWindows(WindowAssigner[Any, TimeWindow]):
+    size_ms: int
+    offset_ms: int = 0
+    window_stagger: WindowStagger = WindowStagger.ALIGNED
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        require_above_zero(name, "size", self.size_ms)
+        require_offset_below(name, "size", self.size_ms, self.offset_ms)
+        if not isinstance(self.window_stagger, WindowStagger):
+            raise ConfigurationError(f"{name}: the stagger is a WindowStagger, not {self.window_stagger!r}")
+
+    @classmethod
+    def of(
+        cls: type[Tumbling],
+        size: Time | Duration,
+        offset: Time | Duration | None = None,
+        window_stagger: WindowStagger = WindowStagger.ALIGNED,
+    ) -> Tumbling:
+        """Return windows of a size, shifted by an offset (None: no shift), and staggered."""
+        return cls(interval_ms(size, "window size"), offset_or_zero(offset), window_stagger)
+
+    def _windows(self, time_ms: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
+        size_ms, offset_ms = self.size_ms, self.offset_ms
+        if self.window_stagger is not WindowStagger.ALIGNED:
+            offset_ms += context.get_stagger_offset(self.window_stagger, size_ms)
+        start = time_ms - (time_ms - offset_ms) % size_ms
+        return [time_window(start, start + size_ms)]
+
+    def __repr__(self) -> str:
+        stagger = self.window_stagger
+        staggered = "" if stagger is WindowStagger.ALIGNED else f", window_stagger={stagger}"
+        return f"{type(self).__name__}(size_ms={self.size_ms}, offset_ms={self.offset_ms}{staggered})"
+
+    def __str__(self) -> str:
+        clock = "" if self.is_event_time() else " of processing time"
+        stagger = self.window_stagger
+        staggered = "" if stagger is WindowStagger.ALIGNED else f", stagger {stagger.value}"
+        return f"tumbling windows of {self.size_ms} ms{clock}{shift(self.offset_ms)}{staggered}"
+
+
+@dataclass(frozen=True, repr=False)
+class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
+    """Windows of a fixed size that follow each other without gap or overlap.
+
+    An element without a timestamp, or whose window is beyond 64 bits, is a DataError.
+
+    Parameters
+    ----------
+    size_ms : int
+        Size in ms, above zero.
+    offset_ms : int
+        Windows start at multiples of the size plus this; ``abs(offset_ms) < size_ms``.
+    window_stagger : WindowStagger
+        By how much they are shifted beyond that.
+
+    Raises
+    ------
+    ConfigurationError
+        If the offset is not smaller than the size, or the size not above zero.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.TumblingEventTimeWindows``, with the stagger of Flink's.
+
+    Examples
+    --------
+    >>> TumblingEventTimeWindows.of(Time.hours(1), offset=Time.minutes(15))
+    TumblingEventTimeWindows(size_ms=3600000, offset_ms=900000)
+    """
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        require_timestamp(timestamp)
+        return self._windows(timestamp, context)
+
+
+@dataclass(frozen=True, repr=False)
+class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
+    """Windows of a fixed size of processing time, without gap or overlap.
+
+    Parameters and errors are those of :class:`TumblingEventTimeWindows`.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.TumblingProcessingTimeWindows``, with the stagger of Flink's.
+    """
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self._windows(context.get_current_processing_time(), context)
+
+
+@dataclass(frozen=True)
+class _SlidingWindows(WindowAssigner[Any, TimeWindow]):
+    size_ms: int
+    slide_ms: int
+    offset_ms: int = 0
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        require_above_zero(name, "size", self.size_ms)
+        require_above_zero(name, "slide", self.slide_ms)
+        require_offset_below(name, "slide", self.slide_ms, self.offset_ms)
+        if self.size_ms // self.slide_ms > MAX_WINDOWS:
+            raise ConfigurationError(
+                f"{name} must satisfy size / slide <= {MAX_WINDOWS}, but the size is {self.size_ms} ms and the slide "
+                f"{self.slide_ms} ms"
+            )
+
+    @classmethod
+    def of(
+        cls: type[Sliding],
+        size: Time | Duration,
+        slide: Time | Duration,
+        offset: Time | Duration | None = None,
+    ) -> Sliding:
+        """Return windows of a size that start at every slide, shifted by an offset (None: no shift)."""
+        return cls(
+            interval_ms(size, "window size"), interval_ms(slide, "window slide"), offset_or_zero(offset)
+        )
+
+    def _windows(self, time_ms: int) -> list[TimeWindow]:
+        """Return the windows of a time, the latest one first."""
+        size_ms, slide_ms = self.size_ms, self.slide_ms
+        last_start = TimeWindow.get_window_start_with_offset(time_ms, self.offset_ms, slide_ms)
+        return [
+            time_window(start, start + size_ms) for start in range(last_start, time_ms - size_ms, -slide_ms)
+        ]
+
+    def __str__(self) -> str:
+        clock = "" if self.is_event_time() else " of processing time"
+        return f"sliding windows of {self.size_ms} ms every {self.slide_ms} ms{clock}{shift(self.offset_ms)}"
+
+
+@dataclass(frozen=True)
+class SlidingEventTimeWindows(EventTimeWindowAssigner, _SlidingWindows):
+    """Windows of a fixed size that start at a fixed interval.
+
+    An element without a timestamp, or with a window beyond 64 bits, is a DataError.
+
+    Parameters
+    ----------
+    size_ms : int
+        Size in ms, above zero.
+    slide_ms : int
+        Time between starts in ms, above zero; above the size, there are gaps that belong to no window.
+    offset_ms : int
+        Windows start at multiples of the slide plus this; ``abs(offset_ms) < slide_ms``.
+
+    Raises
+    ------
+    ConfigurationError
+        If the offset is not smaller than the slide, the size or the slide not above zero, or the size more than ten
+        million slides.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.SlidingEventTimeWindows``.
+
+    Examples
+    --------
+    >>> SlidingEventTimeWindows.of(Time.minutes(1), Time.seconds(10))
+    SlidingEventTimeWindows(size_ms=60000, slide_ms=10000, offset_ms=0)
+    """
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        require_timestamp(timestamp)
+        return self._windows(timestamp)
+
+
+@dataclass(frozen=True)
+class SlidingProcessingTimeWindows(ProcessingTimeWindowAssigner, _SlidingWindows):
+    """Windows of a fixed size that start at a fixed interval of processing time.
+
+    Parameters and errors are those of :class:`SlidingEventTimeWindows`.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.window.SlidingProcessingTimeWindows``.
+    """
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self._windows(context.get_current_processing_time())
+
+
+@dataclass(frozen=True)
+class CumulativeEventTimeWindows(EventTimeWindowAssigner):
+    """Windows that start together, each a step longer than the one before, up to a size; then the next ones start.
+
+    Such as the sum since midnight, every hour: size one day, step one hour. An element without a timestamp, or with a
+    window beyond 64 bits, is a DataError.
+
+    Parameters
+    ----------
+    size_ms : int
+        Size of the longest windows in ms, above zero; a multiple of the step.
+    step_ms : int
+        Size of the shortest ones, and by how much each is longer than the one before, in ms.
+    offset_ms : int
+        Windows start at multiples of the size plus this; ``abs(offset_ms) < size_ms``.
+
+    Raises
+    ------
+    ConfigurationError
+        If size or step are not above zero, the size is no multiple of the step, or the offset not smaller than it.
+
+    Notes
+    -----
+    The windows of ``CUMULATE`` in Flink SQL (``CumulativeWindowAssigner``), which the DataStream API does not have.
+
+    Examples
+    --------
+    >>> CumulativeEventTimeWindows.of(Time.days(1), Time.hours(1))
+    CumulativeEventTimeWindows(size_ms=86400000, step_ms=3600000, offset_ms=0)
+    """
+
+    size_ms: int
+    step_ms: int
+    offset_ms: int = 0
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        require_above_zero(name, "size", self.size_ms)
+        require_above_zero(name, "step", self.step_ms)
+        require_offset_below(name, "size", self.size_ms, self.offset_ms)
+        if self.size_ms % self.step_ms:
+            raise ConfigurationError(
+                f"{name}: the size must be a multiple of the step, but the size is {self.size_ms} ms and the step "
+                f"{self.step_ms} ms"
+            )
+
+    @staticmethod
+    def of(
+        size: Time | Duration, step: Time | Duration, offset: Time | Duration | None = None
+    ) -> CumulativeEventTimeWindows:
+        """Return windows that grow by a step up to a size, shifted by an offset (None: no shift)."""
+        return CumulativeEventTimeWindows(
+            interval_ms(size, "window size"), interval_ms(step, "window step"), offset_or_zero(offset)
+        )
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        require_timestamp(timestamp)
+        start = TimeWindow.get_window_start_with_offset(timestamp, self.offset_ms, self.size_ms)
+        return [time_window(start, end) for end in range(start + self.size_ms, timestamp, -self.step_ms)]
+
+    def __str__(self) -> str:
+        return f"windows that grow by {self.step_ms} ms up to {self.size_ms} ms{shift(self.offset_ms)}"
