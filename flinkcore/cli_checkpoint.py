@@ -18,7 +18,7 @@ from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
 from flinkcore.runtime.checkpoint.table_file import TableFile, refused_as
 from flinkcore.runtime.checkpoint.value_shape import Shape, shape_text
 from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, SerializedValue
-from flinkcore.runtime.state.stamped_values import map_values
+from flinkcore.runtime.state.time_to_live import map_values
 
 
 def add_checkpoint_command(commands: Any) -> None:

@@ -43,11 +43,6 @@ class WatermarkOutputMultiplexer:
     def register_new_output(self, output_id: str, listener: WatermarkUpdateListener | None = None) -> None:
         """Add an output, active and with no watermark yet.
 
-        Parameters
-        ----------
-        output_id : str
-        listener : WatermarkUpdateListener or None
-
         Raises
         ------
         LifecycleError

@@ -191,7 +191,7 @@ def test_instances_that_disagree_and_no_instances_are_refused() -> None:
     snapshots = [
         snapshot_of(mode, s=[1]) for mode in (DistributionMode.UNION, DistributionMode.SPLIT_DISTRIBUTE)
     ]
-    with pytest.raises(DataError, match="disagree on how its state 's' is shared out"):
+    with pytest.raises(DataError, match="disagree on how its state 's' is distributed"):
         redistribute(snapshots, 2)
     with pytest.raises(ConfigurationError, match="at least 1 instance, not 0"):
         redistribute([], 0)

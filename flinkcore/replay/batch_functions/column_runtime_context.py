@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
-from flinkcore.datastream.functions import KeyedStateStore
 from flinkcore.datastream.state import ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.batch_functions.column_states import ColumnStates
@@ -28,7 +27,7 @@ class ColumnRuntimeContext(StreamingRuntimeContext):
         """Return the column of this name."""
         return self._states.add(name, dtype, default)
 
-    def _store(self, descriptor: StateDescriptor) -> KeyedStateStore:
+    def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> NoReturn:
         raise ConfigurationError(
             f"the state {descriptor.name!r}: a function over batches has no current key; take a column with a value "
             "per key, get_column_state(name, dtype, default)"

@@ -16,7 +16,6 @@ from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
-    KeyedStateStore,
 )
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.keyed_operator import UserProcess
@@ -44,7 +43,7 @@ from flinkcore.runtime.operators import (
 )
 from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.output import OutputFullError
-from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
+from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager
 
 ElementCall: TypeAlias = Callable[[StreamRecord[Any]], None]
@@ -137,7 +136,7 @@ class ConnectedStage(ProcessStage):
             return OperatorBackends(backend, self._timers, self._operator_state)
         return OperatorBackends(operator_state=self._operator_state)
 
-    def _keyed_state_store(self, backend: KeyedStateBackend) -> KeyedStateStore | None:
+    def _keyed_state_store(self, backend: KeyedStateBackend) -> DefaultKeyedStateStore | None:
         return super()._keyed_state_store(backend) if self._is_keyed else None
 
     def _key_at_hand(self, element: Row) -> Any:

@@ -28,7 +28,7 @@ import numpy as np
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
-from flinkcore.datastream.functions import KeyedStateStore, RuntimeContext
+from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.operator_plan import OperatorPlan
@@ -191,7 +191,7 @@ class ProcessStage:
         """Raise a SchemaError if the operator cannot have what a snapshot has."""
         check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
 
-    def _keyed_state_store(self, backend: KeyedStateBackend) -> KeyedStateStore | None:
+    def _keyed_state_store(self, backend: KeyedStateBackend) -> DefaultKeyedStateStore | None:
         """Return what the function asks for its state; None where there are no keys."""
         return DefaultKeyedStateStore(backend)
 

@@ -34,11 +34,6 @@ class Checkpoint:
 
     Nothing is read from a file whose checksum is not the manifest's.
 
-    Parameters
-    ----------
-    storage : CheckpointStorage
-    manifest : CheckpointManifest
-
     Notes
     -----
     Flink's ``org.apache.flink.runtime.checkpoint.CompletedCheckpoint``; restoring follows

@@ -13,7 +13,7 @@ from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
 from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
 from flinkcore.runtime.checkpoint.value_shape import has_serialized
 from flinkcore.runtime.state import KeyedStateSnapshot
-from flinkcore.runtime.state.stamped_values import map_values
+from flinkcore.runtime.state.time_to_live import map_values
 
 
 def keyed_state_to_table(

@@ -16,7 +16,7 @@ from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape
-from flinkcore.runtime.state.serialized_value import SerializedValue
+from flinkcore.runtime.state.serialized_values import SerializedValue
 
 Decode = Callable[[pa.Array, Shape], list[Any]]
 

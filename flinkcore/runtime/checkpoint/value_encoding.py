@@ -17,7 +17,7 @@ from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH, Shape
-from flinkcore.runtime.state.serialized_value import SerializedValue
+from flinkcore.runtime.state.serialized_values import SerializedValue
 
 MAX_TUPLE_COLUMNS = 32
 """Longer tuples are written as lists."""

@@ -32,13 +32,7 @@ class _Times(ContextOfElements):
 class BroadcastElementContext(
     _Times, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context
 ):
-    """Context of an element of the broadcast stream.
-
-    Parameters
-    ----------
-    timer_service : TimerService
-    operator_state_backend : OperatorStateBackend
-    """
+    """Context of an element of the broadcast stream."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
         """Return a broadcast state, to be read and changed."""

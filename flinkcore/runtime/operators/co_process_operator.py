@@ -16,13 +16,6 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 class CoProcessOperator(UnkeyedFunctionOperator[CoProcessFunction], TwoInputStreamOperator):
     """Calls a function for every element of two streams; its results carry the element's timestamp.
 
-    Parameters
-    ----------
-    function : CoProcessFunction
-    output : Output
-    processing_time_service : ProcessingTimeService
-    latency_stats : LatencyStats, optional
-
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.co.CoProcessOperator``.

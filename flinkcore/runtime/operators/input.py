@@ -61,12 +61,7 @@ class TwoInputs(Protocol):
 
 
 class FirstInput:
-    """The first input of an operator with two.
-
-    Parameters
-    ----------
-    operator : TwoInputs
-    """
+    """The first input of an operator with two."""
 
     def __init__(self, operator: TwoInputs) -> None:
         self.process_element = operator.process_element1
@@ -76,12 +71,7 @@ class FirstInput:
 
 
 class SecondInput:
-    """The second input of an operator with two.
-
-    Parameters
-    ----------
-    operator : TwoInputs
-    """
+    """The second input of an operator with two."""
 
     def __init__(self, operator: TwoInputs) -> None:
         self.process_element = operator.process_element2

@@ -20,7 +20,7 @@ from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.state.heap_map_state import HeapMapState
+from flinkcore.runtime.state.heap_states import HeapMapState
 from flinkcore.runtime.timers import InternalTimer
 
 LEFT_BUFFER = "LEFT_BUFFER"

@@ -74,12 +74,7 @@ class ContextOfTimers:
 
 
 class ElementContext(ContextOfElements, ProcessFunction.Context, CoProcessFunction.Context):
-    """Context of an element of a stream without keys.
-
-    Parameters
-    ----------
-    timer_service : TimerService
-    """
+    """Context of an element of a stream without keys."""
 
     def __init__(self, timer_service: TimerService) -> None:
         self._timer_service = timer_service
@@ -90,13 +85,7 @@ class ElementContext(ContextOfElements, ProcessFunction.Context, CoProcessFuncti
 
 
 class KeyedElementContext(ContextOfElements, KeyedProcessFunction.Context, KeyedCoProcessFunction.Context):
-    """Context of an element of a keyed stream.
-
-    Parameters
-    ----------
-    timer_service : TimerService
-    key_context : KeyContext
-    """
+    """Context of an element of a keyed stream."""
 
     def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
         self._key_context = key_context
@@ -116,13 +105,7 @@ class KeyedElementContext(ContextOfElements, KeyedProcessFunction.Context, Keyed
 class KeyedTimerContext(
     ContextOfTimers, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext
 ):
-    """Context of a timer that fires.
-
-    Parameters
-    ----------
-    timer_service : TimerService
-    key_context : KeyContext
-    """
+    """Context of a timer that fires."""
 
     def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
         self._key_context = key_context

@@ -16,13 +16,6 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 class ProcessOperator(UnkeyedFunctionOperator[ProcessFunction], OneInputStreamOperator):
     """Calls a function for every element; its results carry the element's timestamp.
 
-    Parameters
-    ----------
-    function : ProcessFunction
-    output : Output
-    processing_time_service : ProcessingTimeService
-    latency_stats : LatencyStats, optional
-
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.ProcessOperator``.

@@ -17,13 +17,6 @@ F = TypeVar("F", bound=Function)
 class UnkeyedFunctionOperator(AbstractStreamOperator, Generic[F]):
     """Opens and closes a function, and tells it the watermark.
 
-    Parameters
-    ----------
-    function : Function
-    output : Output
-    processing_time_service : ProcessingTimeService
-    latency_stats : LatencyStats, optional
-
     Notes
     -----
     Flink's ``AbstractUdfStreamOperator``, with what ``ProcessOperator``, ``CoProcessOperator`` and

@@ -11,10 +11,6 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 class UnkeyedTimerService(TimerService):
     """Tells the time, and refuses timers.
 
-    Parameters
-    ----------
-    processing_time_service : ProcessingTimeService
-
     Attributes
     ----------
     watermark : int

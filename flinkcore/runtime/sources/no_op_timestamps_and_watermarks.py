@@ -18,10 +18,6 @@ from flinkcore.runtime.sources.timestamps_and_watermarks import (
 class NoOpTimestampsAndWatermarks(TimestampsAndWatermarks):
     """Gives records their timestamps, and drops every watermark and status.
 
-    Parameters
-    ----------
-    timestamp_assigner : TimestampAssigner
-
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.source.NoOpTimestampsAndWatermarks``.
@@ -48,11 +44,6 @@ class NoOpTimestampsAndWatermarks(TimestampsAndWatermarks):
 
 class TimestampsOnlyOutput:
     """Emits records with their timestamps, and nothing else.
-
-    Parameters
-    ----------
-    output : Output
-    timestamp_assigner : TimestampAssigner
 
     Notes
     -----

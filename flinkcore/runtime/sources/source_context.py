@@ -45,12 +45,7 @@ class SourceContext(ABC, Generic[T]):
 
 
 class ClosedContext(SourceContext[T]):
-    """Refuses everything: the source was closed.
-
-    Parameters
-    ----------
-    checkpoint_lock : context manager
-    """
+    """Refuses everything: the source was closed."""
 
     def __init__(self, checkpoint_lock: AbstractContextManager[Any]) -> None:
         self._checkpoint_lock = checkpoint_lock
@@ -85,10 +80,6 @@ class ClosedContext(SourceContext[T]):
 
 class SwitchingOnCloseContext(SourceContext[T]):
     """Passes everything to a context until it is closed, and refuses everything after.
-
-    Parameters
-    ----------
-    nested : SourceContext
 
     Notes
     -----

@@ -18,11 +18,6 @@ T = TypeVar("T")
 class NonTimestampContext(SourceContext[T]):
     """Processing time: elements carry no timestamp; timestamps, watermarks and idleness are ignored.
 
-    Parameters
-    ----------
-    checkpoint_lock : context manager
-    output : Output
-
     Notes
     -----
     Flink's ``StreamSourceContexts.NonTimestampContext``.

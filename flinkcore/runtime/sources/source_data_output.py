@@ -13,10 +13,6 @@ from flinkcore.runtime.sources.source_output_with_watermarks import EndedOutput
 class SourceDataOutput:
     """Passes elements on until the source ends, and refuses them after.
 
-    Parameters
-    ----------
-    output : Output
-
     Attributes
     ----------
     watermark_gauge : WatermarkGauge

@@ -27,11 +27,6 @@ class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT
     What was fetched of a split before it was paused is still emitted, as in Flink: how exactly a pause holds is up
     to how much the split reader fetches at once.
 
-    Parameters
-    ----------
-    split_reader : SplitReader
-    record_emitter : RecordEmitter
-
     Notes
     -----
     Flink's ``org.apache.flink.connector.base.source.reader.SourceReaderBase``. Deliberate difference: fetches are made

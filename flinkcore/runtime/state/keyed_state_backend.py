@@ -12,18 +12,29 @@ from flinkcore.datastream.state import AggregatingStateDescriptor, StateDescript
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state.incremental_cleanup import IncrementalCleanup
-from flinkcore.runtime.state.keyed_state_factory import KeyedState, heap_state, ttl_state
-from flinkcore.runtime.state.keyed_state_snapshot import KeyedStateSnapshot
-from flinkcore.runtime.state.serialized_state import adopt_restored, has_serializer, serialized_values
-from flinkcore.runtime.state.stamped_values import map_values, unexpired_or_none
+from flinkcore.runtime.state.heap_states import HeapState, heap_state
+from flinkcore.runtime.state.serialized_values import (
+    adopt_restored,
+    has_serializer,
+    serialized_values,
+    unchanged,
+)
+from flinkcore.runtime.state.state_snapshots import KeyedStateSnapshot
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
-from flinkcore.runtime.state.ttl_clocks import TtlClocks
-from flinkcore.runtime.state.ttl_state import TtlLife
+from flinkcore.runtime.state.time_to_live import (
+    IncrementalCleanup,
+    TtlClocks,
+    TtlLife,
+    map_values,
+    unexpired_or_none,
+)
+from flinkcore.runtime.state.ttl_states import TtlState, ttl_state
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+KeyedState = HeapState | TtlState[Any]
 
 
 class KeyedStateBackend:
@@ -32,7 +43,7 @@ class KeyedStateBackend:
     Parameters
     ----------
     key_context : KeyContext
-        Its keys are kept as long as they have state.
+        Keeps the ids of all keys that have state.
     processing_time_service : ProcessingTimeService
         The clock of times to live.
 
@@ -56,16 +67,16 @@ class KeyedStateBackend:
 
     @property
     def cleanups_per_record(self) -> list[Callable[[], None]]:
-        """What is to be called when a key has been set; the same list always."""
+        """Called each time that a key has been set; always the same list."""
         return self._cleanups_per_record
 
     @property
     def state_names(self) -> list[str]:
-        """The names of all states, those included that were restored and not asked for."""
+        """The names of all states, including restored ones that were not asked for."""
         return list(self._tables)
 
     def set_current_key(self, key: Hashable) -> None:
-        """Make a key the current one, and clean up what is to be cleaned up for every record.
+        """Make a key the current one, and run the clean-ups that are configured to run for every record.
 
         Raises
         ------
@@ -77,13 +88,13 @@ class KeyedStateBackend:
             clean_up()
 
     def set_current_key_id(self, key_id: int) -> None:
-        """Make the key of a held id the current one, as :meth:`set_current_key` does."""
+        """Make the key of a held id the current one; see :meth:`set_current_key`."""
         self._key_context.set_current_key_id(key_id)
         for clean_up in self._cleanups_per_record:
             clean_up()
 
     def advance_watermark(self, watermark_ms: int) -> None:
-        """Take the operator's watermark, before its timers fire: the event time of times to live."""
+        """Take the operator's watermark, before its timers fire: the clock of event-time times to live."""
         if self._clocks.advance_watermark(watermark_ms):
             event_time = StateTtlConfig.TtlTimeCharacteristic.EventTime
             for table in self._tables.values():
@@ -91,25 +102,21 @@ class KeyedStateBackend:
                     _replace_values(table, partial(_first_stamp, watermark_ms=watermark_ms))
 
     def get_or_create_keyed_state(self, descriptor: StateDescriptor) -> Any:
-        """Return the state that a descriptor declares, which is made at the first call.
+        """Return the state that a descriptor declares; the first call creates it, with the values restored for it.
 
-        What was restored under its name is in it. Where its time to live was switched on, or counts in another
-        time than before, restored values live from now on; where it was switched off, they stay.
-
-        Parameters
-        ----------
-        descriptor : StateDescriptor
+        If a time to live was added since the snapshot, or counts in another kind of time, restored values are stamped
+        with the current time; if it was removed, they no longer expire.
 
         Returns
         -------
         State
-            The same one for the same name, of the kind of the descriptor.
+            The same object for the same name, of the descriptor's kind.
 
         Raises
         ------
         ConfigurationError
-            If the name belongs to a state of another kind, type or time to live, it is no descriptor, or restored
-            values were written by a serializer that the descriptor does not name.
+            If the name belongs to a state of another kind, type or time to live, the argument is no descriptor, or
+            restored values were written by a serializer that it does not name.
         SchemaError
             If restored values are of another type than the declared one.
         """
@@ -126,7 +133,7 @@ class KeyedStateBackend:
         return known[1]
 
     def get_partitioned_state(self, namespace: Hashable, descriptor: StateDescriptor) -> Any:
-        """Return the state that a descriptor declares, showing a namespace; None is the void namespace.
+        """Return the state that a descriptor declares, with a namespace selected; None is the void namespace.
 
         Raises
         ------
@@ -137,12 +144,12 @@ class KeyedStateBackend:
         state.set_current_namespace(namespace)
         return state
 
-    # ---- what is held, whatever the current key ----
+    # ---- entries of all keys ----
 
     def num_key_value_state_entries(self, namespace: Hashable = ...) -> int:
-        """Return how many keys all states have something for, of one namespace if it is given. O(n).
+        """Return the number of entries of all states, in one namespace if it is given; O(n).
 
-        A key counts once for each state and namespace; what has expired counts until it is cleaned up.
+        A key counts once for each state and namespace; an expired value counts until it is cleaned up.
 
         Notes
         -----
@@ -155,13 +162,13 @@ class KeyedStateBackend:
         )
 
     def get_keys(self, name: str, namespace: Hashable = ...) -> list[Any]:
-        """Return the keys for which a state holds something that has not expired, each once. O(n).
+        """Return the keys for which a state holds a value that has not expired, each once; O(n).
 
         Parameters
         ----------
         name : str
         namespace : hashable, optional
-            By default keys of any one.
+            By default all namespaces.
 
         Raises
         ------
@@ -178,36 +185,31 @@ class KeyedStateBackend:
         return [self._key_context.key_of(key_id) for key_id in key_ids]
 
     def has_time_to_live(self, name: str) -> bool:
-        """Return whether what a state holds expires; a ConfigurationError if there is no state of the name."""
+        """Return whether the values of a state expire; raise a ConfigurationError if there is no such state."""
         return self._table(name).ttl_time is not None
 
     def look_up(self, name: str, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> Any:
-        """Return what a state holds for a key and has not expired; no access counts for its time to live.
-
-        Parameters
-        ----------
-        name : str
-        key, namespace : hashable
+        """Return the value of a state for a key if it has not expired; this is no access to its time to live.
 
         Returns
         -------
         object
-            A value, or a list or a dictionary of the caller's own; of an aggregating state its result. None where
-            there is nothing.
+            A value, a copy of a list or of a dictionary, or the result of an aggregating state; None if there is no
+            value.
 
         Raises
         ------
         ConfigurationError
             If there is no state of the name.
         DataError
-            If the key has no key group, or one outside of the range.
+            If the key has no key group, or one outside of the operator's range.
         """
         table = self._table(name)
         held = table.get(namespace, self._key_context.key_id_of(key))
         alive = None if held is None else self._alive(name, table, held)
         if alive is None:
             return None
-        value = map_values(table.type, alive, _without_stamp if table.ttl_time is not None else _same)
+        value = map_values(table.type, alive, unchanged if table.ttl_time is None else _without_stamp)
         descriptor, _ = self._states.get(name, (None, None))
         if isinstance(descriptor, AggregatingStateDescriptor):
             return descriptor.get_agg_function().get_result(value)
@@ -230,35 +232,35 @@ class KeyedStateBackend:
     # ---- snapshots ----
 
     def snapshot(self, key_group_range: tuple[int, int] | None = None) -> dict[str, KeyedStateSnapshot]:
-        """Return what the states of a range of key groups hold, by their names.
+        """Return the contents of all states in a range of key groups, by name.
 
         Parameters
         ----------
         key_group_range : (int, int), optional
-            First and last key group, inclusive; by default all.
+            First and last key group, inclusive; by default all of the operator's.
 
         Raises
         ------
         UserCodeError
             If a serializer that a descriptor names raises.
         ConfigurationError
-            If it has no name.
+            If such a serializer has no name.
         """
         return {name: self._snapshot(name, table, key_group_range) for name, table in self._tables.items()}
 
     def restore(self, snapshot: Mapping[str, KeyedStateSnapshot]) -> None:
-        """Take what a snapshot has for this operator's key groups.
+        """Restore the entries of a snapshot that belong to this operator's key groups.
 
-        To be called before the states are asked for, once for every snapshot: after a change of parallelism
-        there may be several. States that are never asked for stay, and are in the next snapshot.
+        Called before the states are asked for, once for each snapshot: after a change of parallelism there may be
+        several. States that are never asked for are kept, and are in the next snapshot.
 
         Raises
         ------
         LifecycleError
             If a state of the snapshot has been asked for already.
         DataError
-            If a key group is not below max_parallelism, or not that of the key, a key is there twice, or two snapshots
-            disagree on the kind of a state. What its descriptor says is checked when the state is asked for.
+            If a key group is not below max_parallelism, or is not that of the key, a key is there twice, or two
+            snapshots disagree on the kind of a state. The descriptor is compared when the state is asked for.
         """
         first, last = self._key_context.key_group_range
         for name, entries in snapshot.items():
@@ -322,7 +324,7 @@ class KeyedStateBackend:
         strategy = config.get_cleanup_strategies().get_incremental_cleanup_strategy()
         if strategy is None:
             return _no_cleanup
-        cleanup = IncrementalCleanup(table, strategy.get_cleanup_size(), life.ttl_ms, life.now)
+        cleanup = IncrementalCleanup(table, strategy.get_cleanup_size(), life)
         if strategy.run_cleanup_for_every_record():
             self._cleanups_per_record.append(cleanup)
         return cleanup
@@ -357,7 +359,7 @@ class KeyedStateBackend:
         )
 
     def _oldest_in_snapshot(self, name: str, table: StateTable) -> int | None:
-        """Return the time at or before which values have expired and are left out; None keeps all."""
+        """Return the time, in ms since the epoch, up to which values are left out as expired; None to keep all."""
         known = self._states.get(name)
         config = None if known is None else known[0].ttl_config
         if config is None or table.ttl_time is None or not config.get_cleanup_strategies().in_full_snapshot():
@@ -398,10 +400,6 @@ def _replace_values(table: StateTable, function: Callable[[Any], Any]) -> None:
 
 def _first_stamp(stamped: tuple[Any, int], watermark_ms: int) -> tuple[Any, int]:
     return (stamped[0], watermark_ms) if stamped[1] == MIN_TIMESTAMP else stamped
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _without_stamp(stamped: tuple[Any, int]) -> Any:

@@ -1,26 +1,137 @@
-"""All operator states of one instance, on the heap."""
+"""The operator states of one instance, on the heap."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn, TypeVar
 
 from flinkcore.datastream.state import (
+    BroadcastState,
     ListState,
     ListStateDescriptor,
     MapStateDescriptor,
     OperatorStateStore,
+    ReadOnlyBroadcastState,
     StateDescriptor,
 )
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
-from flinkcore.runtime.state.element_check import ElementCheck
-from flinkcore.runtime.state.entry_check import EntryCheck
-from flinkcore.runtime.state.heap_broadcast_state import HeapBroadcastState
-from flinkcore.runtime.state.operator_state_snapshot import DistributionMode, OperatorStateSnapshot
-from flinkcore.runtime.state.partitionable_list_state import PartitionableListState
-from flinkcore.runtime.state.serialized_state import deserialized_elements, serialized_elements
+from flinkcore.runtime.state.serialized_values import deserialized_elements, serialized_elements
+from flinkcore.runtime.state.state_snapshots import DistributionMode, OperatorStateSnapshot
+from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck
 
-T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
+
+
+class ReadOnlyHeapBroadcastState(ReadOnlyBroadcastState[K, V]):
+    """A broadcast state as the keyed side of a broadcast function sees it.
+
+    Parameters
+    ----------
+    name : str
+    entries : dict
+        Shared with the state, whose changes it shows.
+    """
+
+    def __init__(self, name: str, entries: dict[Any, Any]) -> None:
+        self._name = name
+        self._entries = entries
+
+    def get(self, key: K) -> V | None:
+        return self._entries.get(key)
+
+    def contains(self, key: K) -> bool:
+        return key in self._entries
+
+    def items(self) -> list[tuple[K, V]]:
+        return list(self._entries.items())
+
+    def keys(self) -> list[K]:
+        return list(self._entries)
+
+    def values(self) -> list[V]:
+        return list(self._entries.values())
+
+    def is_empty(self) -> bool:
+        return not self._entries
+
+    def clear(self) -> NoReturn:
+        """Raise a LifecycleError: the view is read only."""
+        raise LifecycleError(
+            f"the broadcast state {self._name!r} can be changed in process_broadcast_element() only"
+        )
+
+
+class HeapBroadcastState(ReadOnlyHeapBroadcastState[K, V], BroadcastState[K, V]):
+    """A :class:`BroadcastState` on a dictionary.
+
+    Parameters
+    ----------
+    name : str
+    entries : dict
+        Its contents; they become the state's own.
+    check : EntryCheck
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.HeapBroadcastState``.
+    """
+
+    def __init__(self, name: str, entries: dict[Any, Any], check: EntryCheck) -> None:
+        super().__init__(name, entries)
+        self._check = check
+
+    def put(self, key: K, value: V) -> None:
+        self._check(key, value)
+        self._entries[key] = value
+
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        self._entries.update(self._check.all(dict_value))
+
+    def remove(self, key: K) -> None:
+        self._entries.pop(key, None)
+
+    def clear(self) -> None:  # type: ignore[override]
+        """Remove all map keys."""
+        self._entries.clear()
+
+    def read_only(self) -> ReadOnlyHeapBroadcastState[K, V]:
+        """Return a read-only view, which shows every change."""
+        return ReadOnlyHeapBroadcastState(self._name, self._entries)
+
+
+class PartitionableListState(ListState[T]):
+    """A :class:`ListState` without keys.
+
+    Parameters
+    ----------
+    elements : list
+        Its contents; they become the state's own.
+    check : ElementCheck
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.PartitionableListState``.
+    """
+
+    def __init__(self, elements: list[Any], check: ElementCheck) -> None:
+        self._elements = elements
+        self._check = check
+
+    def get(self) -> list[T]:
+        return self._elements.copy()
+
+    def add(self, value: T) -> None:
+        self._check(value)
+        self._elements.append(value)
+
+    def add_all(self, values: Iterable[T]) -> None:
+        self._elements += self._check.all(values)
+
+    def update(self, values: Iterable[T]) -> None:
+        self._elements[:] = self._check.all(values)
+
+    def clear(self) -> None:
+        self._elements.clear()
 
 
 class OperatorStateBackend(OperatorStateStore):
@@ -38,7 +149,7 @@ class OperatorStateBackend(OperatorStateStore):
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> HeapBroadcastState[K, V]:
-        """Return a map that is the same in all instances, with what was restored.
+        """Return a map that is the same in all instances, with its restored entries.
 
         Raises
         ------
@@ -51,33 +162,19 @@ class OperatorStateBackend(OperatorStateStore):
         return state
 
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return a list whose elements are shared out when the parallelism changes, with what was restored.
-
-        Raises
-        ------
-        ConfigurationError
-            As :meth:`get_broadcast_state`.
-        """
         state: ListState[T] = self._state(
             state_descriptor, ListStateDescriptor, DistributionMode.SPLIT_DISTRIBUTE
         )
         return state
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return a list of which, after a restore, every instance has the elements of all.
-
-        Raises
-        ------
-        ConfigurationError
-            As :meth:`get_broadcast_state`.
-        """
         state: ListState[T] = self._state(state_descriptor, ListStateDescriptor, DistributionMode.UNION)
         return state
 
     def declared_broadcast_state(
         self, state_descriptor: MapStateDescriptor[K, V]
     ) -> HeapBroadcastState[K, V]:
-        """Return a broadcast state that exists, as broadcast functions ask for it.
+        """Return a broadcast state that the operator has declared.
 
         Raises
         ------
@@ -94,7 +191,7 @@ class OperatorStateBackend(OperatorStateStore):
         return self.get_broadcast_state(state_descriptor)
 
     def snapshot(self) -> dict[str, OperatorStateSnapshot]:
-        """Return what the states hold, by their names; also those that were restored and not asked for."""
+        """Return the contents of all states by name, including restored ones that were not asked for."""
         taken = dict(self._restored)
         for name, (descriptor, state) in self._states.items():
             mode = self._modes[name]
@@ -103,14 +200,14 @@ class OperatorStateBackend(OperatorStateStore):
         return taken
 
     def restore(self, snapshot: Mapping[str, OperatorStateSnapshot]) -> None:
-        """Take a snapshot, before its states are asked for.
+        """Take a snapshot; its states must not have been asked for.
 
         Raises
         ------
         LifecycleError
-            If one has been asked for already.
+            If a state of the snapshot has been asked for already.
         DataError
-            If one was restored before.
+            If a state of the snapshot was restored before.
         """
         for name, state in snapshot.items():
             if name in self._states:

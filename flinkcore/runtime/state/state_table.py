@@ -1,4 +1,4 @@
-"""What one keyed state holds, for all keys and namespaces."""
+"""The values of one keyed state, for all keys and namespaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VOID_NAMESPACE = None
 
 
 class Values(Protocol):
-    """What a state holds in one namespace, by key id; None is nothing."""
+    """Values of one namespace by key id; None where a key has none."""
 
     def __getitem__(self, key_id: int, /) -> Any: ...
 
@@ -24,7 +24,7 @@ class Values(Protocol):
 
 
 class NamespaceValues(dict[int, Any]):
-    """Values of the few keys that have any in a namespace."""
+    """Values by key id in a namespace that only some keys use."""
 
     def __missing__(self, key_id: int) -> None:
         return None
@@ -33,14 +33,14 @@ class NamespaceValues(dict[int, Any]):
 class StateTable:
     """Values of one state by namespace and key id.
 
-    In the void namespace they are a list with a place for every key id, so that no access takes a look-up by
-    hash; in any other one a dictionary, as long as there is something in it or it is the selected one.
+    The void namespace is a list with a place for every key id, so that an access takes no hash look-up. Any other
+    namespace is a dictionary, which exists while it has a value or is selected.
 
     Parameters
     ----------
     type : StateDescriptor.Type
     ttl_time : StateTtlConfig.TtlTimeCharacteristic, optional
-        The time of the stamps that the values have; without it they have none.
+        Values have stamps of this time; by default they have none.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class StateTable:
     def select(self, namespace: Hashable) -> Values:
         """Return the values of a namespace, to be read and set until another one is selected.
 
-        A key id beyond those of the void namespace's list raises IndexError; then :meth:`put` makes room.
+        A key id beyond the end of the void namespace's list raises IndexError; :meth:`put` makes room for it.
         """
         previous, self._selected = self._selected, namespace
         self._drop_if_empty(previous)
@@ -76,16 +76,16 @@ class StateTable:
         return self._by_namespace.setdefault(namespace, NamespaceValues())
 
     def get(self, namespace: Hashable, key_id: int) -> Any:
-        """Return a value; None where there is none."""
+        """Return a value; None if there is none."""
         if namespace is VOID_NAMESPACE:
             return self._void[key_id] if key_id < len(self._void) else None
         values = self._by_namespace.get(namespace)
         return None if values is None else values[key_id]
 
     def values_in(self, window: Hashable) -> dict[int, Any] | None:
-        """Return the values of a namespace other than the void one by key id, themselves; None where there are none.
+        """Return the dictionary of a namespace other than the void one, by key id; None if it has no values.
 
-        They are the same as long as there is one; without any, they are none's.
+        It stays the same object until its last value is removed.
         """
         return self._by_namespace.get(window)
 
@@ -111,7 +111,7 @@ class StateTable:
                 by_namespace.setdefault(namespace, NamespaceValues())[key_id] = value
 
     def remove(self, namespace: Hashable, key_id: int) -> Any:
-        """Remove a value and return it; None where there was none."""
+        """Remove a value and return it; None if there was none."""
         if namespace is VOID_NAMESPACE:
             removed = self.get(namespace, key_id)
             if removed is not None:
@@ -125,7 +125,7 @@ class StateTable:
         return removed
 
     def entries(self) -> Iterator[tuple[Hashable, int, Any]]:
-        """Yield namespace, key id and value of all there is; nothing may change meanwhile."""
+        """Yield namespace, key id and value of all entries; the table must not change meanwhile."""
         for key_id, value in enumerate(self._void):
             if value is not None:
                 yield VOID_NAMESPACE, key_id, value
@@ -134,7 +134,7 @@ class StateTable:
                 yield namespace, key_id, value
 
     def columns(self) -> tuple[list[Hashable], list[int], list[Any]]:
-        """Return namespaces, key ids and values of all there is, as :meth:`entries` does."""
+        """Return namespaces, key ids and values of all entries, in the order of :meth:`entries`."""
         key_ids = [key_id for key_id, value in enumerate(self._void) if value is not None]
         values = [value for value in self._void if value is not None]
         namespaces: list[Hashable] = [VOID_NAMESPACE] * len(values)
@@ -146,11 +146,11 @@ class StateTable:
 
     @property
     def void_values(self) -> list[Any]:
-        """The values of the void namespace, by key id; the same list always, and only to be read."""
+        """The values of the void namespace by key id; always the same list, to be read only."""
         return self._void
 
     def places_in_windows(self) -> Iterator[tuple[Hashable, int]]:
-        """Yield namespaces, other than the void one, and key ids that had values; anything may change meanwhile."""
+        """Yield namespace, other than the void one, and key id of all entries; the table may change meanwhile."""
         for namespace, values in list(self._by_namespace.items()):
             for key_id in list(values):
                 yield namespace, key_id

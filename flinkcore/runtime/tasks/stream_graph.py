@@ -146,11 +146,6 @@ class _Read:
 class StreamGraphGenerator:
     """Makes the operators of a job from its steps.
 
-    Parameters
-    ----------
-    job : ElementJob
-    configuration : ExecutionConfig
-
     Notes
     -----
     Flink's ``StreamGraphGenerator`` and ``StreamingJobGraphGenerator``.

@@ -112,10 +112,6 @@ def custom(
 class ElementKeyGroups:
     """Key groups of any keys.
 
-    Parameters
-    ----------
-    max_parallelism : int
-
     Notes
     -----
     For keys that have a Java object of their own those of Flink; for others those of their bytes as `key_bytes` makes

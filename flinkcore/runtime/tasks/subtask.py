@@ -18,13 +18,7 @@ from flinkcore.runtime.tasks.task_output import Edge, ElementCall
 
 
 class Subtask:
-    """An operator that is open, and the ways into it.
-
-    Parameters
-    ----------
-    setup : OperatorSetup
-    operator : AbstractStreamOperator
-    """
+    """An operator that is open, and the ways into it."""
 
     def __init__(self, setup: OperatorSetup, operator: AbstractStreamOperator) -> None:
         self.setup = setup

@@ -75,10 +75,6 @@ class RecordWriterOutput:
     Watermarks and statuses go to all of them; a status that was announced already does not, and while it is idle no
     watermark.
 
-    Parameters
-    ----------
-    channels : sequence of InputChannel
-
     Notes
     -----
     Flink's ``org.apache.flink.streaming.runtime.io.RecordWriterOutput``; a channel leads straight to the operator.

@@ -101,10 +101,6 @@ class InternalTimerService:
 
         Does nothing if the service was started before: the first operator stays.
 
-        Parameters
-        ----------
-        triggerable : Triggerable
-
         Notes
         -----
         Flink's ``startTimerService``.
@@ -206,10 +202,6 @@ class InternalTimerService:
         """Set the watermark, and fire all event-time timers at or below it.
 
         The watermark may go back; then nothing fires.
-
-        Parameters
-        ----------
-        watermark_ms : int
 
         Raises
         ------

@@ -7,10 +7,6 @@ from flinkcore.runtime.timers.internal_timer_service import InternalTimerService
 class SimpleTimerService(TimerService):
     """Timers of the void namespace of an internal timer service.
 
-    Parameters
-    ----------
-    internal_timer_service : InternalTimerService
-
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.SimpleTimerService``.

@@ -30,7 +30,7 @@ from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.state.heap_state import HeapState
+from flinkcore.runtime.state.heap_states import HeapState
 from flinkcore.runtime.timers import InternalTimerService
 
 NO_CONTEXT: Any = None

@@ -26,10 +26,6 @@ WindowCall = Callable[[Any], Results]
 class WindowFunctions(Function):
     """The functions of a window operation, opened and closed as one.
 
-    Parameters
-    ----------
-    operation : WindowOperation
-
     Notes
     -----
     Deliberate difference from Flink, which refuses reduce and aggregate functions with an `open`: they are opened.

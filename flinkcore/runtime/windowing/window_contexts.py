@@ -10,24 +10,16 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.runtime.operators.process_contexts import kept_context
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimerService
-from flinkcore.runtime.windowing.window_state_store import MergingWindowStateStore
 
 STAGGER: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("window-stagger")
 
 
 class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
-    """Context of an assigner.
-
-    Parameters
-    ----------
-    timers : InternalTimerService
-    runtime_context : RuntimeContext
-    backend : KeyedStateBackend
-    """
+    """Context of an assigner."""
 
     def __init__(
         self, timers: InternalTimerService, runtime_context: RuntimeContext, backend: KeyedStateBackend
@@ -38,11 +30,9 @@ class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
         self._stagger_offsets: dict[int, int] | None = None
 
     def get_current_processing_time(self) -> int:
-        """Return the processing time, in ms since the epoch."""
         return self._timers.current_processing_time()
 
     def get_runtime_context(self) -> RuntimeContext:
-        """Return the context of the task, with the keyed state of the element's key."""
         return self._runtime_context
 
     def get_stagger_offset(self, window_stagger: WindowStagger, size_ms: int) -> int:
@@ -66,11 +56,6 @@ class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
 class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
     """Context of a trigger, and of an evictor.
 
-    Parameters
-    ----------
-    timers : InternalTimerService
-    backend : KeyedStateBackend
-
     Attributes
     ----------
     window : Window
@@ -92,31 +77,24 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         self.merged_windows: list[Window] = []
 
     def get_current_processing_time(self) -> int:
-        """Return the processing time, in ms since the epoch."""
         return self._timers.current_processing_time()
 
     def get_current_watermark(self) -> int:
-        """Return the watermark, in ms since the epoch."""
         return self._timers.current_watermark()
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Register a timer of the key and window."""
         self._timers.register_processing_time_timer(self.window, time)
 
     def register_event_time_timer(self, time: int) -> None:
-        """Register a timer of the key and window."""
         self._timers.register_event_time_timer(self.window, time)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Delete a timer of the key and window."""
         self._timers.delete_processing_time_timer(self.window, time)
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Delete a timer of the key and window."""
         self._timers.delete_event_time_timer(self.window, time)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        """Return the state of the key and window."""
         return self._backend.get_partitioned_state(self.window, state_descriptor)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
@@ -166,26 +144,35 @@ class OperatorWindowContext(ProcessWindowFunction.Context[Window], ProcessAllWin
         self.current_window: Window | None = None
 
     def window(self) -> Window:
-        """Return the window; a LifecycleError outside of a call."""
         if self.current_window is None:
             raise kept_context("window")
         return self.current_window
 
     def current_processing_time(self) -> int:
-        """Return the processing time, in ms since the epoch."""
         return self._timers.current_processing_time()
 
     def current_watermark(self) -> int:
-        """Return the watermark, in ms since the epoch."""
         return self._timers.current_watermark()
 
     def window_state(self) -> KeyedStateStore:
-        """Return the state of the key and window; a LifecycleError outside of a call."""
         if self.current_window is None:
             raise kept_context("window_state")
         self._window_state.namespace = self.current_window
         return self._window_state
 
     def global_state(self) -> KeyedStateStore:
-        """Return the state of the key."""
         return self._global_state
+
+
+class MergingWindowStateStore(DefaultKeyedStateStore):
+    """Refuses all states of windows that merge.
+
+    Notes
+    -----
+    Flink's ``WindowOperator.MergingWindowStateStore``.
+    """
+
+    def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> Any:
+        raise UnsupportedOperationError(
+            f"the per-window state {descriptor.name!r} is not possible with windows that merge; use global_state()"
+        )

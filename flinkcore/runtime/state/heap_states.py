@@ -1,0 +1,421 @@
+"""Keyed states on the heap: views of a state table under the current key and namespace."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from flinkcore.datastream.functions import AggregateFunction
+from flinkcore.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
+from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck, ValueCheck, value_check
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+ACC = TypeVar("ACC")
+OUT = TypeVar("OUT")
+
+
+class HeapState(State):
+    """A view of a table under the current key and namespace.
+
+    An access finds the key's place by the key's id, which the key context found when the key was set.
+
+    Parameters
+    ----------
+    name : str
+    key_context : KeyContext
+    table : StateTable
+    check : callable, optional
+        Refuses values of another type than the declared one.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.AbstractHeapState``.
+    """
+
+    def __init__(self, name: str, key_context: KeyContext, table: StateTable, check: Any = None) -> None:
+        self._name = name
+        self._key_context = key_context
+        self._table = table
+        self._check = check
+        self._namespace: Hashable = VOID_NAMESPACE
+        self._values = table.select(VOID_NAMESPACE)
+
+    @property
+    def table(self) -> StateTable:
+        """The values of all keys and namespaces."""
+        return self._table
+
+    def set_current_namespace(self, namespace: Hashable) -> None:
+        """Select a namespace (a window); None is the void namespace."""
+        if namespace is not self._namespace:
+            self._namespace = namespace
+            self._values = self._table.select(namespace)
+
+    def clear(self) -> None:
+        key_id = self._key_context.current_key_id
+        if key_id < 0:
+            raise self._no_current_key()
+        self._table.remove(self._namespace, key_id)
+
+    def get_internal(self) -> Any:
+        """Return the held object itself, of the current key and namespace; None where there is none.
+
+        Raises
+        ------
+        LifecycleError
+            If there is no current key.
+        """
+        key_id = self._key_context.current_key_id
+        if key_id < 0:
+            raise self._no_current_key()
+        try:
+            return self._values[key_id]
+        except IndexError:
+            return None
+
+    def update_internal(self, value: Any) -> None:
+        """Hold another object, not None, for the current key and namespace.
+
+        Raises
+        ------
+        LifecycleError
+            If there is no current key.
+        """
+        key_id = self._key_context.current_key_id
+        if key_id < 0:
+            raise self._no_current_key()
+        try:
+            self._values[key_id] = value
+        except IndexError:
+            self._table.put(self._namespace, key_id, value)
+
+    def _no_current_key(self) -> LifecycleError:
+        return LifecycleError(
+            f"the keyed state {self._name!r} was used without a current key; "
+            "use it while an element or a timer is processed, not in open() or close()"
+        )
+
+
+class HeapMergingState(HeapState):
+    """A state whose contents in several namespaces can become one.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.AbstractHeapMergingState``.
+    """
+
+    def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
+        """Move what the current key has in some namespaces into another one, merging.
+
+        Parameters
+        ----------
+        target : hashable
+            Keeps its contents, which come first.
+        sources : iterable of hashable
+            Merged in this order, and left empty.
+
+        Raises
+        ------
+        LifecycleError
+            If there is no current key.
+        """
+        key_id = self._key_context.current_key_id
+        if key_id < 0:
+            raise self._no_current_key()
+        merged = None
+        for source in sources:
+            merged = self._merged(merged, self._table.remove(source, key_id))
+        if merged is not None:
+            merged = self._merged(self._table.get(target, key_id), merged)
+            if merged is None:
+                self._table.remove(target, key_id)
+            else:
+                self._table.put(target, key_id, merged)
+
+    def _merged(self, first: Any, second: Any) -> Any:
+        if first is None or second is None:
+            return second if first is None else first
+        return self._merge(first, second)
+
+    @abstractmethod
+    def _merge(self, first: Any, second: Any) -> Any:
+        """Return two held objects merged; None removes both."""
+
+
+class HeapValueState(HeapState, ValueState[T]):
+    """A :class:`ValueState` on a table.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.HeapValueState``.
+    """
+
+    _check: ValueCheck | None
+
+    def value(self) -> T | None:
+        # The body of `get_internal`, as that of `update_internal` below: a call costs more than all of it.
+        key_id = self._key_context.current_key_id
+        if key_id < 0:
+            raise self._no_current_key()
+        try:
+            value: T | None = self._values[key_id]
+        except IndexError:
+            return None
+        return value
+
+    def update(self, value: T | None) -> None:
+        if value is None:
+            self.clear()
+            return
+        if self._check is not None:
+            self._check(value)
+        key_id = self._key_context.current_key_id
+        if key_id < 0:
+            raise self._no_current_key()
+        try:
+            self._values[key_id] = value
+        except IndexError:
+            self._table.put(self._namespace, key_id, value)
+
+
+class HeapListState(HeapMergingState, ListState[T]):
+    """A :class:`ListState` on a table, which holds lists that are not empty.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.HeapListState``.
+    """
+
+    _check: ElementCheck
+
+    def get(self) -> list[T]:
+        elements: list[T] | None = self.get_internal()
+        return [] if elements is None else elements.copy()
+
+    def add(self, value: T) -> None:
+        self._check(value)
+        elements = self.get_internal()
+        if elements is None:
+            self.update_internal([value])
+        else:
+            elements.append(value)
+
+    def add_all(self, values: Iterable[T]) -> None:
+        added = self._check.all(values)
+        elements = self.get_internal()
+        if elements is not None:
+            elements += added
+        elif added:
+            self.update_internal(added)
+
+    def update(self, values: Iterable[T]) -> None:
+        elements = self._check.all(values)
+        if elements:
+            self.update_internal(elements)
+        else:
+            self.clear()
+
+    def _merge(self, first: Any, second: Any) -> Any:
+        first += second
+        return first
+
+
+class HeapMapState(HeapState, MapState[K, V]):
+    """A :class:`MapState` on a table, which holds dictionaries that are not empty.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.HeapMapState``; `contains` is PyFlink's.
+    """
+
+    _check: EntryCheck
+
+    def get(self, key: K) -> V | None:
+        entries: dict[K, V | None] | None = self.get_internal()
+        return None if entries is None else entries.get(key)
+
+    def put(self, key: K, value: V | None) -> None:
+        self._check(key, value)
+        entries = self.get_internal()
+        if entries is None:
+            self.update_internal({key: value})
+        else:
+            entries[key] = value
+
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        added = self._check.all(dict_value)
+        entries = self.get_internal()
+        if entries is not None:
+            entries.update(added)
+        elif added:
+            self.update_internal(added)
+
+    def remove(self, key: K) -> None:
+        entries = self.get_internal()
+        if entries is not None:
+            entries.pop(key, None)
+            if not entries:
+                self.clear()
+
+    def contains(self, key: K) -> bool:
+        return self.get(key) is not None
+
+    def items(self) -> list[tuple[K, V | None]]:
+        entries: dict[K, V | None] | None = self.get_internal()
+        return [] if entries is None else list(entries.items())
+
+    def keys(self) -> list[K]:
+        return list(self.get_internal() or ())
+
+    def values(self) -> list[V | None]:
+        return [value for _, value in self.items()]
+
+    def is_empty(self) -> bool:
+        return self.get_internal() is None
+
+
+class HeapReducingState(HeapMergingState, ReducingState[T]):
+    """A :class:`ReducingState` on a table.
+
+    Parameters
+    ----------
+    name, key_context, table, check
+        As of :class:`HeapState`.
+    reduce : callable
+        From two values, neither of them None, to the value to hold; None clears the state.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.HeapReducingState``.
+    """
+
+    _check: ValueCheck | None
+
+    def __init__(
+        self,
+        name: str,
+        key_context: KeyContext,
+        table: StateTable,
+        reduce: Callable[[T, T], T | None],
+        check: ValueCheck | None = None,
+    ) -> None:
+        super().__init__(name, key_context, table, check)
+        self._reduce = reduce
+
+    def get(self) -> T | None:
+        value: T | None = self.get_internal()
+        return value
+
+    def add(self, value: T | None) -> None:
+        if value is None:
+            self.clear()
+            return
+        if self._check is not None:
+            self._check(value)
+        current = self.get_internal()
+        if current is None:
+            self.update_internal(value)
+            return
+        reduced = self._reduce(current, value)
+        if reduced is None:
+            self.clear()
+            return
+        if self._check is not None:
+            self._check(reduced)
+        self.update_internal(reduced)
+
+    def _merge(self, first: Any, second: Any) -> Any:
+        return self._reduce(first, second)
+
+
+class HeapAggregatingState(HeapMergingState, AggregatingState[IN, OUT], Generic[IN, ACC, OUT]):
+    """An :class:`AggregatingState` on a table, which holds accumulators.
+
+    Parameters
+    ----------
+    name, key_context, table, check
+        As of :class:`HeapState`.
+    function : AggregateFunction
+        An accumulator of None clears the state.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.heap.HeapAggregatingState``.
+    """
+
+    _check: ValueCheck | None
+
+    def __init__(
+        self,
+        name: str,
+        key_context: KeyContext,
+        table: StateTable,
+        function: AggregateFunction[IN, ACC, OUT],
+        check: ValueCheck | None = None,
+    ) -> None:
+        super().__init__(name, key_context, table, check)
+        self.function = function
+
+    def get(self) -> OUT | None:
+        accumulator = self.get_internal()
+        return None if accumulator is None else self.function.get_result(accumulator)
+
+    def add(self, value: IN | None) -> None:
+        if value is None:
+            self.clear()
+            return
+        accumulator = self.get_internal()
+        if accumulator is None:
+            accumulator = self.function.create_accumulator()
+        accumulator = self.function.add(value, accumulator)
+        if accumulator is None:
+            self.clear()
+            return
+        if self._check is not None:
+            self._check(accumulator)
+        self.update_internal(accumulator)
+
+    def _merge(self, first: Any, second: Any) -> Any:
+        return self.function.merge(first, second)
+
+
+def heap_state(descriptor: StateDescriptor, key_context: KeyContext, table: StateTable) -> HeapState:
+    """Return the state that a descriptor without a time to live declares, on a table.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no descriptor of a keyed state.
+    """
+    name = descriptor.name
+    if isinstance(descriptor, ValueStateDescriptor):
+        return HeapValueState(name, key_context, table, value_check(name, "values", descriptor.type_info))
+    if isinstance(descriptor, ListStateDescriptor):
+        return HeapListState(name, key_context, table, ElementCheck(name, descriptor.type_info))
+    if isinstance(descriptor, MapStateDescriptor):
+        return HeapMapState(name, key_context, table, EntryCheck(descriptor))
+    if isinstance(descriptor, ReducingStateDescriptor):
+        check = value_check(name, "values", descriptor.type_info)
+        return HeapReducingState(name, key_context, table, descriptor.get_reduce_function().reduce, check)
+    if isinstance(descriptor, AggregatingStateDescriptor):
+        check = value_check(name, "accumulators", descriptor.type_info)
+        return HeapAggregatingState(name, key_context, table, descriptor.get_agg_function(), check)
+    raise ConfigurationError(f"{descriptor!r} describes no keyed state")

@@ -1,0 +1,136 @@
+"""Whether values, elements of lists and entries of maps are of the types that their state was declared with."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from flinkcore.common.type_information import TypeInformation
+from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.errors import SchemaError
+
+T = TypeVar("T")
+
+
+class ValueCheck:
+    """Refuses values of another type.
+
+    Parameters
+    ----------
+    state_name : str
+    what : str
+        What the values are in the state, in the plural: "elements".
+    type_info : TypeInformation
+    """
+
+    __slots__ = ("_accepts", "_state_name", "_type_info", "_what")
+
+    def __init__(self, state_name: str, what: str, type_info: TypeInformation) -> None:
+        self._state_name = state_name
+        self._what = what
+        self._type_info = type_info
+        self._accepts = type_info.accepts
+
+    def __call__(self, value: Any) -> None:
+        """Check a value; None is accepted.
+
+        Raises
+        ------
+        SchemaError
+            If it is of another type.
+        """
+        if value is not None and not self._accepts(value):
+            raise SchemaError(
+                f"the {self._what} of the state {self._state_name!r} are {self._type_info}, "
+                f"but {value!r} is {type(value).__qualname__}"
+            )
+
+
+def value_check(state_name: str, what: str, type_info: TypeInformation | None) -> ValueCheck | None:
+    """Return the check of a state's values; None if no type is declared."""
+    return None if type_info is None else ValueCheck(state_name, what, type_info)
+
+
+class ElementCheck:
+    """Refuses list elements that are None, as Flink does, or of another type than the declared one.
+
+    Parameters
+    ----------
+    state_name : str
+    type_info : TypeInformation, optional
+        Type of the elements; by default anything but None is accepted.
+    """
+
+    __slots__ = ("_state_name", "_type_check")
+
+    def __init__(self, state_name: str, type_info: TypeInformation | None = None) -> None:
+        self._state_name = state_name
+        self._type_check = value_check(state_name, "elements", type_info)
+
+    def __call__(self, value: Any) -> None:
+        """Check an element.
+
+        Raises
+        ------
+        SchemaError
+            If it is None, or of another type.
+        """
+        if value is None:
+            raise SchemaError(f"None cannot be an element of the list state {self._state_name!r}")
+        if self._type_check is not None:
+            self._type_check(value)
+
+    def all(self, values: Iterable[T]) -> list[T]:
+        """Check all elements, and return them as a new list.
+
+        Raises
+        ------
+        SchemaError
+            If they are None, or one of them is refused.
+        """
+        if values is None:
+            raise SchemaError(f"the list state {self._state_name!r} takes several elements, not None")
+        elements = list(values)
+        for element in elements:
+            self(element)
+        return elements
+
+
+class EntryCheck:
+    """Refuses map keys and values of another type than the declared ones."""
+
+    __slots__ = ("_key_check", "_state_name", "_value_check")
+
+    def __init__(self, descriptor: MapStateDescriptor[Any, Any]) -> None:
+        self._state_name = descriptor.name
+        self._key_check = value_check(descriptor.name, "map keys", descriptor.key_type_info)
+        self._value_check = value_check(descriptor.name, "values", descriptor.type_info)
+
+    def __call__(self, key: Any, value: Any) -> None:
+        """Check an entry.
+
+        Raises
+        ------
+        SchemaError
+            If the key or the value is of another type.
+        """
+        if self._key_check is not None:
+            self._key_check(key)
+        if self._value_check is not None:
+            self._value_check(value)
+
+    def all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+        """Check all entries, and return them as a new dictionary.
+
+        Raises
+        ------
+        SchemaError
+            If they are neither a mapping nor pairs, or one of them is refused.
+        """
+        try:
+            added = dict(entries)
+        except (TypeError, ValueError) as failure:
+            raise SchemaError(
+                f"the map state {self._state_name!r} takes a mapping or pairs of key and value, not {entries!r}"
+            ) from failure
+        for key, value in added.items():
+            self(key, value)
+        return added
