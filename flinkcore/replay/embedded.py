@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 
@@ -15,6 +15,7 @@ from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointS
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.job_replay import JobReplay
+from flinkcore.replay.partition_threads import ReplayThreads
 from flinkcore.replay.plans.job_plan import JobPlan, make_job_plan
 from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
@@ -99,9 +100,11 @@ class EmbeddedReplay:
                 for partition in range(self._parallelism)
             ]
             yield Output.no_results(makes_stages.schema)
-            run = StageRun(plan, None, makes_stages, stages, self._end, advances=False)
+            threads = ReplayThreads()
+            run = StageRun(plan, None, makes_stages, stages, self._end, advances=False, threads=threads)
             # Closed before the stages, whose threads it ends.
-            steps = open_stages.enter_context(closing(run.run(self._read(time_plane))))
+            steps = run.run(self._read(time_plane))
+            open_stages.enter_context(threads.closing(steps))
             meter = ProgressMeter(time_plane.rows_read, self._progress)
             for step, outputs in steps:
                 if isinstance(step, ReadStep):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log_merge import LogMerge
+from flinkcore.replay.partition_threads import ReplayThreads
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
@@ -68,6 +69,7 @@ class JobReplay:
         self._parallelism = parallelism
         self._progress = progress
         self._checkpoints = checkpoints
+        self._threads = ReplayThreads()
         self._chunks = [log.log.chunks(parallelism) for log in plan.logs]
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
@@ -93,7 +95,8 @@ class JobReplay:
             runs = [self._stage_run(number, times[number], open_stages) for number in range(len(plan.stages))]
             yield Output.no_results(plan.stages[-1].result_schema())
             *_, last_steps = self._steps(time, times, runs, links, open_stages)
-            last = open_stages.enter_context(closing(runs[-1].run(last_steps)))
+            last = runs[-1].run(last_steps)
+            open_stages.enter_context(self._threads.closing(last))
             meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), self._progress)
             for step, outputs in last:
                 yield from step.outputs
@@ -130,7 +133,8 @@ class JobReplay:
         by_logs = [
             connected_inputs(stage, each.second_from) for stage, each in zip(stages, times, strict=True)
         ]
-        reading = open_stages.enter_context(closing(self._read(time, by_logs)))
+        reading = self._read(time, by_logs)
+        open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
         of_logs = SharedItems(reading, len(takers))
         given: dict[int, SharedItems[Step]] = {}
@@ -152,7 +156,8 @@ class JobReplay:
             together = merged(sources) if stage.merges_results else sources[0]
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
-                passing = open_stages.enter_context(closing(passed_on(run, together)))
+                passing = passed_on(run, together)
+                open_stages.enter_context(self._threads.closing(passing))
                 given[number] = SharedItems(passing, readers[number])
             yield together
 
@@ -184,6 +189,7 @@ class JobReplay:
             stages,
             end=lambda partition, stage: self._end(number, partition, stage),
             advances=number + 1 < len(plan.stages),
+            threads=self._threads,
         )
 
     def _end(self, number: int, partition: int, stage: KeyedStage) -> Iterator[Output]:

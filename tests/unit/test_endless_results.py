@@ -30,8 +30,9 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from flinkcore.errors import UserCodeError
 from flinkcore.replay.partition_threads import RESULTS_AHEAD
-from flinkcore.replay.stages import row_results
+from flinkcore.replay.stages import process_output, row_results
 
 BATCH_ROWS = 100
 NUMBERS = pa.schema({"n": pa.int64()})
@@ -217,3 +218,42 @@ def test_results_without_end_are_taken_as_they_come(place: str, parallelism: int
             assert shared.last <= len(found) + batches_ahead * BATCH_ROWS
         batches.close()
     assert found == list(range(len(found)))
+
+
+class PassOn(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield (value.n,)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_call_without_end_whose_results_another_operator_takes_is_an_error(place: str) -> None:
+    stream: Any = PLACES[place](StreamExecutionEnvironment().set_parallelism(1), Shared())
+    with (
+        patch.object(row_results, "BATCH_ROWS", BATCH_ROWS),
+        patch.object(process_output, "CALL_BYTES", 20 * BATCH_ROWS * 80),
+        pytest.raises(
+            UserCodeError, match=r"gave more than \d+ MiB in one call, for .*: results that another"
+        ),
+    ):
+        stream.key_by("n").process(PassOn(), NUMBERS).to_arrow()
+
+
+def test_many_calls_may_give_more_than_one_whose_results_another_operator_takes() -> None:
+    class Ten(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            yield from ((value.n,) for _ in range(10))
+
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    events = pa.table({"n": range(1000), "at": [1] * 1000})
+    stream: Any = env.from_event_log(events, timestamp="at", arrival="at").assign_timestamps_and_watermarks(
+        strategy
+    )
+    with (
+        patch.object(row_results, "BATCH_ROWS", 3),
+        patch.object(process_output, "CALL_BYTES", 20 * 80),
+    ):
+        results = (
+            stream.key_by("at").process(Ten(), NUMBERS).key_by("n").process(PassOn(), NUMBERS).to_arrow()
+        )
+    assert results.num_rows == 10_000

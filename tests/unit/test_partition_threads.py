@@ -7,7 +7,7 @@ from itertools import count, islice
 
 import pytest
 
-from flinkcore.replay.partition_threads import RESULTS_AHEAD, STEPS_AHEAD, PartitionThreads
+from flinkcore.replay.partition_threads import RESULTS_AHEAD, STEPS_AHEAD, PartitionThreads, ReplayThreads
 
 
 def no_thread_is_left() -> bool:
@@ -23,7 +23,7 @@ def test_every_partition_processes_every_step_in_order(partitions: int) -> None:
         yield partition
         yield step
 
-    threads = PartitionThreads(iter(range(100)), lambda step: step * 10, process, partitions)
+    threads = PartitionThreads(iter(range(100)), lambda step: step * 10, process, partitions, ReplayThreads())
     done = list(threads.run())
     assert done == [
         (step * 10, [[partition, step * 10] for partition in range(partitions)]) for step in range(100)
@@ -33,7 +33,14 @@ def test_every_partition_processes_every_step_in_order(partitions: int) -> None:
 
 
 def test_no_steps_give_nothing() -> None:
-    assert list(PartitionThreads(iter(()), lambda step: step, lambda partition, step: [step], 3).run()) == []
+    assert (
+        list(
+            PartitionThreads(
+                iter(()), lambda step: step, lambda partition, step: [step], 3, ReplayThreads()
+            ).run()
+        )
+        == []
+    )
 
 
 def test_reading_waits_for_the_consumer() -> None:
@@ -44,7 +51,9 @@ def test_reading_waits_for_the_consumer() -> None:
             read.append(step)
             yield step
 
-    running = PartitionThreads(steps(), lambda step: step, lambda partition, step: [step], 2).run()
+    running = PartitionThreads(
+        steps(), lambda step: step, lambda partition, step: [step], 2, ReplayThreads()
+    ).run()
     for given in range(20):
         next(running)
         assert len(read) <= given + 2 + 2 + STEPS_AHEAD
@@ -73,7 +82,7 @@ def test_an_error_is_raised_in_place_of_the_step_that_failed(part: str) -> None:
             fail("processing", step)
         return [step]
 
-    running = PartitionThreads(steps(), prepare, process, 3).run()
+    running = PartitionThreads(steps(), prepare, process, 3, ReplayThreads()).run()
     assert [step for step, _ in islice(running, 7)] == list(range(7))
     with pytest.raises(ValueError, match=f"^{part} step 7$"):
         next(running)
@@ -100,7 +109,7 @@ def test_steps_are_read_by_one_thread_at_a_time() -> None:
             finally:
                 self.reading.release()
 
-    threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: [step], 4)
+    threads = PartitionThreads(Steps(), lambda step: step, lambda partition, step: [step], 4, ReplayThreads())
     assert len(list(threads.run())) == 30
 
 
@@ -112,7 +121,7 @@ def test_results_of_a_long_step_are_taken_as_they_come_and_in_order() -> None:
             furthest[partition] = number
             yield step, partition, number
 
-    running = PartitionThreads(iter(range(3)), lambda step: step, process, 3).run()
+    running = PartitionThreads(iter(range(3)), lambda step: step, process, 3, ReplayThreads()).run()
     found = []
     for step, outputs in running:
         for partition, output in enumerate(outputs):
@@ -140,7 +149,9 @@ def test_a_partition_may_come_to_a_long_step_after_it_has_been_given() -> None:
 
     many = 2 * RESULTS_AHEAD
     lengths = []
-    for step, outputs in PartitionThreads(steps(), lambda step: step, lambda *_: range(many), 2).run():
+    for step, outputs in PartitionThreads(
+        steps(), lambda step: step, lambda *_: range(many), 2, ReplayThreads()
+    ).run():
         is_given.set()
         lengths.append((step, [len(list(output)) for output in outputs]))
     assert lengths == [(0, [many, many]), (1, [many, many])]
@@ -155,7 +166,7 @@ def test_an_error_of_another_partition_ends_a_long_step() -> None:
                 raise ValueError("in the other one")
             yield number
 
-    running = PartitionThreads(iter([0]), lambda step: step, process, 2).run()
+    running = PartitionThreads(iter([0]), lambda step: step, process, 2, ReplayThreads()).run()
     _, (first, _) = next(running)
     is_long.set()
     with pytest.raises(ValueError, match="in the other one"):
@@ -174,7 +185,9 @@ def test_threads_that_have_started_end_if_another_cannot(monkeypatch: pytest.Mon
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_or_fail)
-    threads = PartitionThreads(iter(range(100)), lambda step: step, lambda partition, step: [step], 4)
+    threads = PartitionThreads(
+        iter(range(100)), lambda step: step, lambda partition, step: [step], 4, ReplayThreads()
+    )
     with pytest.raises(RuntimeError, match="can't start"):
         list(threads.run())
     assert no_thread_is_left()
@@ -189,7 +202,7 @@ def test_a_partition_that_is_amid_a_step_stops_between_two_results() -> None:
             is_amid.set()
             yield step
 
-    running = PartitionThreads(iter(range(3)), lambda step: step, process, 2).run()
+    running = PartitionThreads(iter(range(3)), lambda step: step, process, 2, ReplayThreads()).run()
     assert next(running) == (0, [[0], [0]])
     assert is_amid.wait(10)
     running.close()  # type: ignore[attr-defined]
@@ -213,6 +226,10 @@ def test_an_interrupt_while_a_thread_begins_ends_all_threads(monkeypatch: pytest
     monkeypatch.setattr(threading.Thread, "start", start)
     read = steps()
     with pytest.raises(KeyboardInterrupt):
-        list(PartitionThreads(read, lambda step: step, lambda partition, step: [step], 3).run())
+        list(
+            PartitionThreads(
+                read, lambda step: step, lambda partition, step: [step], 3, ReplayThreads()
+            ).run()
+        )
     assert no_thread_is_left()
     read.close()  # nobody is in it any more

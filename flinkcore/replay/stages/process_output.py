@@ -23,6 +23,9 @@ from flinkcore.runtime.output import OutputFullError
 
 NO_ROW = -1
 
+CALL_BYTES = 1 << 29
+"""So much of one call is held, where another operator takes results in order: a call that never ends gives more."""
+
 
 class ProcessOutput:
     """Takes results and side outputs; an :class:`~flinkcore.runtime.output.Output`.
@@ -58,6 +61,9 @@ class ProcessOutput:
         self.record: StreamRecord[Any] | None = None
         self.dropped = 0
         self.places: ResultPlaces | None = None
+        self._timestamp: int | None = None
+        self._call: tuple[Any, ...] = ()
+        self._call_bytes = 0
         self._name = name
         self._gives_windows = process.gives_windows
         self._keys = list(plan.keys)
@@ -83,9 +89,10 @@ class ProcessOutput:
     def collect(self, record: StreamRecord[Any]) -> None:
         """Take a result."""
         row = self.row
-        self._results.add(record.value, record.timestamp, row if row >= 0 else self._timer())
         if self.places is not None:
+            self._timestamp = record.timestamp
             self.places.add(row, record.timestamp)
+        self._results.add(record.value, record.timestamp, row if row >= 0 else self._timer())
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Take a record of a side output, if it is wanted."""
@@ -93,12 +100,28 @@ class ProcessOutput:
         if results is None:
             self.dropped += 1
         else:
+            self._timestamp = record.timestamp
             results.add(record.value, record.timestamp, self.row if self.row >= 0 else self._timer())
 
-    def _when_full(self) -> None:
-        # Results that have places are put in order when all of a step are there.
-        if self.places is None:
-            raise OutputFullError
+    def _when_full(self, batch: pa.RecordBatch) -> None:
+        if self.places is not None:
+            self._bound_call(self.places, batch)
+        raise OutputFullError
+
+    def _bound_call(self, places: ResultPlaces, batch: pa.RecordBatch) -> None:
+        """Raise UserCodeError if one call has given too much: it is put in order when all of its step is there."""
+        subject = self.row if self.row >= 0 else self._timer()
+        call = subject, self._timestamp, places.moment
+        if call != self._call:
+            self._call, self._call_bytes = call, 0
+        self._call_bytes += batch.nbytes + places.bytes_per_row * batch.num_rows
+        if self._call_bytes > CALL_BYTES:
+            raise UserCodeError(
+                f"{self._name} gave more than {CALL_BYTES >> 20} MiB in one call, for "
+                f"{self._described(subject, self._timestamp)}, and has not returned: results that another operator "
+                "takes are held until the call has ended. Let it end, or give the rest at a timer; only the last "
+                "operator of a job may give results without end"
+            )
 
     def _late_row(self, output_tag: OutputTag, record: StreamRecord[Any]) -> int:
         """The number of a late element, which the operator hands on in the record that it got."""

@@ -43,6 +43,16 @@ class ResultPlaces:
         self._moment: tuple[int, ...] = ()
         self._latest: dict[int, int] = {}
 
+    @property
+    def moment(self) -> tuple[int, int, bool]:
+        """When a result would be given."""
+        return self._now()
+
+    @property
+    def bytes_per_row(self) -> int:
+        """What the place and the timestamp of a result take."""
+        return 8 * (FIXED_COLUMNS + self._number + 2)
+
     def add(self, row: int, timestamp: int | None) -> None:
         """Note a result: for the element of this number among those at hand, or if that is negative, for a timer."""
         self._rows.append(row if row >= 0 else NOT_FIRED - len(self._fired))

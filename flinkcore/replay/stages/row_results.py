@@ -39,7 +39,7 @@ class RowResults:
     describe : callable
         Says what a value was given for.
     when_full : callable
-        Called when a value has filled a batch.
+        Called with each batch that a value has filled.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RowResults:
         schema: pa.Schema,
         batch_schema: pa.Schema,
         describe: Describe,
-        when_full: Callable[[], None],
+        when_full: Callable[[pa.RecordBatch], None],
     ) -> None:
         self._output = output
         self._schema = schema
@@ -85,7 +85,7 @@ class RowResults:
         self._subjects.append(subject)
         if len(self._values) >= BATCH_ROWS:
             self._convert()
-            self._when_full()
+            self._when_full(self._batches[-1])
 
     def take(self) -> list[pa.RecordBatch]:
         """Give everything that was added since the last time; to be called while its elements are at hand.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.partition_threads import PartitionThreads
+from flinkcore.replay.partition_threads import PartitionThreads, ReplayThreads
 from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output, PlacedOutput
@@ -79,6 +79,8 @@ class StageRun:
     advances
         Whether the operator goes along with the time of the replay also where no event comes: another one waits for
         its results.
+    threads
+        Those of the replay.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class StageRun:
         stages: list[KeyedStage],
         end: Callable[[int, KeyedStage], Iterable[Output]],
         advances: bool,
+        threads: ReplayThreads,
     ) -> None:
         self.stages = stages
         self.inputs = inputs
@@ -96,6 +99,7 @@ class StageRun:
         self._makes_stages = makes_stages
         self._end = end
         self._advances = advances
+        self._threads = threads
 
     @property
     def current_watermark(self) -> int:
@@ -106,7 +110,7 @@ class StageRun:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.stages) > 1:
             for prepared, outputs in PartitionThreads(
-                steps, self._prepare, self._process, len(self.stages)
+                steps, self._prepare, self._process, len(self.stages), self._threads
             ).run():
                 yield prepared.step, list(outputs)
                 self._release(prepared)
@@ -133,7 +137,9 @@ class StageRun:
     def _process(self, partition: int, prepared: PreparedStep) -> Iterator[Output]:
         stage = self.stages[partition]
         for ready in prepared.ready:
-            yield from stage.process(ready.events, ready.rows[partition])
+            for output in stage.process(ready.events, ready.rows[partition]):
+                self._threads.check()  # also in the thread of another operator, which runs this one
+                yield output
         until_ms = prepared.step.until_ms
         if self._advances and until_ms is not None:
             assert isinstance(stage, ProcessStage | JoinedWindowStage)
