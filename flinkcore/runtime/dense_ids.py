@@ -1,4 +1,4 @@
-"""Small numbers for objects, so that native structures can hold them, and given back when nothing holds them."""
+"""Small numbers that stand for objects in native structures, and are reused when nothing holds them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 HeldIds = Callable[[], "npt.ArrayLike"]
-"""Returns the ids that a holder uses now, in any order and with repetitions."""
+"""Returns the ids that a holder uses, in any order and with repetitions."""
 
 FIRST_SWEEP = 1 << 16
 
@@ -20,16 +20,16 @@ FIRST_SWEEP = 1 << 16
 class DenseIds:
     """Ids of hashable objects, from 0 on without gaps.
 
-    An object that no holder has any more may be forgotten when a new one comes, and its id given to another.
-    That takes a sweep over all that is held, so it happens only when as many objects have come since the last
-    sweep as were held then: memory follows what is held, and the cost of an object stays O(1).
+    An object that no holder uses may be forgotten when a new one comes, and its id given to another. That takes a
+    sweep over all held ids, which runs only when as many objects have come since the last sweep as were held then:
+    memory is proportional to the held objects, and an object costs O(1) amortised.
 
     Parameters
     ----------
     first_sweep : int
-        No object is forgotten before there are so many.
+        The number of objects from which on unused ones are forgotten.
     form_of : callable, optional
-        Returns the hashable form of an object: objects of equal forms have one id. By default it is the object.
+        Returns the hashable form of an object: objects of equal form have one id. By default the object itself.
 
     Notes
     -----
@@ -49,22 +49,22 @@ class DenseIds:
 
     @property
     def ids(self) -> dict[Hashable, int]:
-        """The id of every known object by its form, for look-ups; the same dictionary always."""
+        """The id of every known object by its form; always the same dictionary, to be read only."""
         return self._ids
 
     @property
     def objects(self) -> list[Any]:
-        """The objects by id, for look-ups; the same list always, None where an id is free."""
+        """The objects by id, None where an id is free; always the same list, to be read only."""
         return self._objects
 
     def add_holder(self, held_ids: HeldIds) -> None:
-        """Keep, from now on, the objects whose ids this function returns."""
+        """Keep the objects whose ids a function returns."""
         self._holders.append(held_ids)
 
     def id_of(self, item: Any) -> int:
-        """Return the id of an object, a new one if it is unknown; O(1) on average.
+        """Return the id of an object, which is new if the object is unknown; O(1) amortised.
 
-        It is the object's as long as a holder has it, and until the next new object comes.
+        The id is the object's while a holder uses it, and at least until the next new object comes.
         """
         form = item if self._form_of is None else self._form_of(item)
         known = self._ids.get(form)
@@ -75,7 +75,7 @@ class DenseIds:
         return self._admit(form, item)
 
     def ids_of(self, items: Iterable[Any]) -> npt.NDArray[np.int64]:
-        """Return the ids of objects, none of which is forgotten in favour of another one of them."""
+        """Return the ids of objects, `(n_items,)`; none of them is forgotten in favour of another."""
         import numpy as np
 
         known, objects = self._ids, self._objects

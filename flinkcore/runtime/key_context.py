@@ -1,4 +1,4 @@
-"""The key that an operator works on: what its timers and its keyed state belong to."""
+"""The current key of an operator, which its timers and its keyed state belong to."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KeyGroupsOf: TypeAlias = "Callable[[Sequence[Hashable]], npt.NDArray[np.int32]]"
 
 
 class KeyContext(CurrentKey):
-    """The current key of an operator, its dense id and its key group, for all timers and all state of it.
+    """The current key of an operator, its dense id and its key group.
 
-    The id is what timers and state are held by: one hash look-up per element finds it, and none is needed when
-    a timer fires. **Who holds ids must say so** with :meth:`add_holder`: an id that nobody holds may be given to
-    another key. The current key's id is always held.
+    Timers and state are held by the id: one hash look-up per element finds it, and none is needed when a timer fires.
+    **Whoever holds ids must register** with :meth:`add_holder`: an id that nobody holds may be given to another key.
+    The current key's id is always held.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class KeyContext(CurrentKey):
     key_group_of : callable, optional
         From a key to its key group; by default Flink's of the Java object that stands for the key.
     first_sweep : int
-        No key is forgotten before there are so many.
+        The number of keys from which on unused ones are forgotten.
     key_groups_of : callable, optional
-        As `key_group_of` for many keys at once: from a sequence of keys to an array of their key groups.
+        As `key_group_of`, from a sequence of keys to an int32 array of their key groups `(n_keys,)`.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class KeyContext(CurrentKey):
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.KeyContext`` with the ``InternalKeyContext`` of its state
-    backends. Which keys are one is told by their canonical forms: every NaN is one key, -0.0 and 0.0 are two.
+    backends. Keys of equal canonical form are one key: every NaN is the same key, -0.0 and 0.0 are two.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class KeyContext(CurrentKey):
         super().__init__(self._ids, self._keys, self._key_groups, self.key_id_of)
 
     def key_id_of(self, key: Hashable) -> int:
-        """Return the id of a key, which need not be the current one; it is to be held before another key comes.
+        """Return the id of a key, current or not; it must be held before another key comes.
 
         Raises
         ------
@@ -118,13 +118,13 @@ class KeyContext(CurrentKey):
         return key_id
 
     def restored_key_ids(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return the ids of keys of a snapshot, to be held before another key comes.
+        """Return the ids of the keys of a snapshot; they must be held before another key comes.
 
         Parameters
         ----------
         keys : sequence of object
         key_groups : sequence of int
-            Their key groups, all within the range.
+            By key, all within the operator's range.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class KeyContext(CurrentKey):
         return key_ids
 
     def _refuse_other_key_groups(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:
-        """Accept keys that come with their key groups if this context finds the same."""
+        """Raise a DataError if a key is not in the key group given for it."""
         if self._key_groups_of is not None:
             expected = self._key_groups_of(keys).tolist()
         else:
@@ -170,7 +170,7 @@ class KeyContext(CurrentKey):
 
     @property
     def keys_by_id(self) -> list[Any]:
-        """The keys by id, for look-ups; the same list always, None where an id is free."""
+        """The keys by id, None where an id is free; always the same list, to be read only."""
         return self._keys
 
     def key_of(self, key_id: int) -> Any:
@@ -182,25 +182,25 @@ class KeyContext(CurrentKey):
         return self._key_groups[key_id]
 
     def key_groups_of_ids(self, key_ids: Iterable[int]) -> npt.NDArray[np.int64]:
-        """Return the key groups of held ids."""
+        """Return the key groups of held ids, `(n_ids,)`."""
         import numpy as np
 
         key_groups = self._key_groups
         return np.array([key_groups[key_id] for key_id in key_ids], np.int64)
 
     def add_holder(self, held_key_ids: HeldIds) -> None:
-        """Keep the ids that this function returns, from now on, for their keys.
+        """Keep the ids that a function returns for their keys.
 
         Parameters
         ----------
         held_key_ids : callable
-            Returns an array or list of int, in any order and with repetitions: the ids of all keys that have
-            timers, or state. It is called now and then when new keys come.
+            Returns an array or list of int, in any order and with repetitions: the ids of all keys that have timers,
+            or state. Called occasionally when a new key comes.
         """
         self._dense_ids.add_holder(held_key_ids)
 
     def __len__(self) -> int:
-        """Return how many keys are known; those that nothing holds count until they are forgotten."""
+        """Return the number of known keys; a key that nothing holds counts until it is forgotten."""
         return len(self._ids)
 
     def _check(self) -> None:

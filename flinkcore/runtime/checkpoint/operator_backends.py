@@ -8,7 +8,7 @@ from flinkcore.runtime.checkpoint.checkpoint import Checkpoint
 from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.timers.internal_time_service_manager import InternalTimeServiceManager
+from flinkcore.runtime.timers.internal_timer_service import InternalTimeServiceManager
 
 
 @dataclass(frozen=True)

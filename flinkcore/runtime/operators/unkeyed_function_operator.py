@@ -7,9 +7,9 @@ from flinkcore.datastream.functions import Function, RuntimeContext
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.stream_operator import AbstractStreamOperator
-from flinkcore.runtime.operators.unkeyed_timer_service import UnkeyedTimerService
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.timers.function_timer_services import UnkeyedTimerService
 
 F = TypeVar("F", bound=Function)
 

@@ -1,11 +1,11 @@
-"""The timers of an operator under one name: two queues, and the watermark and clock that fire them."""
+"""The timers of an operator: services by name, each with two queues, and the watermark and clock that fire them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flinkcore._native.current_key import CurrentKeyTimers
 from flinkcore._native.timers import TimerColumns, TimerHeap
@@ -16,13 +16,50 @@ from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.timers.internal_timer import InternalTimer, Triggerable
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
 from flinkcore.runtime.timers.unending_timers import UnendingTimers
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+class InternalTimer(NamedTuple):
+    """A timer that fires.
+
+    Parameters
+    ----------
+    timestamp_ms : int
+        The time that it was registered for, in ms since the epoch.
+    key : object
+        The key that it belongs to, which is the current key.
+    namespace : object
+        Such as a window; None is Flink's VoidNamespace.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.InternalTimer``.
+    """
+
+    timestamp_ms: int
+    key: Any
+    namespace: Any
+
+
+class Triggerable(Protocol):
+    """The operator that timers call when they fire, with the timer's key as the current key.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.Triggerable``.
+    """
+
+    def on_event_time(self, timer: InternalTimer) -> None:
+        """Handle an event-time timer."""
+
+    def on_processing_time(self, timer: InternalTimer) -> None:
+        """Handle a processing-time timer."""
+
 
 VOID_NAMESPACE_ID = 0
 """The first id, which CurrentKeyTimers takes where none is given; always that of the namespace None."""
@@ -35,31 +72,30 @@ class InternalTimerService:
     """Event-time and processing-time timers by key and namespace.
 
     A timer fires with its key as the current key: event-time timers at :meth:`advance_watermark`, in order of
-    their timestamps, equal ones in order of registration; processing-time timers likewise when the clock has
-    reached them. A timer that a callback registers and that is already due fires in the same advance, even if
-    it is earlier than the one that fires now, or identical to it. A timer registered at or below the watermark
-    outside of a callback waits for the next advance, which the same watermark suffices for.
+    their timestamps, equal ones in order of registration; processing-time timers likewise when the clock reaches
+    them. A timer that a callback registers and that is already due fires in the same advance, even if it is earlier
+    than the one that is firing, or equal to it. A timer registered at or below the watermark outside of a callback
+    fires at the next advance, even to the same watermark.
 
-    There is at most one timer at the clock, for the earliest processing-time timer. Deleting that one leaves
-    it: it comes, finds nothing, and is set anew; an earlier registration replaces it.
+    At most one timer is registered at the clock, for the earliest processing-time timer. An earlier timer replaces it;
+    if its timer is deleted, it stays, fires nothing, and is registered anew.
 
     Parameters
     ----------
     name : str
     key_context : KeyContext
-        Whose current key timers are registered for.
+        Timers are registered for its current key.
     processing_time_service : ProcessingTimeService
     set_current_key_id : callable, optional
-        How a timer's key becomes the current one; by default the key context's own way, where there is keyed
-        state its backend's.
+        Makes a timer's key the current one: that of the operator's state backend, by default of the key context.
     first_namespace_sweep : int
-        No namespace is forgotten before there are so many.
+        The number of namespaces from which on unused ones are forgotten.
 
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.InternalTimerServiceImpl``. Timestamps are any integers of
-    64 bits, negative ones too, which fire like others. A processing-time timer at 2**63 - 1 does not set the
-    clock's timer, as in Flink: alone, it never fires. Flink leaves the order of equal timestamps open.
+    64 bits, including negative ones. A processing-time timer at 2**63 - 1 registers none at the clock, as in Flink:
+    alone, it never fires. Flink leaves the order of equal timestamps open.
     """
 
     def __init__(
@@ -97,9 +133,9 @@ class InternalTimerService:
         return self._name
 
     def start(self, triggerable: Triggerable) -> None:
-        """Let timers call an operator, and set the clock's timer for those that were restored.
+        """Let timers call an operator, and register the clock's timer for restored ones.
 
-        Does nothing if the service was started before: the first operator stays.
+        Has no effect if the service was started before: the first operator stays.
 
         Notes
         -----
@@ -111,28 +147,29 @@ class InternalTimerService:
         self._set_clock_for_head()
 
     def current_processing_time(self) -> int:
-        """Return what the clock shows, in ms since the epoch."""
+        """Return the processing time, in ms since the epoch."""
         return self._processing_time_service.current_processing_time()
 
     def current_watermark(self) -> int:
-        """Return the watermark of the last advance, or that of the restore; at first -2**63."""
+        """Return the watermark of the last advance or of the restore, in ms since the epoch; -2**63 at first."""
         return self._current_watermark
 
     # ---- timers of the current key ----
 
     @property
     def event_time_timers_of_void_namespace(self) -> CurrentKeyTimers:
-        """The current key's event-time timers in the void namespace: their `add` and `remove` register and delete."""
+        """The current key's event-time timers in the void namespace; `add` registers one, and `remove` deletes it."""
         return self._event_time
 
     def register_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
-        """Register a timer of the current key; nothing happens if there is an equal one.
+        """Register an event-time timer of the current key; an equal one is registered once.
 
         Parameters
         ----------
         namespace : object
             Hashable; None is the void namespace.
         timestamp_ms : int
+            In ms since the epoch.
 
         Raises
         ------
@@ -147,11 +184,9 @@ class InternalTimerService:
         self._event_time.add(timestamp_ms, namespace_id)
 
     def register_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
-        """Register a timer of the current key; nothing happens if there is an equal one.
+        """Register a processing-time timer; parameters and errors as of :meth:`register_event_time_timer`.
 
-        One at a time that has passed fires when the clock next runs its timers.
-
-        Parameters and errors are those of :meth:`register_event_time_timer`.
+        A timer at a time that has passed fires when the clock next runs its timers.
         """
         namespace_id = self._namespace_ids.get(namespace)
         if namespace_id is None:
@@ -165,17 +200,11 @@ class InternalTimerService:
             )
 
     def delete_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
-        """Delete a timer of the current key; nothing happens if there is none.
-
-        Parameters and errors are those of :meth:`register_event_time_timer`.
-        """
+        """Delete an event-time timer of the current key, if there is one; see :meth:`register_event_time_timer`."""
         self._delete(self._event_time, namespace, timestamp_ms)
 
     def delete_processing_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:
-        """Delete a timer of the current key; nothing happens if there is none.
-
-        Parameters and errors are those of :meth:`register_event_time_timer`.
-        """
+        """Delete a processing-time timer of the current key, if there is one; see :meth:`register_event_time_timer`."""
         self._delete(self._processing_time, namespace, timestamp_ms)
 
     def _delete(self, timers: CurrentKeyTimers, namespace: Hashable, timestamp_ms: int) -> None:
@@ -201,7 +230,7 @@ class InternalTimerService:
     def advance_watermark(self, watermark_ms: int) -> None:
         """Set the watermark, and fire all event-time timers at or below it.
 
-        The watermark may go back; then nothing fires.
+        If the watermark goes back, nothing fires.
 
         Raises
         ------
@@ -237,7 +266,7 @@ class InternalTimerService:
             raise
 
     def _on_processing_time(self, time_ms: int) -> None:
-        # A callback may set the clock's timer; what has come is no longer to be cancelled.
+        # This timer has fired and cannot be cancelled; a callback may register the next one.
         self._next_timer = None
         self._fire_processing_time_timers(time_ms)
 
@@ -280,20 +309,20 @@ class InternalTimerService:
 
     @property
     def fired_event_time_timers(self) -> int:
-        """How many event-time timers have fired."""
+        """The number of event-time timers that have fired."""
         return self._fired_event_time_timers
 
     @property
     def fired_processing_time_timers(self) -> int:
-        """How many processing-time timers have fired."""
+        """The number of processing-time timers that have fired."""
         return self._fired_processing_time_timers
 
     def num_event_time_timers(self, namespace: Hashable = ...) -> int:
-        """Return how many event-time timers there are, of one namespace if it is given; that takes O(n)."""
+        """Return the number of event-time timers; of one namespace, if it is given, in O(n)."""
         return self._count(self._event_time_timers, namespace)
 
     def num_processing_time_timers(self, namespace: Hashable = ...) -> int:
-        """Return how many processing-time timers there are, of one namespace if it is given; that takes O(n)."""
+        """Return the number of processing-time timers; of one namespace, if it is given, in O(n)."""
         return self._count(self._processing_time_timers, namespace)
 
     def _count(self, timers: TimerHeap, namespace: Hashable) -> int:
@@ -303,7 +332,7 @@ class InternalTimerService:
         return 0 if namespace_id is None else int((timers.timers().namespaces == namespace_id).sum())
 
     def num_event_time_timers_by_namespace(self) -> dict[Hashable, int]:
-        """Return how many event-time timers each namespace has that has any; O(n log n)."""
+        """Return the number of event-time timers by namespace; O(n log n)."""
         import numpy as np
 
         ids, counts = np.unique(self._event_time_timers.timers().namespaces, return_counts=True)
@@ -311,15 +340,14 @@ class InternalTimerService:
         return {namespaces[id_]: count for id_, count in zip(ids.tolist(), counts.tolist(), strict=True)}
 
     def for_each_event_time_timer(self, consumer: Callable[[Any, int], None]) -> None:
-        """Call a function with namespace and timestamp of every event-time timer, its key being the current one.
+        """Call a function with namespace and timestamp of every event-time timer, with its key as the current key.
 
-        The timers are those there are when this is called, in order of registration; the function may register
-        and delete timers.
+        Timers come in order of registration. The function may register and delete timers, and does not see the changes.
         """
         self._for_each(self._event_time_timers, consumer)
 
     def for_each_processing_time_timer(self, consumer: Callable[[Any, int], None]) -> None:
-        """Do for processing-time timers what :meth:`for_each_event_time_timer` does for the others."""
+        """Call a function for every processing-time timer, as :meth:`for_each_event_time_timer`."""
         self._for_each(self._processing_time_timers, consumer)
 
     def _for_each(self, timers: TimerHeap, consumer: Callable[[Any, int], None]) -> None:
@@ -334,7 +362,7 @@ class InternalTimerService:
     # ---- snapshots ----
 
     def snapshot(self, key_group_range: tuple[int, int] | None = None) -> InternalTimersSnapshot:
-        """Return the timers of a range of key groups; the service stays as it is.
+        """Return the timers of a range of key groups; the service keeps them.
 
         Parameters
         ----------
@@ -358,21 +386,21 @@ class InternalTimerService:
         ).with_used_names()
 
     def restore(self, snapshot: InternalTimersSnapshot, watermark_ms: int = MIN_TIMESTAMP) -> None:
-        """Register the timers of a snapshot that belong to this operator's key groups; before `start`.
+        """Restore the timers of a snapshot that belong to this operator's key groups; before `start`.
 
         Parameters
         ----------
         snapshot : InternalTimersSnapshot
-            May be that of another parallelism, but of the same max_parallelism; several can be restored.
+            Of any parallelism, but of the same max_parallelism; several can be restored.
         watermark_ms : int
-            The current watermark, until the next advance.
+            The current watermark until the next advance, in ms since the epoch.
 
         Raises
         ------
         LifecycleError
             If the service was started.
         DataError
-            If a key group is not below max_parallelism, or not that of the key, or a timer is there twice.
+            If a key group is not below max_parallelism or is not that of its key, or a timer is there twice.
 
         Notes
         -----
@@ -401,7 +429,7 @@ class InternalTimerService:
                 timers.key_groups,
                 namespace_ids[timers.namespaces],
             )
-            if not is_new.all():  # else no two are equal
+            if not is_new.all():
                 _refuse_repeated(own.keys, timers)
 
     def _check(self) -> None:
@@ -437,7 +465,7 @@ def _refuse_repeated(keys: Sequence[Hashable], timers: TimerColumns) -> None:
 
 
 def _key_groups(snapshot: InternalTimersSnapshot) -> npt.NDArray[np.int32]:
-    """Return the key group of every key; NO_KEY where it has no timer."""
+    """Return the key group of every key, `(n_keys,)`; NO_KEY if the key has no timer."""
     import numpy as np
 
     key_groups = np.full(len(snapshot.keys), NO_KEY, np.int32)
@@ -453,3 +481,127 @@ def _ids_in(timers: TimerHeap, column: str) -> Callable[[], npt.ArrayLike]:
         return held
 
     return held_ids
+
+
+class InternalTimeServiceManager:
+    """The timer services of an operator by name, with one watermark and one clock.
+
+    Parameters
+    ----------
+    key_context : KeyContext
+    processing_time_service : ProcessingTimeService
+    set_current_key_id : callable, optional
+        As of :class:`InternalTimerService`.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.InternalTimeServiceManagerImpl``.
+    """
+
+    def __init__(
+        self,
+        key_context: KeyContext,
+        processing_time_service: ProcessingTimeService,
+        set_current_key_id: Callable[[int], None] | None = None,
+    ) -> None:
+        self._key_context = key_context
+        self._processing_time_service = processing_time_service
+        self._set_current_key_id = set_current_key_id
+        self._services: dict[str, InternalTimerService] = {}
+
+    def get_internal_timer_service(self, name: str, triggerable: Triggerable) -> InternalTimerService:
+        """Return the started service of a name; the first call creates it.
+
+        Parameters
+        ----------
+        name : str
+        triggerable : Triggerable
+            The operator that its timers call; that of the first call stays.
+
+        Returns
+        -------
+        InternalTimerService
+            The same object for the same name, with the timers restored under it.
+        """
+        service = self._service(name)
+        service.start(triggerable)
+        return service
+
+    def advance_watermark(self, watermark_ms: int) -> None:
+        """Advance all services in the order of their creation, each until none of its timers is due."""
+        self._advance_each(iter(self._services.values()), watermark_ms)
+
+    def _advance_each(self, services: Iterator[InternalTimerService], watermark_ms: int) -> None:
+        try:
+            for service in services:
+                service.advance_watermark(watermark_ms)
+        except OutputFullError as full:
+            full.then(partial(self._advance_each, services, watermark_ms))
+            raise
+
+    def num_event_time_timers(self) -> int:
+        """Return the number of event-time timers of all services."""
+        return sum(service.num_event_time_timers() for service in self._services.values())
+
+    def num_processing_time_timers(self) -> int:
+        """Return the number of processing-time timers of all services."""
+        return sum(service.num_processing_time_timers() for service in self._services.values())
+
+    def next_event_time(self) -> int | None:
+        """Return the time of the earliest event-time timer in ms since the epoch; None if there is none."""
+        times = [
+            time for service in self._services.values() if (time := service.next_event_time()) is not None
+        ]
+        return min(times, default=None)
+
+    def fired_event_time_timers(self) -> int:
+        """Return the number of event-time timers of all services that have fired."""
+        return sum(service.fired_event_time_timers for service in self._services.values())
+
+    def fired_processing_time_timers(self) -> int:
+        """Return the number of processing-time timers of all services that have fired."""
+        return sum(service.fired_processing_time_timers for service in self._services.values())
+
+    def snapshot(self, key_group_range: tuple[int, int] | None = None) -> dict[str, InternalTimersSnapshot]:
+        """Return the timers of a range of key groups, by name of the service.
+
+        Parameters
+        ----------
+        key_group_range : (int, int), optional
+            First and last key group, inclusive, within the operator's; by default all.
+        """
+        return {name: service.snapshot(key_group_range) for name, service in self._services.items()}
+
+    def restore(
+        self, snapshot: Mapping[str, InternalTimersSnapshot], watermark_ms: int = MIN_TIMESTAMP
+    ) -> None:
+        """Restore the timers of a snapshot that belong to this operator's key groups.
+
+        Called before the services are asked for, once for each snapshot: after a change of parallelism there may be
+        several.
+
+        Parameters
+        ----------
+        snapshot : mapping of str to InternalTimersSnapshot
+        watermark_ms : int
+            The current watermark of the services until the next advance, in ms since the epoch; nothing fires. Flink
+            restores none.
+
+        Raises
+        ------
+        LifecycleError
+            If a service of the snapshot has been asked for already.
+        DataError
+            If a key group is not below max_parallelism.
+        """
+        for name, timers in snapshot.items():
+            self._service(name).restore(timers, watermark_ms)
+
+    def _service(self, name: str) -> InternalTimerService:
+        service = self._services.get(name)
+        if service is None:
+            service = InternalTimerService(
+                name, self._key_context, self._processing_time_service, self._set_current_key_id
+            )
+            self._services[name] = service
+        return service

@@ -52,7 +52,7 @@ class InternalTimersSnapshot:
         ).with_used_names()
 
     def with_used_names(self) -> InternalTimersSnapshot:
-        """Return the same timers, with those keys and namespaces only that they have."""
+        """Return the same timers, without the keys and namespaces that none of them has."""
         domains = (self.event_time_timers, self.processing_time_timers)
         keys, new_keys = _used(self.keys, [timers.keys for timers in domains])
         namespaces, new_namespaces = _used(self.namespaces, [timers.namespaces for timers in domains])
@@ -68,7 +68,7 @@ class InternalTimersSnapshot:
 def _used(
     names: Sequence[Hashable], indexes: list[npt.NDArray[np.int64]]
 ) -> tuple[Sequence[Hashable], npt.NDArray[np.int64]]:
-    """Return those names that are used, and by the index of a name that among them."""
+    """Return the names that are used, and by index of a name its index among them."""
     import numpy as np
 
     is_used = np.zeros(len(names), np.bool_)

@@ -1,4 +1,4 @@
-"""Timers that register themselves again and again at the end of a log."""
+"""Timers that register further timers without end when the log has ended."""
 
 import logging
 from collections import defaultdict
@@ -17,14 +17,15 @@ _ADVICE: Final = (
 
 
 class UnendingTimers:
-    """Ends callbacks that register timers without end while the maximum watermark fires them all.
+    """Fails a job whose timers register further timers without end under the maximum watermark.
 
-    A warning is logged after a million timers more than had waited; then a key may have as many for itself.
+    A warning is logged once a million timers more than were pending have fired. From then on a key may fire another
+    million.
 
     Parameters
     ----------
     waiting : int
-        How many timers there were when the watermark became the maximum.
+        The number of timers that were pending when the watermark became the maximum.
 
     Notes
     -----
@@ -41,17 +42,18 @@ class UnendingTimers:
 
         Parameters
         ----------
-        key_id, key
-            Of the first of them.
-        timestamp_ms
-            What it was registered for.
-        fired
-            How many there are, of as many keys.
+        key_id : int
+        key : object
+            The key of the first of them, and its id.
+        timestamp_ms : int
+            The time of the first of them, in ms since the epoch.
+        fired : int
+            How many there are, each of another key.
 
         Raises
         ------
         UserCodeError
-            If the key has had too many.
+            If the key has fired too many.
         """
         before, self._fired = self._fired, self._fired + fired
         if self._fired < self._most:
