@@ -4,14 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from flinkcore._native.arrow cimport buffer_free
-from flinkcore._native.byte_values cimport (
-    ByteView,
-    is_less,
-    owned_bytes_free,
-    owned_bytes_set,
-    owned_bytes_view,
-)
+from flinkcore._native.byte_values cimport ByteView, is_less, owned_bytes_free, owned_bytes_set, owned_bytes_view
 from flinkcore._native.column_blocks cimport ValueState, double_of_word, is_word, word_of_double
 from flinkcore._native.distinct_sets cimport (
     byte_set_free,
@@ -25,6 +18,7 @@ from flinkcore._native.distinct_sets cimport (
     word_set_merge,
     word_sets_add,
 )
+from flinkcore._native.memory cimport buffer_free
 from flinkcore._native.result_columns cimport result_free, result_memory
 from flinkcore._native.value_lists cimport (
     byte_lists_add,

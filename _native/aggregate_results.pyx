@@ -10,15 +10,10 @@ from libc.string cimport memcpy, memset
 from flinkcore.errors import DataError
 
 from flinkcore._native.aggregate_functions cimport Function
-from flinkcore._native.arrow cimport buffer_reserve, native_array
+from flinkcore._native.arrow cimport native_array
 from flinkcore._native.byte_values cimport ByteView, owned_bytes_view
-from flinkcore._native.column_blocks cimport (
-    BLOCK_ROWS,
-    ValueState,
-    double_of_word,
-    from_ordered_words,
-    word_of_double,
-)
+from flinkcore._native.column_blocks cimport BLOCK_ROWS, ValueState, double_of_word, from_ordered_words, word_of_double
+from flinkcore._native.memory cimport buffer_reserve
 from flinkcore._native.result_columns cimport (
     result_append_bytes,
     result_append_states,

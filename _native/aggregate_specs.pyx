@@ -6,9 +6,9 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.aggregate_functions cimport Function, Part
-from flinkcore._native.arrow cimport Buffer, ColumnType, column_type, native_array
-from flinkcore._native.arrow_c_data cimport ArrowSchema, checked_schema, field_name
+from flinkcore._native.arrow cimport ArrowSchema, ColumnType, checked_schema, column_type, field_name, native_array
 from flinkcore._native.column_blocks cimport is_float, is_word
+from flinkcore._native.memory cimport Buffer
 
 _FUNCTIONS = {
     "count": Function.COUNT,

@@ -10,7 +10,7 @@ from libc.stdlib cimport free, realloc
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call
 from flinkcore._native.key_timers cimport KeyTimers
-from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.memory cimport prefetch
 
 cdef enum:
     LOOK_AHEAD = 16

@@ -26,12 +26,7 @@ from libc.stdlib cimport free
 
 from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.count_firings cimport (
-    MOST_FIRINGS,
-    append_counted_key,
-    count_firing_add,
-    count_firings_emit,
-)
+from flinkcore._native.count_firings cimport MOST_FIRINGS, append_counted_key, count_firing_add, count_firings_emit
 from flinkcore._native.entry_lists cimport (
     EMPTY_ENTRY,
     END_OF_LIST,
@@ -45,8 +40,7 @@ from flinkcore._native.entry_lists cimport (
 from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.key_dictionary cimport key_table_add, key_table_free
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
-from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.window_kernel cimport (
     NO_ENTRY,
     InputRows,

@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.call_guard cimport check_no_call
-from flinkcore._native.canonical_key cimport canonical_key
+from flinkcore._native.keys cimport canonical_key
 from flinkcore._native.timer_queue cimport TimerOutcome, timer_queue_add, timer_queue_remove
 
 from flinkcore.errors import DataError

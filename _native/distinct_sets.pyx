@@ -4,8 +4,8 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from flinkcore._native.arrow cimport buffer_free, buffer_reserve
 from flinkcore._native.byte_values cimport bytes_hash
+from flinkcore._native.memory cimport buffer_free, buffer_reserve
 
 cdef enum:
     FIRST_SLOTS = 8

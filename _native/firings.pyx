@@ -3,18 +3,17 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from flinkcore._native.aggregates cimport Accumulators, AccumulatorTable, accumulators_update
-from flinkcore._native.arrow cimport (
+from flinkcore._native.aggregates cimport AccumulatorTable, Accumulators, accumulators_update
+from flinkcore._native.arrow cimport NativeArray, native_array
+from flinkcore._native.keys cimport KeyEncoder
+from flinkcore._native.memory cimport (
     BitBuffer,
     Buffer,
-    NativeArray,
     bits_append_many,
     buffer_append_int64,
     buffer_free,
     buffer_reserve,
-    native_array,
 )
-from flinkcore._native.keys cimport KeyEncoder
 
 
 cdef int _reserve(Buffer* buffer, int64_t rows, int64_t expected_rows) except -1 nogil:

@@ -3,26 +3,18 @@
 import numpy as np
 
 import cython
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.arrow cimport (
-    Buffer,
-    NativeArray,
-    RecordBatch,
-    buffer_append_int64,
-    buffer_free,
-    buffer_reserve,
-    native_array,
-)
+from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array, record_batch_of
 from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.key_groups cimport key_groups_of
-from flinkcore._native.key_layout cimport buffer_resize
+from flinkcore._native.key_groups cimport checked_max_parallelism, key_groups_of, refuse_null_key
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder, hash_bytes, mix_int64
-from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, prefetch
+
 
 cdef enum:
     LOOK_AHEAD = 8
@@ -169,10 +161,6 @@ cdef void key_table_free(KeyTable* table) noexcept nogil:
     table.n_keys = 0
 
 
-cdef RecordBatch _record_batch(object batch):
-    return batch if isinstance(batch, RecordBatch) else RecordBatch(batch)
-
-
 @cython.final
 cdef class KeyDictionary:
     """Dense ids of keys, from 0 by first appearance.
@@ -203,9 +191,7 @@ cdef class KeyDictionary:
     """
 
     def __cinit__(self, object schema, list names, object max_parallelism=128):
-        if not 0 < max_parallelism <= INT32_MAX:
-            raise ConfigurationError(f"max_parallelism must be between 1 and {INT32_MAX:,}, not {max_parallelism:,}")
-        self.max_parallelism = max_parallelism
+        self.max_parallelism = checked_max_parallelism(max_parallelism)
         self.encoder = KeyEncoder(schema, names)
         self.table.bytes_keys = self.encoder.batch.kind == KEY_BYTES
 
@@ -223,7 +209,7 @@ cdef class KeyDictionary:
         if keys.is_null != NULL:
             while not keys.is_null[row]:
                 row += 1
-            raise DataError(f"row {row}: the key is null; filter such rows out, or key by several columns")
+            refuse_null_key(row)
         with nogil:
             key_table_add_all(&self.table, keys, ids)
         return 0
@@ -254,7 +240,7 @@ cdef class KeyDictionary:
             If a key column is missing or its type is not that of the schema.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef RecordBatch rows = _record_batch(batch)
+        cdef RecordBatch rows = record_batch_of(batch)
         cdef uint32_t[::1] out = np.empty(rows.num_rows, dtype=np.uint32)
         self.add_all(rows, &out[0] if rows.num_rows else NULL)
         return out.base
@@ -278,7 +264,7 @@ cdef class KeyDictionary:
             If a key column is missing or its type is not that of the schema.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef RecordBatch rows = _record_batch(batch)
+        cdef RecordBatch rows = record_batch_of(batch)
         cdef uint32_t[::1] out = np.empty(rows.num_rows, dtype=np.uint32)
         self.find_all(rows, &out[0] if rows.num_rows else NULL)
         return out.base

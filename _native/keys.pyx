@@ -1,85 +1,359 @@
-"""Keys of a batch in one of two uniform forms, and back.
+"""Keys in a form that kernels hash and compare: equal where Java finds them equal.
 
-A single column of at most 8 bytes is its values as int64; a single string or binary column is its own bytes, borrowed.
-A composite key is one run of bytes per row (see `key_layout`).
+Every NaN is one key; -0.0 and 0.0 are two.
+
+Keys of batches have one of two uniform forms. A single column of at most 8 bytes is its values as int64; a single string or binary
+column is its own bytes, borrowed. A composite key is one run of bytes per row:
+
+    flags         fixed part                                      varying part
+    | 1 bit per | value or, of all varying fields but the last, | bytes of the varying |
+    | field     | uint32 length                                 | fields, end to end   |
+
+A flag is set where the field is not null; the fixed part of a null field is zero. So equal keys have equal bytes.
+
+Keys that are Python objects have a canonical form (`canonical_key`).
 """
 
+from datetime import datetime, timezone
+from decimal import Decimal
+from numbers import Rational, Real
+
 import cython
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memset
+from libc.math cimport signbit
+from libc.stdint cimport INT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
 from flinkcore.errors import DataError, SchemaError
 
 from flinkcore._native.arrow cimport (
-    BitBuffer,
-    Buffer,
+    ArrowSchema,
     Column,
     ColumnType,
     NativeArray,
     RecordBatch,
     advise_large,
-    buffer_free,
+    bool_value,
+    bytes_value,
+    checked_schema,
+    field_name,
+    find_column_type,
     is_valid,
     native_array,
+    record_batch_of,
 )
-from flinkcore._native.arrow_c_data cimport ArrowSchema, checked_schema, field_name
 from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.key_layout cimport (
-    KeyField,
-    buffer_resize,
-    measure_composite,
-    narrow_values,
-    pack_bits,
-    read_fixed,
-    read_varying,
-    widen_values,
-    write_composite,
-)
+from flinkcore._native.memory cimport BitBuffer, Buffer, buffer_free, buffer_reserve, buffer_resize, grow
 
-cdef dict _TYPES = {
-    "b": (ColumnType.BOOL, 1),
-    "c": (ColumnType.INT8, 1),
-    "C": (ColumnType.UINT8, 1),
-    "s": (ColumnType.INT16, 2),
-    "S": (ColumnType.UINT16, 2),
-    "i": (ColumnType.INT32, 4),
-    "I": (ColumnType.UINT32, 4),
-    "l": (ColumnType.INT64, 8),
-    "L": (ColumnType.UINT64, 8),
-    "f": (ColumnType.FLOAT32, 4),
-    "g": (ColumnType.FLOAT64, 8),
-    "tdD": (ColumnType.DATE32, 4),
-    "tdm": (ColumnType.DATE64, 8),
-    "tts": (ColumnType.TIME32, 4),
-    "ttm": (ColumnType.TIME32, 4),
-    "ttu": (ColumnType.TIME64, 8),
-    "ttn": (ColumnType.TIME64, 8),
-    "u": (ColumnType.STRING, 0),
-    "U": (ColumnType.LARGE_STRING, 0),
-    "z": (ColumnType.BINARY, 0),
-    "Z": (ColumnType.LARGE_BINARY, 0),
-    "+s": (ColumnType.STRUCT, 0),
-}
+
+cdef enum:
+    MILLISECONDS_OF_DAY = 86_400_000
+
+
+# ---- columns to keys ---------------------------------------------------------------------------------------------
+
+
+cdef inline int64_t _whole_day(int64_t milliseconds) noexcept nogil:
+    # A date64 is a date, whatever its time of day.
+    cdef int64_t rest = milliseconds % MILLISECONDS_OF_DAY  # truncates
+    if rest < 0:
+        rest += MILLISECONDS_OF_DAY
+    return <int64_t> (<uint64_t> milliseconds - <uint64_t> rest)
+
+
+cdef void widen_values(const Column* column, int64_t* out) noexcept nogil:
+    # Values of a column of at most 8 bytes as int64; floats as canonical bits, as Java compares them, a date64 as its day.
+    cdef ColumnType t = column.type
+    cdef int64_t row, n = column.length
+    if t == ColumnType.BOOL:
+        for row in range(n):
+            out[row] = bool_value(column, row)
+    elif t == ColumnType.FLOAT64:
+        for row in range(n):
+            out[row] = <int64_t> double_key_bits((<const uint64_t*> column.values)[row])
+    elif t == ColumnType.FLOAT32:
+        for row in range(n):
+            out[row] = float_key_bits((<const uint32_t*> column.values)[row])
+    elif t == ColumnType.DATE64:
+        for row in range(n):
+            out[row] = _whole_day((<const int64_t*> column.values)[row])
+    elif t == ColumnType.UINT32:
+        for row in range(n):
+            out[row] = (<const uint32_t*> column.values)[row]
+    elif t == ColumnType.UINT16:
+        for row in range(n):
+            out[row] = (<const uint16_t*> column.values)[row]
+    elif t == ColumnType.UINT8:
+        for row in range(n):
+            out[row] = (<const uint8_t*> column.values)[row]
+    elif column.byte_width == 4:
+        for row in range(n):
+            out[row] = (<const int32_t*> column.values)[row]
+    elif column.byte_width == 2:
+        for row in range(n):
+            out[row] = (<const int16_t*> column.values)[row]
+    else:
+        for row in range(n):
+            out[row] = (<const int8_t*> column.values)[row]
+
+
+cdef inline bint _is_null(const KeyField* fields, int64_t field, int64_t row) noexcept nogil:
+    while field >= 0:
+        if not is_valid(fields[field].column, row):
+            return True
+        field = fields[field].parent
+    return False
+
+
+cdef inline void _copy_short(uint8_t* to, const uint8_t* start, int64_t length) noexcept nogil:
+    # Most keys are short: a call of memcpy would cost more than the bytes.
+    cdef uint64_t low, high
+    cdef int64_t i
+    if length > 16:
+        memcpy(to, start, length)
+    elif length >= 8:
+        memcpy(&low, start, 8)
+        memcpy(&high, start + length - 8, 8)
+        memcpy(to, &low, 8)
+        memcpy(to + length - 8, &high, 8)
+    else:
+        for i in range(length):
+            to[i] = start[i]
+
+
+cdef void _write_words(
+    const uint8_t* values, int64_t width, int64_t n, const int64_t* offsets, uint8_t* to
+) noexcept nogil:
+    cdef int64_t row
+    if width == 8:
+        for row in range(n):
+            memcpy(to + offsets[row], values + row * 8, 8)
+    elif width == 4:
+        for row in range(n):
+            memcpy(to + offsets[row], values + row * 4, 4)
+    elif width == 16:
+        for row in range(n):
+            memcpy(to + offsets[row], values + row * 16, 16)
+    elif width == 2:
+        for row in range(n):
+            memcpy(to + offsets[row], values + row * 2, 2)
+    elif width == 1:
+        for row in range(n):
+            to[offsets[row]] = values[row]
+    else:
+        for row in range(n):
+            memcpy(to + offsets[row], values + row * width, width)
+
+
+cdef void _write_fixed(const KeyField* field, int64_t n, const int64_t* offsets, uint8_t* data) noexcept nogil:
+    cdef const Column* column = field.column
+    cdef uint8_t* to = data + field.position
+    cdef uint64_t double_bits
+    cdef uint32_t float_bits
+    cdef int64_t row, day
+    if field.type == ColumnType.FLOAT64:
+        for row in range(n):
+            double_bits = double_key_bits((<const uint64_t*> column.values)[row])
+            memcpy(to + offsets[row], &double_bits, 8)
+    elif field.type == ColumnType.FLOAT32:
+        for row in range(n):
+            float_bits = float_key_bits((<const uint32_t*> column.values)[row])
+            memcpy(to + offsets[row], &float_bits, 4)
+    elif field.type == ColumnType.DATE64:
+        for row in range(n):
+            day = _whole_day((<const int64_t*> column.values)[row])
+            memcpy(to + offsets[row], &day, 8)
+    elif field.type == ColumnType.BOOL:
+        for row in range(n):
+            to[offsets[row]] = bool_value(column, row)
+    else:
+        _write_words(<const uint8_t*> column.values, field.width, n, offsets, to)
+
+
+cdef void _write_varying(
+    const KeyField* fields, int64_t f, int64_t n, const int64_t* offsets, int64_t* cursors, uint8_t* data
+) noexcept nogil:
+    cdef const KeyField* field = &fields[f]
+    cdef const uint8_t* start
+    cdef int64_t row, length
+    cdef uint32_t length_bits
+    for row in range(n):
+        if field.nullable and _is_null(fields, f, row):
+            length = 0
+        else:
+            length = bytes_value(field.column, row, &start)
+            _copy_short(data + cursors[row], start, length)
+            cursors[row] += length
+        if field.width:
+            length_bits = <uint32_t> length
+            memcpy(data + offsets[row] + field.position, &length_bits, 4)
+
+
+cdef void _write_nulls(
+    const KeyField* fields, int64_t f, int64_t n, const int64_t* offsets, uint8_t* data
+) noexcept nogil:
+    cdef int64_t row
+    for row in range(n):
+        if _is_null(fields, f, row):
+            data[offsets[row] + (f >> 3)] &= <uint8_t> ~(1 << (f & 7))
+            memset(data + offsets[row] + fields[f].position, 0, fields[f].width)
+
+
+cdef int64_t measure_composite(
+    const KeyField* fields, int64_t n_fields, int64_t fixed_size, int64_t n, int64_t* offsets
+) noexcept nogil:
+    # Fills the offsets (n + 1,) of composite keys; -1, or the field that has a value too long for its length.
+    cdef const uint8_t* start
+    cdef int64_t f, row, length
+    offsets[0] = 0
+    for row in range(n):
+        offsets[row + 1] = fixed_size
+    for f in range(n_fields):
+        if not fields[f].varying:
+            continue
+        for row in range(n):
+            if fields[f].nullable and _is_null(fields, f, row):
+                continue
+            length = bytes_value(fields[f].column, row, &start)
+            if fields[f].width and length > <int64_t> 0xFFFFFFFF:
+                return f
+            offsets[row + 1] += length
+    for row in range(n):
+        offsets[row + 1] += offsets[row]
+    return -1
+
+
+cdef void write_composite(
+    const KeyField* fields,
+    int64_t n_fields,
+    int64_t fixed_size,
+    int64_t n,
+    const int64_t* offsets,
+    int64_t* cursors,
+    uint8_t* data,
+) noexcept nogil:
+    # Writes n composite keys; the cursors (n,) are scratch.
+    cdef int64_t f, row
+    cdef uint8_t flags
+    for f in range(0, n_fields, 8):
+        flags = 0xFF if n_fields - f >= 8 else (1 << (n_fields - f)) - 1
+        for row in range(n):
+            data[offsets[row] + (f >> 3)] = flags
+    for row in range(n):
+        cursors[row] = offsets[row] + fixed_size
+    for f in range(n_fields):
+        if fields[f].varying:
+            _write_varying(fields, f, n, offsets, cursors, data)
+        elif fields[f].width:
+            _write_fixed(&fields[f], n, offsets, data)
+        if fields[f].nullable:
+            _write_nulls(fields, f, n, offsets, data)
+
+
+# ---- keys to columns ---------------------------------------------------------------------------------------------
+
+
+cdef int pack_bits(
+    const uint8_t* bytes, const int64_t* offsets, int64_t stride, uint8_t mask, int64_t n, BitBuffer* bits
+) except -1 nogil:
+    # Bit i is set where the byte at offsets[i] (or i * stride) has a bit of the mask. `bits` is empty before.
+    cdef int64_t i, zeros = 0
+    cdef bint value
+    buffer_reserve(&bits.bytes, (n + 7) >> 3)
+    bits.bytes.size = (n + 7) >> 3
+    if n:
+        memset(bits.bytes.data, 0, bits.bytes.size)
+    for i in range(n):
+        value = (bytes[offsets[i] if offsets != NULL else i * stride] & mask) != 0
+        bits.bytes.data[i >> 3] |= <uint8_t> (value << (i & 7))
+        zeros += not value
+    bits.length = n
+    bits.zeros = zeros
+    return 0
+
+
+cdef int narrow_values(const int64_t* values, int64_t width, int64_t n, Buffer* out) except -1 nogil:
+    # The reverse of widen_values, to values of 4, 2 or 1 bytes.
+    cdef int64_t i
+    buffer_reserve(out, n * width)
+    out.size = n * width
+    if width == 4:
+        for i in range(n):
+            (<uint32_t*> out.data)[i] = <uint32_t> values[i]
+    elif width == 2:
+        for i in range(n):
+            (<uint16_t*> out.data)[i] = <uint16_t> values[i]
+    else:
+        for i in range(n):
+            out.data[i] = <uint8_t> values[i]
+    return 0
+
+
+cdef int read_fixed(
+    const uint8_t* source, const int64_t* offsets, int64_t width, int64_t n, Buffer* out
+) except -1 nogil:
+    # A field's fixed values, from `source`, where that of the key at offset 0 would lie.
+    cdef int64_t i
+    buffer_reserve(out, n * width)
+    out.size = n * width
+    if width == 8:
+        for i in range(n):
+            memcpy(out.data + i * 8, source + offsets[i], 8)
+    elif width == 4:
+        for i in range(n):
+            memcpy(out.data + i * 4, source + offsets[i], 4)
+    else:
+        for i in range(n):
+            memcpy(out.data + i * width, source + offsets[i], width)
+    return 0
+
+
+cdef int read_varying(
+    const KeyField* field,
+    const uint8_t* data,
+    const int64_t* offsets,
+    int64_t n,
+    int64_t* cursors,
+    Buffer* starts,
+    Buffer* bytes,
+) except -1 nogil:
+    # Offsets of a varying field as int64 from 0, and its bytes; the cursors (n,) move behind them.
+    cdef int64_t i, length
+    cdef uint32_t length_bits
+    cdef int64_t* out
+    buffer_reserve(starts, (n + 1) * 8)
+    starts.size = (n + 1) * 8
+    out = <int64_t*> starts.data
+    out[0] = 0
+    for i in range(n):
+        if field.width:
+            memcpy(&length_bits, data + offsets[i] + field.position, 4)
+            length = length_bits
+        else:
+            length = offsets[i + 1] - cursors[i]
+        out[i + 1] = out[i] + length
+    buffer_reserve(bytes, out[n])
+    bytes.size = out[n]
+    for i in range(n):
+        length = out[i + 1] - out[i]
+        _copy_short(bytes.data + out[i], data + cursors[i], length)
+        cursors[i] += length
+    return 0
+
+
+# ---- keys of batches ---------------------------------------------------------------------------------------------
 
 
 cdef tuple _type_of(str format, str name):
     # Column type and width in bytes, 0 where it varies.
-    found = _TYPES.get(format)
-    if found is not None:
-        return found
-    if format.startswith("ts"):
-        return ColumnType.TIMESTAMP, 8
-    if format.startswith("tD"):
-        return ColumnType.DURATION, 8
-    if format.startswith("w:") and format != "w:0":
-        return ColumnType.FIXED_BINARY, int(format[2:])
-    if format.startswith("d:") and format.count(",") == 1:
-        return ColumnType.DECIMAL128, 16
-    raise SchemaError(
-        f"key column {name!r}: a column of Arrow format {format!r} cannot be a key; cast it to a plain type "
-        "(dictionary and view types to their values), or take parts of it (elements of a list)"
-    )
+    cdef ColumnType type
+    cdef int32_t width
+    if not find_column_type(format.encode(), &type, &width) or type == ColumnType.NULL_TYPE or format == "w:0":
+        raise SchemaError(
+            f"key column {name!r}: a column of Arrow format {format!r} cannot be a key; cast it to a plain type "
+            "(dictionary and view types to their values), or take parts of it (elements of a list)"
+        )
+    return type, 1 if type == ColumnType.BOOL else width
 
 
 cdef void _hash_values(const int64_t* values, int64_t n, uint64_t* hashes) noexcept nogil:
@@ -174,15 +448,11 @@ cdef class KeyEncoder:
 
     cdef int64_t _add_field(self, ArrowSchema* schema, str name, int64_t parent) except -1:
         cdef int64_t number = self.n_fields, i
-        cdef KeyField* grown
         cdef str format = schema.format.decode()
         if schema.dictionary != NULL:
             raise SchemaError(f"key column {name!r}: a dictionary column cannot be a key; cast it to its values' type")
         type, width = _type_of(format, name)
-        grown = <KeyField*> realloc(self.fields, (number + 1) * sizeof(KeyField))
-        if grown == NULL:
-            raise MemoryError()
-        self.fields = grown
+        self.fields = <KeyField*> grow(self.fields, (number + 1) * sizeof(KeyField), b"the fields of keys")
         memset(&self.fields[number], 0, sizeof(KeyField))
         self.n_fields = number + 1
         self.fields[number].type = type
@@ -425,7 +695,7 @@ cdef class KeyEncoder:
             If a composite key has a string longer than 4 GiB that is not its last.
         """
         cdef Call call = begin_call(&self.guard, self)
-        self.encode(batch if isinstance(batch, RecordBatch) else RecordBatch(batch))
+        self.encode(record_batch_of(batch))
 
 
 cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
@@ -438,3 +708,126 @@ cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
         if a.fields[field].parent != b.fields[field].parent:
             return False
     return True
+
+
+# ---- keys that are Python objects --------------------------------------------------------------------------------
+# Python's `==` would join 1, 1.0 and True, 0.0 and -0.0, and decimals of different scale, and part every NaN from itself. Most keys
+# are their own form; of others it is a tuple that begins with a class of this module, which no key has, so that it equals no other
+# key.
+
+
+class Float:
+    """Begins the forms of floats."""
+
+
+class Truth:
+    """Begins the forms of bools."""
+
+
+class BigDecimal:
+    """Begins the forms of decimals."""
+
+
+class OfClass:
+    """Begins the forms of what a class has an own form for, such as rows."""
+
+
+cdef tuple NAN = (Float, "NaN")
+cdef tuple NEGATIVE_ZERO = (Float, "-0.0")
+cdef tuple FALSE = (Truth, False)
+cdef tuple TRUE = (Truth, True)
+
+
+cpdef object canonical_key(object key):
+    """Return the canonical form of a key; hashable if the key is.
+
+    Parameters
+    ----------
+    key : object
+        Where its class has a method `__canonical_key__`, what that returns counts instead; the forms of parts of
+        tuples count.
+
+    Notes
+    -----
+    Objects of other classes are compared as they are, by their own `==` and hash.
+
+    Examples
+    --------
+    >>> canonical_key(("ada", 36))
+    ('ada', 36)
+    >>> canonical_key(float("nan")) == canonical_key(-float("nan")), canonical_key(0.0) == canonical_key(-0.0)
+    (True, False)
+    """
+    cdef object kind = type(key)
+    if kind is str or kind is int or kind is bytes or key is None:
+        return key
+    if kind is tuple:
+        return _of_tuple(<tuple> key)
+    if kind is float:
+        return _of_float(key)
+    if kind is bool:
+        return TRUE if key else FALSE
+    return _of_other(key, kind)
+
+
+cdef object _of_float(double number):
+    if number != number:
+        return NAN
+    if number == 0 and signbit(number):
+        return NEGATIVE_ZERO
+    return Float, number
+
+
+cdef object _of_tuple(tuple key):
+    cdef object part, form
+    cdef list forms = None
+    cdef Py_ssize_t i
+    for i in range(len(key)):
+        part = key[i]
+        form = canonical_key(part)
+        if form is not part and forms is None:
+            forms = list(key)
+        if forms is not None:
+            forms[i] = form
+    return key if forms is None else tuple(forms)
+
+
+cdef object _of_other(object key, object kind):
+    own = getattr(kind, "__canonical_key__", None)
+    if own is not None:
+        return OfClass, canonical_key(own(key))
+    if isinstance(key, tuple):
+        return _of_tuple(tuple(key))
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, float):
+        return _of_float(float.__float__(key))
+    if isinstance(key, int):
+        return int.__int__(key)
+    if isinstance(key, Decimal):
+        # A BigDecimal has digits and a scale, but zero has no sign.
+        return BigDecimal, str(key if key else abs(key))
+    if isinstance(key, datetime):
+        return _of_moment(key)
+    if isinstance(key, Real) and not isinstance(key, Rational):
+        return _of_real(key, kind)
+    return key
+
+
+cdef object _of_moment(object key):
+    # In other zones than UTC, the two moments of an hour that comes twice are equal.
+    if key.tzinfo is None:
+        return key
+    try:
+        return key.astimezone(timezone.utc)
+    except (OverflowError, ValueError):
+        return key
+
+
+cdef object _of_real(object key, object kind):
+    # Such as numpy's float32, which is a Float in Java.
+    if key != key:
+        return kind, "NaN"
+    if key == 0 and signbit(<double> float(key)):
+        return kind, "-0.0"
+    return kind, key

@@ -5,15 +5,9 @@ from libc.string cimport memcpy, memset
 
 from flinkcore.errors import DataError
 
-from flinkcore._native.arrow cimport (
-    advise_large,
-    bits_append,
-    bits_append_many,
-    buffer_free,
-    buffer_reserve,
-    native_array,
-)
+from flinkcore._native.arrow cimport advise_large, native_array
 from flinkcore._native.column_blocks cimport ValueState
+from flinkcore._native.memory cimport bits_append, bits_append_many, buffer_free, buffer_reserve
 
 ctypedef fused narrow:
     int8_t

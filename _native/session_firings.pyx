@@ -15,7 +15,7 @@ from flinkcore._native.firings cimport (
     firings_append_kind,
     pending_flush,
 )
-from flinkcore._native.prefetch cimport prefetch, prefetch_all
+from flinkcore._native.memory cimport prefetch, prefetch_all
 from flinkcore._native.sessions cimport Session, SessionKey, session_entry, session_retire, session_twin
 from flinkcore._native.window_kernel cimport core_emit, core_emit_change, core_emit_row
 from flinkcore._native.window_triggers cimport Progress, TriggerKind

@@ -18,7 +18,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore._native.aggregates cimport accumulators_merge
 from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.prefetch cimport prefetch, prefetch_all
+from flinkcore._native.memory cimport prefetch, prefetch_all
 from flinkcore._native.session_firings cimport (
     session_add_firing,
     session_emit_firing,

@@ -9,8 +9,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
-from flinkcore._native.prefetch cimport prefetch_all
+from flinkcore._native.memory cimport grow, prefetch_all
 from flinkcore._native.session_timers cimport SessionTimer, session_timer_push, session_timers_free
 
 cdef const char* _WHAT = b"session state"  # that memory is for

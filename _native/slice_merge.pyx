@@ -21,7 +21,7 @@ from libc.string cimport memcpy, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear
 from flinkcore._native.hash_order cimport HashedKey, compare_bytes, hash_order_free
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.panes cimport (
     ENTRY_BLOCK,
     pane_empty,
@@ -37,7 +37,6 @@ from flinkcore._native.panes cimport (
     pane_open,
     pane_open_plain,
 )
-from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.shared_accumulators cimport accumulators_add, accumulators_copy, accumulators_subtract
 
 cdef enum:

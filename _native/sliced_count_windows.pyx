@@ -34,8 +34,7 @@ from flinkcore._native.entry_lists cimport (
 from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.key_dictionary cimport key_table_add, key_table_free
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
-from flinkcore._native.prefetch cimport prefetch
+from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.shared_accumulators cimport accumulators_add, require_shareable
 from flinkcore._native.window_kernel cimport (
     NO_ENTRY,

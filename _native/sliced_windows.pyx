@@ -34,15 +34,9 @@ from flinkcore._native.aligned_windows cimport (
     slice_end,
     visit_next,
 )
-from flinkcore._native.firings cimport (
-    RowKind,
-    cursor_clock_of,
-    cursor_step,
-    pending_add,
-    pending_flush,
-    saturating_add,
-)
+from flinkcore._native.firings cimport RowKind, cursor_clock_of, cursor_step, pending_add, pending_flush, saturating_add
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport prefetch
 from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane, restored_pane_entry
 from flinkcore._native.panes cimport (
     Pane,
@@ -60,7 +54,6 @@ from flinkcore._native.panes cimport (
     pane_open,
     panes_free,
 )
-from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_in_blocks
 from flinkcore._native.shared_accumulators cimport accumulators_add, require_shareable
 from flinkcore._native.slice_merge cimport merge_check, merge_free, merge_gathered_entry, merge_leave, merge_slices

@@ -10,7 +10,7 @@ import cython
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from flinkcore._native.arrow cimport buffer_free, buffer_reserve
+from flinkcore._native.memory cimport buffer_free, buffer_reserve
 from flinkcore._native.split_records cimport next_move
 from flinkcore._native.valve cimport ElementKind
 from flinkcore._native.watermarks cimport (
@@ -21,8 +21,8 @@ from flinkcore._native.watermarks cimport (
     generator_set_up,
     tick_of,
 )
-
 from flinkcore._native.watermarks import MAX_ARRIVAL_MS as _MAX_ARRIVAL_MS
+
 from flinkcore.errors import ConfigurationError, DataError
 
 cdef int64_t _NEVER = INT64_MAX  # later than all calls

@@ -12,8 +12,8 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
 from flinkcore._native.call_guard cimport Call, begin_call
+from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
 from flinkcore._native.watermarks cimport PackedRecord, RecordKind, check_codes, checked_interval, tick_of
 
 from flinkcore.errors import DataError, SourceError

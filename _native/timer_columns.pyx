@@ -5,7 +5,8 @@ from collections import namedtuple
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from flinkcore._native.arrow cimport Buffer, Column, ColumnType, NativeArray, RecordBatch, buffer_reserve, native_array
+from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, RecordBatch, native_array
+from flinkcore._native.memory cimport Buffer, buffer_reserve
 
 from flinkcore.errors import SchemaError
 

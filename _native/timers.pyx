@@ -5,18 +5,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from flinkcore._native.arrow cimport RecordBatch
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
-from flinkcore._native.timer_batches cimport (
-    timer_queue_delete,
-    timer_queue_due,
-    timer_queue_register,
-    timer_queue_take,
-)
+from flinkcore._native.timer_batches cimport timer_queue_delete, timer_queue_due, timer_queue_register, timer_queue_take
 from flinkcore._native.timer_columns cimport (
     checked_timer_columns,
     empty_timer_columns,
     timer_columns_of,
     timer_record_batch,
 )
+from flinkcore._native.timer_columns import Timer, TimerColumns
 from flinkcore._native.timer_queue cimport (
     Timer as CTimer,
     TimerOutcome,
@@ -34,7 +30,6 @@ from flinkcore._native.timer_queue cimport (
     timer_queue_slots,
 )
 
-from flinkcore._native.timer_columns import Timer, TimerColumns
 from flinkcore.errors import ConfigurationError, DataError
 
 MAX_KEY_GROUPS = 1 << 15

@@ -25,7 +25,7 @@ from flinkcore._native.aligned_windows cimport (
 )
 from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.pane_firings cimport append_live_keys
 from flinkcore._native.pane_timers cimport PaneTimer, TimerBucket, pane_timer_add, pane_timers_drop, pane_timers_free
 from flinkcore._native.panes cimport (
@@ -40,7 +40,6 @@ from flinkcore._native.panes cimport (
     pane_twin,
     panes_free,
 )
-from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.triggered_firings cimport triggered_add_firing, triggered_emit_firing
 from flinkcore._native.window_kernel cimport (
     NO_ENTRY,

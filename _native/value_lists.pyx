@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from flinkcore._native.arrow cimport buffer_append_int64, buffer_free, buffer_reserve
 from flinkcore._native.column_blocks cimport ValueState
+from flinkcore._native.memory cimport buffer_append_int64, buffer_free, buffer_reserve
 
 
 cdef int word_lists_add(

@@ -5,8 +5,8 @@ import cython
 from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 
-from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
+from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
 
 from flinkcore.errors import ConfigurationError, DataError
 

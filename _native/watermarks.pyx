@@ -12,8 +12,8 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int32_t, int64_t, uin
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from flinkcore._native.arrow cimport Buffer, buffer_free, buffer_reserve
 from flinkcore._native.call_guard cimport Call, begin_call
+from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
 
 from flinkcore.errors import ConfigurationError, DataError
 

@@ -9,9 +9,8 @@ from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregate_results cimport aggregate_result_bytes
 from flinkcore._native.aggregates cimport accumulators_emit, accumulators_emit_range, accumulators_merge
-from flinkcore._native.arrow cimport buffer_free, buffer_reserve
 from flinkcore._native.firings cimport firings_append, firings_free
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow
 from flinkcore._native.window_triggers cimport Progress
 
 

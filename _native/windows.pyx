@@ -22,6 +22,7 @@ from flinkcore._native.aligned_windows cimport (
 )
 from flinkcore._native.firings cimport RowKind, cursor_clock_of, cursor_step, pending_add, pending_flush
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport prefetch
 from flinkcore._native.pane_firings cimport append_live_panes, emit_late_key, emit_pane, restored_pane_entry
 from flinkcore._native.panes cimport (
     Pane,
@@ -33,7 +34,6 @@ from flinkcore._native.panes cimport (
     pane_list_open,
     panes_free,
 )
-from flinkcore._native.prefetch cimport prefetch
 from flinkcore._native.row_blocks cimport BLOCK_PAIRS, RowBlock, RowVerbs, take_in_blocks
 from flinkcore._native.window_kernel cimport (
     NO_ENTRY,

@@ -1,10 +1,11 @@
 # One aggregate over a space of entries: what it holds per entry, and how that takes in values and merges.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer, ColumnType
+from flinkcore._native.arrow cimport ColumnType
 from flinkcore._native.byte_values cimport OwnedBytes
 from flinkcore._native.column_blocks cimport Selection, ValueBlock
 from flinkcore._native.distinct_sets cimport ByteSet, WordSet
+from flinkcore._native.memory cimport Buffer
 from flinkcore._native.result_columns cimport ResultColumn
 from flinkcore._native.value_lists cimport ValueList
 

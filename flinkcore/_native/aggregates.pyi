@@ -1,18 +1,15 @@
 from collections.abc import Sequence
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.arrow import ArrowArrayExportable, NativeArray, RecordBatch
-
-class _ArrowSchemaExportable(Protocol):
-    def __arrow_c_schema__(self) -> object: ...
+from flinkcore._native.arrow import ArrowArrayExportable, ArrowSchemaExportable, NativeArray, RecordBatch
 
 @final
 class Accumulators:
     def __new__(
-        cls, schema: _ArrowSchemaExportable, specs: Sequence[tuple[str, str | None, str | None]]
+        cls, schema: ArrowSchemaExportable, specs: Sequence[tuple[str, str | None, str | None]]
     ) -> Accumulators: ...
     def __len__(self) -> int: ...
     def reserve(self, n_entries: int) -> None: ...

@@ -1,7 +1,84 @@
-# Columns in through the Arrow PyCapsule protocol, arrays out the same way.
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+# Arrow data of other libraries in, once it has been checked, and arrays made here out, through the Arrow PyCapsule protocol.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from flinkcore._native.arrow_c_data cimport ArrowArray, ArrowSchema
+from flinkcore._native.memory cimport BitBuffer, Buffer
+
+
+cdef extern from *:
+    """
+    #ifndef ARROW_C_DATA_INTERFACE
+    #define ARROW_C_DATA_INTERFACE
+    #include <stdint.h>
+    struct ArrowSchema {
+        const char* format;
+        const char* name;
+        const char* metadata;
+        int64_t flags;
+        int64_t n_children;
+        struct ArrowSchema** children;
+        struct ArrowSchema* dictionary;
+        void (*release)(struct ArrowSchema*);
+        void* private_data;
+    };
+    struct ArrowArray {
+        int64_t length;
+        int64_t null_count;
+        int64_t offset;
+        int64_t n_buffers;
+        int64_t n_children;
+        const void** buffers;
+        struct ArrowArray** children;
+        struct ArrowArray* dictionary;
+        void (*release)(struct ArrowArray*);
+        void* private_data;
+    };
+    #endif
+    #ifndef ARROW_C_STREAM_INTERFACE
+    #define ARROW_C_STREAM_INTERFACE
+    struct ArrowArrayStream {
+        int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
+        int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
+        const char* (*get_last_error)(struct ArrowArrayStream*);
+        void (*release)(struct ArrowArrayStream*);
+        void* private_data;
+    };
+    #endif
+    """
+    cdef struct ArrowSchema:
+        const char* format
+        const char* name
+        const char* metadata
+        int64_t flags
+        int64_t n_children
+        ArrowSchema** children
+        ArrowSchema* dictionary
+        void (*release)(ArrowSchema*) noexcept nogil
+        void* private_data
+
+    cdef struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void** buffers
+        ArrowArray** children
+        ArrowArray* dictionary
+        void (*release)(ArrowArray*) noexcept nogil
+        void* private_data
+
+    cdef struct ArrowArrayStream:
+        int (*get_schema)(ArrowArrayStream*, ArrowSchema* out) noexcept nogil
+        int (*get_next)(ArrowArrayStream*, ArrowArray* out) noexcept nogil
+        const char* (*get_last_error)(ArrowArrayStream*) noexcept nogil
+        void (*release)(ArrowArrayStream*) noexcept nogil
+        void* private_data
+
+
+# The struct in a schema capsule of `exporter`, after all in it has been checked: a SchemaError says which column is at fault.
+cdef ArrowSchema* checked_schema(object capsule, object exporter) except NULL
+# Name of a field; empty where the producer gives none, which the format allows.
+cdef str field_name(const ArrowSchema* field)
 
 
 cdef enum ColumnType:
@@ -47,7 +124,10 @@ cdef struct Column:
     Column* children         # already shifted: row i of the parent is row i of each child
 
 
-# Type of the values of a format, and their bytes; 0 where these are bits or not of one size. SchemaError where there is none here.
+# The type of a format's values, and their bytes; 0 where these are bits or not of one size. False where columns of the format are not
+# supported.
+cdef bint find_column_type(const char* format, ColumnType* type, int32_t* byte_width) noexcept nogil
+# The same; SchemaError where they are not supported.
 cdef int column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1
 # What helps where a string or binary column is too small for its values: a log's own large columns are read as small ones.
 cdef str advise_large(str name, bint is_text)
@@ -110,40 +190,15 @@ cdef class RecordBatch:
     cdef int64_t index_of(self, str name) except -1
 
 
+# The batch itself, or what an object with `__arrow_c_array__` gives.
+cdef RecordBatch record_batch_of(object batch)
+
+
 cdef class ColumnArray:
     # One array, as a column.
     cdef object _schema_capsule
     cdef object _array_capsule
     cdef Column column
-
-
-cdef struct Buffer:
-    # Growable bytes, owned. Zero-initialise; free with buffer_free.
-    uint8_t* data
-    int64_t size
-    int64_t capacity
-
-
-cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil
-cdef void buffer_free(Buffer* buffer) noexcept nogil
-
-cdef inline int buffer_append_int64(Buffer* buffer, int64_t value) except -1 nogil:
-    if buffer.size + 8 > buffer.capacity:
-        buffer_reserve(buffer, 8)
-    (<int64_t*> (buffer.data + buffer.size))[0] = value
-    buffer.size += 8
-    return 0
-
-
-cdef struct BitBuffer:
-    # Growable bitmap: bits beyond `length` of the last byte are zero. `zeros` counts the zero bits appended.
-    Buffer bytes
-    int64_t length
-    int64_t zeros
-
-
-cdef int bits_append(BitBuffer* bits, bint value) except -1 nogil
-cdef int bits_append_many(BitBuffer* bits, bint value, int64_t count) except -1 nogil
 
 
 cdef class NativeArray:

@@ -1,8 +1,8 @@
 # Sets of distinct values, one per entry: of words, or of byte strings. Zero-initialised they are empty.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer
 from flinkcore._native.byte_values cimport ByteView
+from flinkcore._native.memory cimport Buffer
 
 
 cdef struct WordSet:

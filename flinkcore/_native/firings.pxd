@@ -1,9 +1,10 @@
 # What window operators share: rows of results, the walk along the timeline, and updates waiting for the accumulators.
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
-from flinkcore._native.aggregates cimport Accumulators, AccumulatorTable
-from flinkcore._native.arrow cimport BitBuffer, Buffer, NativeArray
+from flinkcore._native.aggregates cimport AccumulatorTable, Accumulators
+from flinkcore._native.arrow cimport NativeArray
 from flinkcore._native.keys cimport KeyEncoder
+from flinkcore._native.memory cimport BitBuffer, Buffer
 
 
 cdef enum:

@@ -1,9 +1,10 @@
 # The dictionary from key to dense id: an index over encoded keys, for whole batches and for kernels row by row.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer, NativeArray, RecordBatch
+from flinkcore._native.arrow cimport NativeArray, RecordBatch
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.keys cimport KeyBatch, KeyEncoder
+from flinkcore._native.memory cimport Buffer
 
 
 cdef struct KeyTableSlot:

@@ -3,15 +3,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.arrow import ArrowArrayExportable, NativeArray, RecordBatch
-from flinkcore._native.keys import _ArrowSchemaExportable
+from flinkcore._native.arrow import ArrowArrayExportable, ArrowSchemaExportable, NativeArray, RecordBatch
 
 @final
 class KeyDictionary:
     max_parallelism: int
     def __new__(
         cls,
-        schema: _ArrowSchemaExportable | ArrowArrayExportable | RecordBatch,
+        schema: ArrowSchemaExportable | ArrowArrayExportable | RecordBatch,
         names: list[str],
         max_parallelism: int = 128,
     ) -> KeyDictionary: ...

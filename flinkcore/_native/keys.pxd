@@ -1,11 +1,11 @@
-# Keys of a batch in one of two uniform forms, and back.
+# Keys in a form that kernels hash and compare: equal where Java finds them equal.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from flinkcore._native.arrow cimport Buffer, Column, NativeArray, RecordBatch
-from flinkcore._native.arrow_c_data cimport ArrowSchema
+from flinkcore._native.arrow cimport ArrowSchema, Column, ColumnType, NativeArray, RecordBatch
 from flinkcore._native.call_guard cimport CallGuard
-from flinkcore._native.key_layout cimport KeyField
+from flinkcore._native.memory cimport Buffer
+
 
 cdef extern from *:
     ctypedef unsigned long long uint128_t "unsigned __int128"
@@ -26,6 +26,18 @@ cdef struct KeyBatch:
     const uint64_t* hashes   # (length,), well mixed in all bits; not Java's hash
     const uint8_t* is_null   # (length,) 1 where a single-column key is null, or NULL where none is; a null row's
                              # value and hash mean nothing
+
+
+cdef inline uint32_t float_key_bits(uint32_t bits) noexcept nogil:
+    # Of a float, one for every NaN, as Float.floatToIntBits.
+    return <uint32_t> 0x7FC00000 if (bits & <uint32_t> 0x7FFFFFFF) > <uint32_t> 0x7F800000 else bits
+
+
+cdef inline uint64_t double_key_bits(uint64_t bits) noexcept nogil:
+    # Of a double, as Double.doubleToLongBits.
+    if (bits & <uint64_t> 0x7FFFFFFFFFFFFFFF) > <uint64_t> 0x7FF0000000000000:
+        return <uint64_t> 0x7FF8000000000000
+    return bits
 
 
 cdef inline uint64_t mix_int64(uint64_t bits) noexcept nogil:
@@ -67,6 +79,18 @@ cdef inline uint64_t hash_bytes(const uint8_t* at, int64_t length) noexcept nogi
     return fold_product(hash ^ <uint64_t> 0xA54FF53A5F1D36F1, <uint64_t> length ^ <uint64_t> 0x510E527FADE682D1)
 
 
+cdef struct KeyField:
+    # One column of a composite key, or a field of a struct column, in depth-first order.
+    ColumnType type
+    int64_t parent        # the struct's number, -1 for a column
+    int64_t n_children
+    int64_t width         # in the fixed part; 0 of structs and of the last varying field
+    int64_t position      # in the fixed part
+    bint varying
+    bint nullable         # in this batch: itself or a struct around it has nulls
+    const Column* column  # of this batch
+
+
 cdef class KeyEncoder:
     cdef CallGuard guard
     cdef KeyBatch batch
@@ -105,3 +129,7 @@ cdef class KeyEncoder:
 
 # Whether keys of one encoder can be compared with those of the other, and decoded by it: their fields have the same types.
 cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b)
+
+
+# The canonical form of a key that is a Python object.
+cpdef object canonical_key(object key)

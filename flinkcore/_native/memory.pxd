@@ -1,6 +1,55 @@
-# Memory of the C library, with Python's error where there is none.
-from libc.stdint cimport int64_t
+# Memory of kernels: arrays that grow, and large blocks that are kept for the next arrays.
+from libc.stdint cimport int64_t, uint8_t
 
 
-# As realloc; the error says what it is for.
+cdef extern from *:
+    """
+    #define FLINKCORE_PREFETCH(address) __builtin_prefetch((address), 0, 3)
+    """
+    # A hint to the processor to bring memory near; it never fails, whatever the address.
+    void prefetch "FLINKCORE_PREFETCH"(const void* address) noexcept nogil
+
+
+cdef inline void prefetch_all(const void* address, size_t size) noexcept nogil:
+    # Of what may lie across two lines of the cache.
+    prefetch(address)
+    prefetch(<const char*> address + size - 1)
+
+
+# As free(). A large block is kept for the next buffer that needs one.
+cdef void block_free(void* block) noexcept nogil
+# As realloc(); a MemoryError says what the memory is for.
 cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil
+
+
+cdef struct Buffer:
+    # Growable bytes, owned. Zero-initialise; free with buffer_free.
+    uint8_t* data
+    int64_t size
+    int64_t capacity
+
+
+# Makes room for `extra` more bytes.
+cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil
+# Makes the buffer so large, for new content: what is there is not kept.
+cdef int buffer_resize(Buffer* buffer, int64_t size) except -1 nogil
+cdef void buffer_free(Buffer* buffer) noexcept nogil
+
+
+cdef inline int buffer_append_int64(Buffer* buffer, int64_t value) except -1 nogil:
+    if buffer.size + 8 > buffer.capacity:
+        buffer_reserve(buffer, 8)
+    (<int64_t*> (buffer.data + buffer.size))[0] = value
+    buffer.size += 8
+    return 0
+
+
+cdef struct BitBuffer:
+    # Growable bitmap: bits beyond `length` of the last byte are zero. `zeros` counts the zero bits appended.
+    Buffer bytes
+    int64_t length
+    int64_t zeros
+
+
+cdef int bits_append(BitBuffer* bits, bint value) except -1 nogil
+cdef int bits_append_many(BitBuffer* bits, bint value, int64_t count) except -1 nogil

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
-from flinkcore._native.hash_order cimport HashedKey, HashOrder
+from flinkcore._native.hash_order cimport HashOrder, HashedKey
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
 
 

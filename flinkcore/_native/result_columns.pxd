@@ -1,8 +1,9 @@
 # Growing result columns of any type, written from words or bytes.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from flinkcore._native.arrow cimport BitBuffer, Buffer, ColumnType, NativeArray
+from flinkcore._native.arrow cimport ColumnType, NativeArray
 from flinkcore._native.byte_values cimport ByteView
+from flinkcore._native.memory cimport BitBuffer, Buffer
 
 
 cdef struct ResultColumn:

@@ -1,7 +1,7 @@
 # The operators of all splits: what they read and emit, and when each of them is called next.
 from libc.stdint cimport int32_t, int64_t
 
-from flinkcore._native.arrow cimport Buffer
+from flinkcore._native.memory cimport Buffer
 from flinkcore._native.split_records cimport Move, SplitRecords
 from flinkcore._native.watermarks cimport Generator
 

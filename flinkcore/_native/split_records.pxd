@@ -1,8 +1,8 @@
 # The moves of each split over the ticks, told by the summaries of its chunks in log order.
 from libc.stdint cimport int32_t, int64_t
 
-from flinkcore._native.arrow cimport Buffer
 from flinkcore._native.call_guard cimport CallGuard
+from flinkcore._native.memory cimport Buffer
 from flinkcore._native.watermarks cimport PackedRecord
 
 

@@ -1,8 +1,8 @@
 # The operators of all splits, run over the ticks of a log, and the valve that takes in what they emit.
 from libc.stdint cimport int64_t
 
-from flinkcore._native.arrow cimport Buffer
 from flinkcore._native.call_guard cimport CallGuard
+from flinkcore._native.memory cimport Buffer
 from flinkcore._native.split_alignment cimport SplitAlignment
 from flinkcore._native.split_operators cimport SplitOperators
 from flinkcore._native.valve cimport StatusWatermarkValve

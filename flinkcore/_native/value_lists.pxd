@@ -1,8 +1,8 @@
 # Lists of values in order of arrival, one per entry. Zero-initialised they are empty.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer
 from flinkcore._native.byte_values cimport ByteView
+from flinkcore._native.memory cimport Buffer
 
 
 cdef struct ValueList:

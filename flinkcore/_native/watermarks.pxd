@@ -1,8 +1,8 @@
 # Watermark generators of single splits, and summaries of columns of times for them.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from flinkcore._native.arrow cimport Buffer
 from flinkcore._native.call_guard cimport CallGuard
+from flinkcore._native.memory cimport Buffer
 
 
 cdef struct Generator:

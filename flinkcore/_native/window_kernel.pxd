@@ -2,16 +2,9 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from flinkcore._native.aggregates cimport AccumulatorTable
-from flinkcore._native.arrow cimport Buffer
-from flinkcore._native.firings cimport (
-    Firings,
-    PendingUpdates,
-    RowKind,
-    TimelineCursor,
-    cursor_has_step,
-    saturating_add,
-)
+from flinkcore._native.firings cimport Firings, PendingUpdates, RowKind, TimelineCursor, cursor_has_step, saturating_add
 from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport Buffer
 
 
 cdef struct InputRows:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkcore._native.canonical_key import canonical_key
+from flinkcore._native.keys import canonical_key
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.column_values import key_values
 from flinkcore.datastream import (

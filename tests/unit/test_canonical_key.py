@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from flinkcore._native.canonical_key import canonical_key
+from flinkcore._native.keys import canonical_key
 from flinkcore.common import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.runtime.key_context import KeyContext

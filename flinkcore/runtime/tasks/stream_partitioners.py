@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from flinkcore._native.canonical_key import canonical_key
 from flinkcore._native.key_groups import key_group
+from flinkcore._native.keys import canonical_key
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_results import shown

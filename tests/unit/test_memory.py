@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.memory_blocks import kept_bytes
+from flinkcore._native.memory import kept_bytes
 
 ROWS = 100_000
 SCHEMA = pa.schema([("value", pa.int64())])
@@ -58,7 +58,7 @@ def look_on():
     seen.append(has_taken.wait(0.05))
 
 ctypes.CDLL(None).__register_atfork(look_on, None, None, None)
-from flinkcore._native.memory_blocks import kept_bytes
+from flinkcore._native.memory import kept_bytes
 
 def take():
     amid_a_fork.wait()

@@ -1,1 +1,0 @@
-"""The layout of composite keys, at C level; nothing here for Python."""
