@@ -1,6 +1,6 @@
-"""The element pass of a replay as Spark tasks: each split's times to one task, which calls its generator in order.
+"""The element pass of a replay as Spark tasks: one task gets all times of a split, and calls its generator in order.
 
-Rows of the shuffle, in the order in which a task takes them in::
+Rows of the shuffle, in the order in which a task reads them::
 
     slot      | partition | chunk  part | payload
     ----------+-----------+-------------+------------------------------------------
@@ -39,22 +39,20 @@ from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.gradual_rows import rows_by_and_by
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.logs.log_input import DataFrameInput, LogInput, partitions_gone
 from flinkcore.spark.shipping.tasks import portable
 
 PART_ROWS = 1 << 20
-"""Events of a chunk go on when so many have been read, in a row for each partition."""
+"""Events of a chunk that are sent at a time, in a row for each partition."""
 
-_SHUFFLE_SCHEMA = "slot int, partition int, chunk int, part int, payload binary"
-_ARROW_SCHEMA = pa.schema(
-    [(name, pa.int32()) for name in ("slot", "partition", "chunk", "part")] + [("payload", pa.binary())]
-)
-_EMISSIONS_SCHEMA = "run long, partition int, last boolean, payload binary"
+_TIMES = RowFormat("slot int, partition int, chunk int, part int, payload binary")
+_EMISSIONS = RowFormat("run long, partition int, last boolean, payload binary")
 
 
 @dataclass(frozen=True)
 class DealTask:
-    """Reads the times of chunks, and deals them out by split; picklable.
+    """Reads the times of chunks, and distributes them by split; picklable.
 
     Attributes
     ----------
@@ -67,9 +65,9 @@ class DealTask:
     partition_of
         Shape (n_splits,): the partition of each split.
     slots
-        What stands for each partition in the shuffle.
+        For each partition, its slot in the shuffle.
     part_rows
-        Events that go on at once, at least.
+        Least number of events that are sent at a time.
     """
 
     timed: TimedLog
@@ -99,11 +97,7 @@ class DealTask:
             for partition in range(len(self.slots))
         ]
         n = len(self.slots)
-        columns = [list(self.slots), list(range(n)), [chunk] * n, [part] * n, payloads]
-        return pa.record_batch(
-            [pa.array(column, field.type) for column, field in zip(columns, _ARROW_SCHEMA, strict=True)],
-            schema=_ARROW_SCHEMA,
-        )
+        return _TIMES.batch(self.slots, range(n), [chunk] * n, [part] * n, payloads)
 
 
 def _packed(times: PlacedTimes) -> bytes:
@@ -129,7 +123,7 @@ class GeneratorTask:
     partition_of
         Shape (n_splits,): the partition of each split.
     recomputable
-        Whether Spark computes the log anew in each pass.
+        Whether Spark computes the log again in each pass.
     run_rows
         Most emissions of a row.
     cut
@@ -147,8 +141,10 @@ class GeneratorTask:
     stops: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows with the runs of emissions of each partition; the last of them is marked, and has the splits' states."""
-        for partition, rows in groupby(_rows(batches), key=lambda row: row[0]):
+        """Yield rows with each partition's runs of emissions; its last row is marked, and has the splits' states."""
+        for partition, rows in groupby(
+            row_values(batches, "partition", "chunk", "payload"), key=lambda row: row[0]
+        ):
             splits = np.flatnonzero(self.partition_of == partition)
             element_pass = ElementPass(
                 self.timed.strategy,
@@ -161,16 +157,16 @@ class GeneratorTask:
             )
             number = partition << 32
             for emissions in self._runs(element_pass, splits, partition, rows):
-                yield _emitted(number, partition, emissions.to_ipc())
+                yield _EMISSIONS.row(number, partition, False, emissions.to_ipc())
                 number += 1
-            yield _emitted(number, partition, element_pass.states().to_ipc(), last=True)
+            yield _EMISSIONS.row(number, partition, True, element_pass.states().to_ipc())
 
     def _runs(
         self,
         element_pass: ElementPass,
         splits: npt.NDArray[np.intp],
         partition: int,
-        rows: Iterator[tuple[int, int, bytes]],
+        rows: Iterator[tuple[Any, ...]],
     ) -> Iterator[Emissions]:
         events, chunks = 0, set()
         for _, chunk, payload in rows:
@@ -190,38 +186,20 @@ class GeneratorTask:
         yield from element_pass.finish()
 
 
-def _emitted(run: int, partition: int, payload: bytes, last: bool = False) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "run": pa.array([run], pa.int64()),
-            "partition": pa.array([partition], pa.int32()),
-            "last": pa.array([last]),
-            "payload": pa.array([payload], pa.binary()),
-        }
-    )
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
-    for batch in batches:
-        for row in range(batch.num_rows):
-            partition, chunk = (batch.column(name)[row].as_py() for name in ("partition", "chunk"))
-            yield partition, chunk, batch.column("payload")[row].as_py()
-
-
 def deal_out(events: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int32]:
-    """A partition for each split, so that all have about as many events.
+    """Assign splits to partitions, so that all have about as many events.
 
     Parameters
     ----------
     events
-        int64 (n_splits,), events of each split.
+        Shape (n_splits,): number of events of each split.
     partitions
         Number of partitions.
 
     Returns
     -------
     numpy.ndarray of int32, shape (n_splits,)
-        The largest split first, each to the partition that has the fewest events so far.
+        The partition of each split. Starting with the largest split, each goes to the partition with the fewest events.
     """
     loads = [(0, partition) for partition in range(partitions)]
     heapify(loads)
@@ -255,7 +233,7 @@ def run_element_pass(
     log
         Chunks of each task, with the fingerprints of the columnar pass.
     dataframe
-        A row per task, or the rows themselves; see `LogInput`.
+        The input of the log's tasks; see `LogInput`.
     partitions
         Most tasks that call generators.
     cut
@@ -274,11 +252,11 @@ def run_element_pass(
     partition_of = deal_out(time_plane.splits.events, partitions)
     slots = tuple(partition_slots(partitions, chooses_partitions(dataframe)))
     deal = DealTask(timed, time_plane, log, partition_of, slots, PART_ROWS)
-    dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _SHUFFLE_SCHEMA), partitions, "slot")
+    dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _TIMES.ddl), partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
     stops = ends_at is not None
     task = GeneratorTask(timed, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
-    emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS_SCHEMA)
+    emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.ddl)
     told, wanted, states = set[int](), set[int](), list[SplitStates]()
     with EmissionRuns() as runs, closing(rows_by_and_by(emitted, "run")) as rows:
         for row in rows:

@@ -1,4 +1,4 @@
-"""Where programs that run on Spark start."""
+"""The environment of jobs that run on Spark, and their executor."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from flinkcore.spark.shipping.sent_files import SentFiles
 class SparkExecutionEnvironment(StreamExecutionEnvironment):
     """A `StreamExecutionEnvironment` whose jobs run on Spark.
 
-    Of jobs over columns, parallelism is the number of reduce tasks, each with a range of key groups; unless set, one
-    per core of the cluster, and never more than the maximum parallelism. Results do not depend on it. Of jobs that
-    run element by element it is that of operators, as embedded: one unless set, as their results may depend on it.
+    In columnar jobs, parallelism is the number of reduce tasks, each with a range of key groups. The default is one per
+    core of the cluster, and at most the maximum parallelism; results do not depend on it. In jobs of single elements it
+    is the parallelism of operators, as in an embedded run, and 1 by default, since their results may depend on it.
 
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
-        From a builder that `configure_spark` has seen, at best.
+        Preferably from a builder that `configure_spark` has configured.
 
     Examples
     --------
@@ -60,14 +60,13 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
     ) -> DataStream:
         """Return the stream of events of a log that is a DataFrame.
 
-        Rows of a split are ordered by partition, then as they lie in it. Both passes evaluate the DataFrame, and
-        Spark evaluates a partition again after a failure. Each time the partition must have the same rows, in the
-        same order, in the columns that decide which rows are events and where they go: times, split, and what keys
-        and filters are made of. If it has not (Spark promises no order after a shuffle; `rand()`, an external
-        source), the task fails, whatever form of the result is asked for, and the error asks to persist the
-        DataFrame. If other columns are not the same each time, an event counts once nevertheless, with
-        one of its values. A log that is in files is better read with
-        `from_event_log`: then no row passes through the JVM.
+        Rows of a split are ordered by partition, then by position in the partition. Spark computes the DataFrame in
+        both passes, and a partition again after a failure. Each time, the partition must have the same rows in the same
+        order, in the columns that decide which rows are events and to which task they go: times, split, and the
+        columns of keys and filters. Otherwise the task fails, and the error asks to persist the DataFrame: Spark
+        guarantees no order after a shuffle, and `rand()` or an external source can give other values. Where other
+        columns differ, an event has one of its values, and is still counted once. Read a log in files with
+        `from_event_log`, which is faster: no row passes through the JVM.
 
         Parameters
         ----------
@@ -79,7 +78,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         Raises
         ------
         ConfigurationError
-            If a setting has no meaning.
+            If a setting is not valid.
         """
         if not hasattr(dataframe, "mapInArrow"):
             raise ConfigurationError(
@@ -124,18 +123,18 @@ class SparkExecutor:
         progress: Callable[[Any], None] | None = None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> SparkResult:
-        """Plan a job; it runs when its result is asked for.
+        """Plan a columnar job; it runs when its result is asked for.
 
         Parameters
         ----------
-        graph
-            The job.
-        configuration
+        graph : StreamGraph
+        configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval.
-        progress
-            Told how far the replay has come.
-        checkpoints
-            From which checkpoint the job goes on, and with which it stops: paths that driver and executors share.
+        progress : callable, optional
+            Called with the progress of the replay.
+        checkpoints : CheckpointSettings
+            The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
+            executors share.
         """
         plan = make_job_plan(graph, configuration)
         job = JobCheckpoints.of(plan, checkpoints)
@@ -157,30 +156,29 @@ class SparkExecutor:
             return SparkLog(plan, DataFrameInput(plan.log.schema, ()), source.data.dataframe, is_alone)
         files = FileInput.of(plan.log, self._default_parallelism())
         if isinstance(plan.log.source, TableSource):
-            # Tasks get their rows with their chunks, and not the whole table with the plan.
+            # Tasks get the rows of their chunks, and not the whole table with the plan.
             columns = TableSource(plan.log.source.table.schema.empty_table())
             plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkLog(plan, files, files.dataframe(self._spark), is_alone)
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> SparkElementRun:
-        """Plan a job that runs element by element; it runs when the first of its elements is asked for.
+        """Plan a job of single elements; it runs when its first element is asked for.
 
         Parameters
         ----------
-        job
+        job : ElementJob
             Its sinks, and what the program collects.
-        configuration
-            Parallelism (one unless set, as embedded: results may depend on it), number of key groups, auto-watermark
-            interval, arrival rate.
+        configuration : ExecutionConfig
+            Parallelism, number of key groups, auto-watermark interval, arrival rate.
         """
         return SparkElementRun(self._spark, job, configuration, self.execute)
 
     def add_python_file(self, path: Path) -> None:
-        """Send a module, folder or archive to the executors of the session, for its jobs from now on."""
+        """Send a module, folder or archive of modules to the executors, for the later jobs of the session."""
         SentFiles.of(self._spark).add_python_file(self._spark, path)
 
     def _default_parallelism(self) -> int:
-        """Cores of the cluster, as Spark counts them: the number of partitions that it makes of a range."""
+        """Cores of the cluster: into so many partitions Spark divides a range."""
         if self._cores is None:
             numbers = (
                 self._spark.range(1 << 12)

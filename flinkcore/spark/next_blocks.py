@@ -1,4 +1,4 @@
-"""An operator of a job behind which another one follows: blocks of one range of key groups to blocks for the next."""
+"""Results of an operator that another one follows: blocks for the partitions of the next operator."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces_of
 from flinkcore.spark.reduce_task import PartitionReplay
 
 SENT_ROWS = 1 << 16
-"""Results are distributed when there are so many."""
+"""Results are sent when there are so many."""
 
 SENT_BYTES = 16 << 20
-"""Or when they take so much memory."""
+"""Results are also sent when they take so much memory."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
-"""How far the tasks of a replay have come, told to the driver while they run.
+"""Progress of the tasks of a replay, sent to the driver while they run.
 
-Spark reports when tasks end, which on two cores is at the end. So tasks send the driver a datagram now and
-then: it costs them nothing if nobody receives it, and if none gets through, no progress is shown. A datagram
-has fixed fields and carries a random token; whatever else arrives is ignored. Over Spark Connect, where
-executors cannot know the client, none are sent.
+Spark reports tasks only when they end. So tasks send the driver a datagram every half second: that costs nothing if
+nobody receives it, and if none gets through, no progress is shown. A datagram has fixed fields and a random token; all
+others are ignored. With Spark Connect, where executors cannot reach the client, none are sent.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _DATAGRAM = struct.Struct(f"!{_TOKEN_BYTES}s?qqqq")
 
 @dataclass(frozen=True)
 class ProgressAddress:
-    """Where tasks tell their progress; picklable."""
+    """Where tasks send their progress; picklable."""
 
     host: str
     port: int
     token: bytes
 
     def tell(self, is_reduce: bool, number: int, done: int, total: int, watermark_ms: int) -> None:
-        """Send one datagram, and forget it."""
+        """Send one datagram, without waiting for an answer."""
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
@@ -50,18 +49,17 @@ class ProgressAddress:
 
 @dataclass
 class TaskProgress:
-    """Progress of one chunk on the map side, or one partition on the reduce side.
+    """Progress of one chunk on the map side, or of one partition on the reduce side.
 
     Attributes
     ----------
-    address
-        Whom to tell; None: nobody.
-    is_reduce
-        Which side.
-    number
-        Of the chunk or the partition.
-    total
-        Events that will come; 0 if the task does not know.
+    address : ProgressAddress or None
+        None if nobody listens.
+    is_reduce : bool
+    number : int
+        Number of the chunk or partition.
+    total : int
+        Events that the task will read; 0 if it does not know.
     """
 
     address: ProgressAddress | None
@@ -72,7 +70,7 @@ class TaskProgress:
     _told: float = field(default_factory=time.monotonic)
 
     def advance(self, events: int, watermark_ms: int = MIN_TIMESTAMP, *, at_end: bool = False) -> None:
-        """Count events that were taken; tell at most every half second, and at the end."""
+        """Count events; send progress at most every half second, and at the end."""
         self._done += events
         now = time.monotonic()
         if self.address is not None and (at_end or now - self._told >= INTERVAL_SECONDS):
@@ -81,20 +79,20 @@ class TaskProgress:
 
 
 class ProgressReceiver:
-    """Receives what tasks tell, and tells a listener.
+    """Receives the progress of tasks, and calls a listener.
 
-    Half of the work is the map side, half the reduce side; the event time reached is that of the partition
-    that is furthest behind, of those that run.
+    The map side counts as half of the work, and the reduce side as the other half. The watermark is the lowest of the
+    partitions that still run.
 
     Parameters
     ----------
-    events
+    events : int
         Rows of the log.
-    partitions
+    partitions : int
         Number of reduce tasks.
-    listener
-        Called in a thread of its own, as the caller's waits for Spark; at the end in the caller's. What it raises
-        is raised again there.
+    listener : callable
+        Called in a thread of its own, since the caller's waits for Spark, and at the end in the caller's. What it
+        raises is raised again in the caller's thread.
     """
 
     def __init__(self, events: int, partitions: int, listener: ProgressListener) -> None:
@@ -113,15 +111,15 @@ class ProgressReceiver:
         self._thread = Thread(target=self._receive, name="flinkcore-progress", daemon=True)
 
     def address(self, host: str) -> ProgressAddress:
-        """Where tasks reach this receiver."""
+        """Return the address of this receiver."""
         return ProgressAddress(host, self._socket.getsockname()[1], self._token)
 
     def start(self) -> None:
-        """Begin to receive."""
+        """Start to receive."""
         self._thread.start()
 
     def stop(self, *, complete: bool) -> None:
-        """Receive no more; tell the listener that all is done, if it is, or raise what it has raised."""
+        """Stop receiving. If the replay is complete, call the listener a last time, or raise what it has raised."""
         self._stopped.set()
         self._thread.join()
         self._socket.close()
@@ -173,7 +171,7 @@ class ProgressReceiver:
 def progress_of(
     spark: Any, events: int, partitions: int, listener: ProgressListener | None
 ) -> Iterator[ProgressAddress | None]:
-    """The address to give to tasks; None where nobody listens or tasks could not reach the driver."""
+    """Give the address for tasks; None if nobody listens, or if tasks cannot reach the driver."""
     host = spark.conf.get("spark.driver.host", None) if is_classic(spark) else None
     if listener is None or host is None:
         yield None

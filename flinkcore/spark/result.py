@@ -1,4 +1,4 @@
-"""Results of a replay on Spark: a DataFrame, Parquet files written by the workers, or Arrow data."""
+"""Results of a job on Spark: a DataFrame, Parquet files that the tasks write, or Arrow data."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from flinkcore.spark.task_outputs import (
 
 
 class SparkResult:
-    """What a job gives: results and side outputs, in whichever form is asked for.
+    """Results and side outputs of a job.
 
-    Nothing runs before a form is asked for. `to_arrow` runs the replay once and keeps all outputs in the
-    driver; `to_batches` and `write_parquet` run it once each; a DataFrame runs it whenever Spark evaluates
-    the DataFrame. The first pass runs once for all of them. Rows are the same each time.
+    The job runs when they are asked for. `to_arrow` runs it once, and keeps all outputs in the driver; `to_batches` and
+    `write_parquet` run it once per call; a DataFrame runs it each time that Spark evaluates the DataFrame. The first
+    pass runs once for all of them. Rows are the same each time.
     """
 
     def __init__(self, replay: SparkReplay) -> None:
@@ -46,12 +46,10 @@ class SparkResult:
 
     @property
     def report(self) -> ReplayReport:
-        """Counts of the last replay that ran to its end through this object; runs one, for its counts, if
-        there was none.
+        """The report of the last run; if there was none, the job runs to make it.
 
-        A DataFrame's own runs leave none here: Spark runs them when and how often it likes. Each of its tasks, and
-        each attempt of one, checks by itself: that it reads the rows of the first pass, or that all events that were
-        sent to it have come.
+        Runs of a DataFrame leave no report, since Spark decides when and how often they happen. Each attempt of each of
+        their tasks checks by itself that it reads the rows of the first pass, or has all events that were sent to it.
         """
         if self._report is None:
             with self._replay.begin() as stopping:
@@ -90,15 +88,14 @@ class SparkResult:
         return self._collected
 
     def to_arrow(self) -> pa.Table:
-        """All results as a table in the driver, in the order in which they fired within each partition.
+        """Return all results as a table in the driver, each partition's in the order in which they fired.
 
-        They come as Arrow data, not as rows, and with the types that they have embedded; Spark's limit is
-        `spark.driver.maxResultSize`.
+        They have the types of an embedded run. Their size is limited by `spark.driver.maxResultSize`.
         """
         return self._collect()[None]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The results as batches, partition by partition: the driver holds those of some at a time."""
+        """Yield the results as batches, partition by partition; the driver holds a few partitions at a time."""
         yield from self._batches(None)
 
     def _batches(self, tag_id: str | None) -> Iterator[pa.RecordBatch]:
@@ -117,15 +114,15 @@ class SparkResult:
             stopping.commit()
 
     def to_dataframe(self) -> Any:
-        """The results as a Spark DataFrame; each evaluation replays the log, unless it is persisted."""
+        """Return the results as a Spark DataFrame; each evaluation replays the log, unless it is persisted."""
         return self._dataframe(None)
 
     def _dataframe(self, tag_id: str | None) -> Any:
         if self._replay.checkpoints.stops:
             raise ConfigurationError(
-                "to_dataframe() cannot stop with a checkpoint: Spark runs a DataFrame when, and how often, it likes. "
-                "Take write_parquet(path) or to_arrow() of execute(stop_with_checkpoint=...), and read the files with "
-                "spark.read.parquet(path)"
+                "to_dataframe() cannot stop with a checkpoint, since Spark may run a DataFrame never or several times: "
+                "call write_parquet(path) or to_arrow() after execute(stop_with_checkpoint=...), and read the files "
+                "with spark.read.parquet(path)"
             )
         schema = self._schema(tag_id)
         return self._replay.dataframe(RowsOutput(tag_id, schema), SparkSchema(schema).struct_type)
@@ -135,24 +132,20 @@ class SparkResult:
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
     ) -> ReplayReport:
-        """Let the tasks write the results as a directory of Parquet files; all files appear at the end, or
-        none.
+        """Let the tasks write the results as a directory of Parquet files; all files appear at the end, or none.
 
-        Rows do not pass through the JVM. A task that is tried twice, or runs twice at once, never doubles
-        rows.
+        Rows do not pass through the JVM. A retried or speculative task never doubles rows.
 
         Parameters
         ----------
-        path
-            Directory that does not exist or is empty: a path that driver and executors share, or a URI of
-            pyarrow.fs.
-        side_outputs
-            A directory for each side output that is wanted.
+        path : path
+            A directory that does not exist or is empty: a path that driver and executors share, or a URI of pyarrow.fs.
+        side_outputs : mapping of OutputTag to path, optional
+            Directories for side outputs; others are not written.
 
         Returns
         -------
         ReplayReport
-            What became of every event.
 
         Raises
         ------
@@ -177,7 +170,7 @@ class SparkResult:
         return names
 
     def get_side_output(self, output_tag: OutputTag) -> SparkSideOutput:
-        """Rows of a side output.
+        """Return the rows of a side output.
 
         Raises
         ------
@@ -196,13 +189,13 @@ class SparkSideOutput:
         self._tag = tag
 
     def to_arrow(self) -> pa.Table:
-        """All rows as a table in the driver; the replay runs once for this and the results' `to_arrow`."""
+        """Return all rows as a table in the driver; one run serves this and the results' `to_arrow`."""
         return self._result._collect()[self._tag.tag_id]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as batches, one partition after the other."""
+        """Yield the rows as batches, partition by partition."""
         yield from self._result._batches(self._tag.tag_id)
 
     def to_dataframe(self) -> Any:
-        """The rows as a Spark DataFrame; each evaluation replays the log, unless it is persisted."""
+        """Return the rows as a Spark DataFrame; each evaluation replays the log, unless it is persisted."""
         return self._result._dataframe(self._tag.tag_id)

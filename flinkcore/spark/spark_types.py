@@ -1,4 +1,4 @@
-"""From Arrow's types to those that Spark takes from Python."""
+"""Arrow's types as those of Spark."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _WIDENED = {
 
 
 class SparkSchema:
-    """An Arrow schema as Spark has it, and the way of batches into it.
+    """An Arrow schema in Spark's types, to which it casts batches.
 
-    Unsigned integers become the next wider signed ones (uint64: DECIMAL(20, 0)); timestamps with a time zone
-    become TIMESTAMP, those without TIMESTAMP_NTZ, both in microseconds; durations day-time intervals;
-    dictionaries their values.
+    Unsigned integers become the next wider signed type (uint64 becomes DECIMAL(20, 0)). Timestamps become TIMESTAMP if
+    they have a time zone and TIMESTAMP_NTZ if they have none, both in microseconds; durations become day-time
+    intervals, and dictionaries their values.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SparkSchema:
     Raises
     ------
     SchemaError
-        If Spark has no counterpart of a type (times of day, before Spark 4.1; unions; month intervals).
+        If Spark lacks a type: unions, month intervals, and before Spark 4.1 times of day.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -59,7 +59,7 @@ class SparkSchema:
         )
 
     def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with types that Spark takes.
+        """Return the batch in Spark's types.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class SparkSchema:
 
 
 def _accepted(given: pa.DataType, column: str) -> pa.DataType:
-    """The Arrow type in which Spark takes a column."""
+    """Return the Arrow type of a column that Spark accepts."""
     types = pa.types
     if given in _SAME or types.is_decimal128(given):
         return given

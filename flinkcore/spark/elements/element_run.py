@@ -1,4 +1,4 @@
-"""Jobs that run element by element, on Spark."""
+"""A run of a job of single elements on Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNod
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
 from flinkcore.spark.elements.level_stages import ElementStage, SourceStage
-from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RUNS_ORDER, RUNS_SCHEMA, RunRow, merged
+from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RUNS, RUNS_ORDER, RunRow, merged
 from flinkcore.spark.elements.shipped_job import ShippedJob
 from flinkcore.spark.elements.shipped_sources import ShippedSources
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
@@ -28,10 +28,11 @@ from flinkcore.spark.shipping.tasks import portable
 
 
 class SparkElementRun(StartedJob):
-    """A run of a job on Spark, whose tasks give what they give embedded.
+    """A run of a job on Spark, with the results of an embedded run.
 
-    Each task of the job is a task of Spark's, behind an exchange of what the tasks before it send. Messages have the
-    place that they have in the one thread of the embedded run, and every task takes them in that order.
+    Each task of the job is a Spark task, behind a shuffle of the messages from the tasks before it. The key of a
+    message is its place in the order in which the single thread of an embedded run would process it, and every task
+    processes its messages in that order.
 
     Parameters
     ----------
@@ -44,11 +45,11 @@ class SparkElementRun(StartedJob):
     Raises
     ------
     ConfigurationError
-        If the job has no meaning.
+        If the job is not valid.
     SchemaError, SourceError, DataError
         If an event log cannot be read.
     UserCodeError
-        If a function cannot be sent to workers; of elements it is raised by the run.
+        If a function cannot be pickled. Elements that cannot be pickled are found when the job runs.
     """
 
     def __init__(self, spark: Any, job: ElementJob, configuration: ExecutionConfig, execute: Execute) -> None:
@@ -101,13 +102,13 @@ class SparkElementRun(StartedJob):
         return sorted(reports, key=attrgetter("task"))
 
     def _metrics_of(self, reports: list[TaskReport]) -> Iterator[dict[str, TaskMetric]]:
-        """The metrics of tasks in the order in which an embedded run opens them."""
+        """Metrics of the tasks, in the order in which an embedded run opens them."""
         by_task = {report.task: report.metrics for report in reports}
         for vertex in reversed(self._job.vertices):
             yield from (by_task[task] for task in vertex.tasks if task in by_task)
 
     def _dataframe(self, sources: dict[int, bytes]) -> Any:
-        """What the tasks send to the driver, as a DataFrame."""
+        """Return a DataFrame of the messages to the driver."""
         rows = self._spark.range(0, len(sources), 1, len(sources))
         runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), sources))
         for level, tasks in list(enumerate(self._job.levels))[1:]:
@@ -116,7 +117,7 @@ class SparkElementRun(StartedJob):
         return runs
 
     def _stage(self, dataframe: Any, stage: ElementStage) -> Any:
-        return dataframe.mapInArrow(portable(self._spark, stage), RUNS_SCHEMA)
+        return dataframe.mapInArrow(portable(self._spark, stage), RUNS.ddl)
 
     def _slots(self, level: int) -> tuple[int, ...]:
         if level == len(self._job.levels):

@@ -1,4 +1,4 @@
-"""A task of a job that runs element by element, in a process of its own: messages in, messages out."""
+"""A task of a job of single elements in a Python worker: messages in, messages out."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, Message
 from flinkcore.spark.elements.shipped_job import ShippedJob
 
 RECORD: Final = 0
-"""Kind of a message with a record of a task's first input; 1: of its second one."""
+"""Kind of a message with a record of a task's first input; 1 for its second input."""
 
 ELEMENT: Final = 2
-"""Kind of a message with another element of a task's first input, and its channel; 3: of its second one."""
+"""Kind of a message with another element of a task's first input, and its channel; 3 for its second input."""
 
 END: Final = 4
 """Kind of the last message of a channel."""
 
 COLLECTED: Final = 0
-"""Kind of a message with what the program collects."""
+"""Kind of a message with an element that the program collects."""
 
 PRINTED: Final = 1
 """Kind of a message with a line of the program's standard output."""
@@ -41,13 +41,13 @@ PRINTED: Final = 1
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task tells of itself when it has done its work.
+    """What a task reports when it has ended.
 
     Attributes
     ----------
     task : int
     committables : tuple of (int, list)
-        What is to be committed, with the number of the sink's node.
+        What its sinks have prepared to commit, each with the number of the sink's node.
     metrics : dict of str to TaskMetric
     """
 
@@ -57,13 +57,13 @@ class TaskReport:
 
 
 class ElementTask:
-    """A task that sends what it emits as messages.
+    """Runs a task of a job, and sends what it emits as messages.
 
     Parameters
     ----------
     job : ShippedJob
     number : int
-        Of the task.
+        Number of the task.
     """
 
     def __init__(self, job: ShippedJob, number: int) -> None:
@@ -109,7 +109,7 @@ class ElementTask:
         )
 
     def _collect_of(self, giver: str) -> Callable[[Any], None]:
-        """Return what sends elements to the program."""
+        """Return a function that sends elements to the program."""
         send = partial(self._writer.send, PROGRAM, COLLECTED)
 
         def collect(value: Any) -> None:
@@ -121,7 +121,7 @@ class ElementTask:
         return collect
 
     def read(self, source: TaskSource) -> Iterator[list[RunRow]]:
-        """Read a source to its end; yield what is sent."""
+        """Read a source to its end, and yield what the task sends."""
         try:
             self._task.open()
             task = self._task
@@ -138,7 +138,7 @@ class ElementTask:
             self._task.cancel()
 
     def receive(self, messages: Iterator[Message]) -> Iterator[list[RunRow]]:
-        """Deal with all messages to the task, which come in order; yield what is sent."""
+        """Process all messages to the task, which come in order, and yield what the task sends."""
         try:
             self._task.open()
             for _ in self._received(messages):
@@ -154,7 +154,7 @@ class ElementTask:
             self._task.cancel()
 
     def _received(self, messages: Iterator[Message]) -> Iterator[None]:
-        """Deal with messages, and stop now and then."""
+        """Process messages, and yield after every ELEMENTS_AT_ONCE of them."""
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
         collects = [channel.collect for channel in inputs]
         record: StreamRecord[Any] = StreamRecord(None)
@@ -177,7 +177,7 @@ class ElementTask:
                 until_stop = ELEMENTS_AT_ONCE
 
     def _done(self) -> list[RunRow]:
-        """Close the task, and tell the driver what it has to know."""
+        """Close the task, send its report, and return the last rows."""
         numbers = {node: number for number, node in enumerate(self._job.nodes)}
         prepared = self._task.prepare_commit()
         self._task.close()

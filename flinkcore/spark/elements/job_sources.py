@@ -1,4 +1,4 @@
-"""The sources of a job that runs element by element on Spark, where they are not those of an embedded run."""
+"""Sources of a job of single elements on Spark, where they differ from those of an embedded run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 
 
 class SparkJobSources(JobSources):
-    """What the tasks of a job read on Spark; the rows of DataFrames and of columnar jobs are collected for them.
+    """What the source tasks of a job read on Spark.
 
-    A columnar job runs on Spark itself. An event log in files is read by the task of its source.
+    An event log in files is read by its source task. The rows of a DataFrame, and the results of a columnar job, which
+    itself runs on Spark, are collected by the driver and sent to the task.
 
     Parameters
     ----------

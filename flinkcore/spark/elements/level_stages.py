@@ -1,4 +1,4 @@
-"""The tasks of one level of a job that runs element by element, as tasks of a Spark stage."""
+"""The tasks of one level of a job of single elements, as tasks of a Spark stage."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from flinkcore.spark.shipping.tasks import unpickled
 
 @dataclass(frozen=True)
 class ElementStage:
-    """Runs the tasks of a level; what is for tasks of later levels, or for the driver, goes on as it is; picklable.
+    """Runs the tasks of a level, and passes on messages to later levels and to the driver; picklable.
 
-    Every attempt of a task sends the same messages, as far as the functions of the job are deterministic.
+    Every attempt of a task sends the same messages if the functions of the job are deterministic.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class ElementStage:
         A pickled `ShippedJob`.
     level : int
     slots : tuple of int
-        What stands for each partition of the next level in the shuffle; empty: this is the last one.
+        For each partition of the next level, its slot in the shuffle; empty for the last level.
     """
 
     job: bytes
@@ -34,7 +34,7 @@ class ElementStage:
     slots: tuple[int, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of the shuffle for those of this level, whose targets are together and in order."""
+        """Yield rows of the next shuffle for those of this level, which are ordered by target and key."""
         job = shipped_job(self.job)
         here = set(job.levels[self.level])
         following = following_partitions(job, self.level)
@@ -68,7 +68,7 @@ class SourceStage(ElementStage):
     sources: dict[int, bytes]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of the shuffle for the numbers of tasks, among those that read sources."""
+        """Yield rows of the shuffle for the batches' numbers of source tasks."""
         job = shipped_job(self.job)
         following = following_partitions(job, self.level)
         tasks = list(self.sources)
@@ -79,6 +79,6 @@ class SourceStage(ElementStage):
 
 
 def following_partitions(job: ShippedJob, level: int) -> dict[int, int]:
-    """Return the partition of each task of the level behind a level; none behind the last one."""
+    """Return the partition of each task of the next level; empty for the last level."""
     tasks = job.levels[level + 1] if level + 1 < len(job.levels) else []
     return {task: partition for partition, task in enumerate(tasks)}

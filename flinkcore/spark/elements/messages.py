@@ -1,14 +1,14 @@
-"""What tasks of a job that runs element by element send to each other, in runs that are rows of a shuffle.
+"""Messages that the tasks of a job of single elements send to each other, in runs that are rows of a shuffle.
 
-Row of the shuffle, and what it is sorted by within its partition::
+A row, sorted within its partition by target and first key::
 
     slot           | target          first_key     | payload
     ---------------+-------------------------------+-------------------------------------------
-    where the      | the task that   of the first  | classes that are not importable, where each
-    shuffle puts   | it is for, or   message       | message ends, and the messages, pickled one
+    where the      | the task that   of the first  | classes that are not importable, the end of
+    shuffle puts   | it is for, or   message       | each message, and the messages, pickled one
     it             | the driver                    | by one
 
-A task sends in the order of keys, so that a run is in order, and all runs of a target are merged as they are read.
+A task sends messages in the order of their keys. So each run is in order, and the reader merges the runs of a target.
 """
 
 from __future__ import annotations
@@ -28,28 +28,25 @@ from pyspark import cloudpickle
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.order_key import emission_key
 from flinkcore.runtime.operators.function_results import shown
+from flinkcore.spark.exchange.row_format import RowFormat, row_values
 
-RUNS_SCHEMA: Final = "slot int, target int, first_key binary, payload binary"
+RUNS: Final = RowFormat("slot int, target int, first_key binary, payload binary")
 RUNS_ORDER: Final = ("target", "first_key")
 
 PROGRAM: Final = -1
-"""The target of what the program collects or prints."""
+"""The target of elements that the program collects, and of lines that it prints."""
 
 REPORTS: Final = -2
-"""The target of what tasks tell of themselves when they have done their work."""
+"""The target of the reports of tasks that have ended."""
 
 RUN_BYTES: Final = 1 << 20
 """A run ends when its messages have so many bytes."""
 
 MOST_RUN_BYTES: Final = 2**31 - 1 - (1 << 20)
-"""A column of a batch, and so a run, holds no more, with room for where its messages end and their classes."""
+"""Most bytes of a run: what a column of a batch can hold, less the room for ends of messages and classes."""
 
 HELD_BYTES: Final = 8 << 20
-"""Rows are taken when they have so many bytes together, or more by what a task emits at once; a batch has no more."""
-
-_ARROW_SCHEMA: Final = pa.schema(
-    [("slot", pa.int32()), ("target", pa.int32()), ("first_key", pa.binary()), ("payload", pa.binary())]
-)
+"""Most bytes of a batch of runs; those that a task holds may exceed it by what one call emits."""
 
 Message = tuple[bytes, int, Any, int | None]
 """Key, kind, value and timestamp."""
@@ -71,19 +68,19 @@ class RunRow:
     payload: bytes
 
     def messages(self) -> Iterator[Message]:
-        """Yield the messages, each read when it is asked for.
+        """Yield the messages; each is unpickled when it is asked for.
 
         Raises
         ------
         UserCodeError
-            If a value, or its class, cannot be read in this process.
+            If a value, or its class, cannot be unpickled in this process.
         """
         file = BytesIO(self.payload)
         classes, ends = pickle.load(file)
         for class_id, pickled in classes.items():
             if class_id not in _CLASSES:
                 known = _tracked.get(class_id)
-                # Loading a class that the process has would set it back to what it was when it was sent.
+                # Unpickling a class that the process already has would reset its attributes.
                 _CLASSES[class_id] = _read(pickled) if known is None else known
         packed = memoryview(self.payload)[file.tell() :]
         for start, end in pairwise([0, *ends]):
@@ -103,7 +100,7 @@ def _read(pickled: bytes | memoryview) -> Any:
 
 _tracked = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID
 _CLASSES: dict[str, type] = {}
-"""Classes that cannot be imported, by what runs call them."""
+"""Classes that cannot be imported, by their ids in runs."""
 
 
 def _known_class(class_id: str) -> type:
@@ -111,13 +108,13 @@ def _known_class(class_id: str) -> type:
 
 
 class _RunPickler(pickle.Pickler):
-    """Writes messages; a class that cannot be imported where they are read goes with the run, once.
+    """Writes messages; a class that the reader cannot import is sent with the run, once.
 
     Parameters
     ----------
     file : BytesIO
     class_ids : dict of type to str or None
-        Of the writer: None for classes that can be imported.
+        Ids of the classes that the writer has seen, shared by its runs; None for classes that can be imported.
     """
 
     def __init__(self, file: BytesIO, class_ids: dict[type, str | None]) -> None:
@@ -126,7 +123,7 @@ class _RunPickler(pickle.Pickler):
         self.classes: dict[str, type] = {}
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how a class is found again."""
+        """Return how a class is unpickled."""
         if not isinstance(value, type):
             return NotImplemented
         try:
@@ -140,7 +137,7 @@ class _RunPickler(pickle.Pickler):
 
 
 def _class_id(found: type) -> str:
-    """Return what cloudpickle knows a class by, in this process and where it has been read."""
+    """Return the id by which cloudpickle knows a class, in this process and where it is unpickled."""
     class_id: str = cloudpickle.cloudpickle._get_or_create_tracker_id(found)
     return class_id
 
@@ -153,7 +150,7 @@ def _is_importable(found: type) -> bool:
 
 
 class _ByValue:
-    """A value that only cloudpickle can write, such as a function."""
+    """A value that only cloudpickle can pickle, such as a function."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -176,7 +173,7 @@ class _Run:
             pickler.dump(message)
         except Exception:
             self._add_by_value(message)
-        pickler.clear_memo()  # what was sent may have changed since
+        pickler.clear_memo()  # objects may change after they were sent
         self.nbytes = end = self._file.tell()
         self._ends.append(end)
 
@@ -202,12 +199,12 @@ class _Run:
 
 
 class MessageWriter:
-    """Packs what a task sends into rows of the shuffle.
+    """Packs the messages that a task sends into rows of the shuffle.
 
     Attributes
     ----------
     position : bytes
-        Key of the message or cause that the task deals with.
+        Key of the message or timer that the task is processing.
     """
 
     def __init__(self) -> None:
@@ -219,7 +216,7 @@ class MessageWriter:
         self._class_ids: dict[type, str | None] = {}
 
     def move_to(self, position: bytes) -> None:
-        """Take note of what the task deals with now."""
+        """Set the key of what the task is processing."""
         self.position = position
 
     def send(self, target: int, kind: int, value: Any, timestamp: int | None = None) -> None:
@@ -228,7 +225,7 @@ class MessageWriter:
         Raises
         ------
         UserCodeError
-            If the value cannot be written, or is larger than a row of Spark's shuffle.
+            If the value cannot be pickled, or is larger than a row of Spark's shuffle.
         """
         self._sent = sent = self._sent + 1
         key = emission_key(self.position, sent)
@@ -251,11 +248,11 @@ class MessageWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether rows should be taken; to be asked now and then."""
+        """Whether rows should be taken; ask it every few messages."""
         return self._complete_bytes + sum([run.nbytes for run in self._runs.values()]) >= HELD_BYTES
 
     def take(self) -> list[RunRow]:
-        """Return all that was sent since the last time."""
+        """Return the rows with all messages since the last call."""
         for target in list(self._runs):
             self._end_run(target)
         rows, self._complete, self._complete_bytes = self._complete, [], 0
@@ -263,7 +260,7 @@ class MessageWriter:
 
 
 def pieces(rows: Sequence[RunRow]) -> Iterator[Sequence[RunRow]]:
-    """Cut rows into pieces that a batch may hold; a row with more bytes is a piece by itself."""
+    """Divide rows into pieces of at most HELD_BYTES; a larger row is a piece by itself."""
     start = n_bytes = 0
     for at, row in enumerate(rows):
         if at > start and n_bytes + len(row.payload) > HELD_BYTES:
@@ -275,36 +272,24 @@ def pieces(rows: Sequence[RunRow]) -> Iterator[Sequence[RunRow]]:
 
 
 def run_batch(rows: Sequence[RunRow], slots: list[int]) -> pa.RecordBatch:
-    """Return rows of the shuffle, each with its slot."""
-    columns = [
-        slots,
-        [row.target for row in rows],
-        [row.first_key for row in rows],
-        [row.payload for row in rows],
-    ]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, _ARROW_SCHEMA, strict=True)],
-        schema=_ARROW_SCHEMA,
+    """Return rows of the shuffle as a batch, each with its slot."""
+    return RUNS.batch(
+        slots, [row.target for row in rows], [row.first_key for row in rows], [row.payload for row in rows]
     )
 
 
 def read_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[RunRow]:
-    """Yield the rows of the shuffle."""
-    for batch in batches:
-        for number in range(batch.num_rows):
-            target, first_key, payload = (
-                batch.column(name)[number].as_py() for name in ("target", "first_key", "payload")
-            )
-            yield RunRow(target, first_key, payload)
+    """Return the rows of the shuffle, one by one."""
+    return (RunRow(*values) for values in row_values(batches, "target", "first_key", "payload"))
 
 
 def merged(rows: Iterator[RunRow]) -> Iterator[Message]:
-    """Yield the messages of runs in order.
+    """Yield the messages of runs, merged by key.
 
     Parameters
     ----------
     rows : iterator of RunRow
-        In the order of their first keys. Those are held whose messages are among each other.
+        In the order of their first keys; runs that overlap are held in memory.
 
     Raises
     ------

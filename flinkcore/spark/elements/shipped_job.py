@@ -1,4 +1,4 @@
-"""A job that runs element by element, as its tasks on Spark get it."""
+"""A job of single elements as it is sent to its tasks on Spark."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.operator_settings import OperatorSettings
 from flinkcore.datastream.transformations import EventLogSource
-from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.errors import FlinkcoreError
 from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
-from flinkcore.spark.shipping.tasks import unpickled
+from flinkcore.spark.shipping.tasks import IN_OPEN, unpickled, unsendable
 
 
 @dataclass(frozen=True)
 class ShippedJob:
-    """The operators of a job; what its sources read is not in it, but goes to the tasks that read it.
+    """The operators of a job, without what its sources read: that is sent to their tasks alone.
 
     Attributes
     ----------
     job : ElementJob
     configuration : ExecutionConfig
     start_ms : int
-        What the job's clock shows at first.
+        Time of the job's clock when it starts, ms since the epoch.
     """
 
     job: ElementJob
@@ -39,17 +39,17 @@ class ShippedJob:
 
     @cached_property
     def nodes(self) -> list[StreamNode]:
-        """The operators, those that others read before them."""
+        """The operators, each behind those whose output it reads."""
         return StreamGraphGenerator(self.job, self.configuration).generate()
 
     @cached_property
     def vertices(self) -> list[JobVertex]:
-        """Their chains, likewise."""
+        """The chains of operators, in the same order."""
         return job_vertices(self.nodes)
 
     @cached_property
     def levels(self) -> list[list[int]]:
-        """Numbers of the tasks of each level; what the program collects goes to it directly, without a task."""
+        """Numbers of the tasks of each level; what the program collects needs no task."""
         run = [vertex for vertex in self.vertices if not vertex.head.collects]
         levels: list[list[int]] = [[] for _ in range(max(vertex.level for vertex in run) + 1)]
         for vertex in run:
@@ -65,21 +65,18 @@ class ShippedJob:
         return next(vertex for vertex in self.vertices if vertex.head is node)
 
     def pickled(self) -> bytes:
-        """Return the job as `pickle.loads` reads it.
+        """Return the pickled job.
 
         Raises
         ------
         UserCodeError
-            If a function holds what cannot be pickled.
+            If a function cannot be pickled.
         """
         target = BytesIO()
         try:
             _WithoutSources(target).dump(replace(self))
         except Exception as failure:
-            raise UserCodeError(
-                f"the job {self.job.name!r} cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. "
-                "Let functions make what cannot be pickled (connections, locks, the Spark session) in open()"
-            ) from failure
+            raise unsendable(f"the job {self.job.name!r}", failure, IN_OPEN) from failure
         return target.getvalue()
 
 
@@ -94,12 +91,12 @@ class _WithoutSources(cloudpickle.CloudPickler):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class SourceElsewhere(Source):
-    """A source that a task does not read."""
+    """Stands for a source in the jobs of tasks that do not read it."""
 
     description: str
 
     def create_splits(self, parallelism: int) -> Sequence[SourceSplit]:
-        """Raise a FlinkcoreError: splits are made by the driver."""
+        """Raise FlinkcoreError: the driver has made the splits."""
         raise FlinkcoreError(f"the splits of the source {self.description} are made by the driver")
 
     def __str__(self) -> str:
@@ -111,6 +108,6 @@ def _log_elsewhere(on_bad_row: Any, settings: OperatorSettings) -> EventLogSourc
 
 
 def shipped_job(pickled: bytes) -> ShippedJob:
-    """Return the job that a driver has pickled; see `unpickled`."""
+    """Return the job that the driver has pickled; see `unpickled`."""
     job: ShippedJob = unpickled(pickled)
     return job

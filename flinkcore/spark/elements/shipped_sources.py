@@ -1,4 +1,4 @@
-"""What the tasks of sources read, on its way to them: elements that the program gives are pickled one by one."""
+"""What source tasks read, pickled for them: elements of the program's collections one by one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.elements.task_sources import TaskSource, TaskSplits
 from flinkcore.runtime.operators.function_results import shown
+from flinkcore.spark.shipping.tasks import unsendable
 
 _UNREAD: Final = re.compile(r"element (\d+) of the collection of task (\d+)")
 
 
 @dataclass(frozen=True)
 class ShippedElements(SourceSplit):
-    """A collection whose elements are unpickled one by one, so that one that cannot be read can be named.
+    """A collection whose elements are unpickled one by one, so that an error can name the element.
 
     Attributes
     ----------
@@ -32,7 +33,7 @@ class ShippedElements(SourceSplit):
         Number of the task that reads it.
     n_elements : int
     pickled : bytes
-        The elements as one pickler has written them: objects that several of them hold are in it once.
+        The elements, written by one pickler, so that an object that several of them refer to stays one object.
     """
 
     split_id: str
@@ -55,10 +56,11 @@ class ShippedElements(SourceSplit):
             try:
                 dump(element)
             except Exception as failure:
-                raise UserCodeError(
-                    f"element {number} of the collection, {shown(element)}, cannot be sent to Spark's workers: "
-                    f"{type(failure).__name__}: {failure}. Let elements be values that pickle can write, and make "
-                    "what cannot be pickled (connections, locks, generators) of them in a function"
+                raise unsendable(
+                    f"element {number} of the collection, {shown(element)},",
+                    failure,
+                    "Let elements be values that pickle can write, and let a function make what cannot be pickled "
+                    "(connections, locks, generators) from them",
                 ) from failure
         return cls(split.split_id, task, len(split.collection), target.getvalue())
 
@@ -85,14 +87,14 @@ class ShippedElements(SourceSplit):
 
 @dataclass(frozen=True)
 class ShippedSources:
-    """What the tasks of a job read, by their numbers.
+    """What the source tasks of a job read, by the numbers of the tasks.
 
     Attributes
     ----------
     pickled : dict of int to bytes
-        As `pickle.loads` reads it.
+        Pickled `TaskSource` objects.
     collections : dict of int to sequence
-        Of those tasks that read one, for messages.
+        The collections of tasks that read one, for messages.
     """
 
     pickled: dict[int, bytes]
@@ -100,12 +102,12 @@ class ShippedSources:
 
     @classmethod
     def of(cls, sources: Mapping[int, TaskSource]) -> ShippedSources:
-        """Pickle what tasks read.
+        """Pickle what source tasks read.
 
         Raises
         ------
         UserCodeError
-            If something of the user's in it cannot be pickled.
+            If an element, split or watermark strategy cannot be pickled.
         """
         collections = {
             task: split.collection
@@ -118,7 +120,7 @@ class ShippedSources:
 
     @contextmanager
     def shows_unread_elements(self) -> Iterator[None]:
-        """Add to an error of a worker, which names an element by its number, how the driver shows that element."""
+        """Show the element that a worker's error names by its number; only the driver has it."""
         try:
             yield
         except UserCodeError as error:
@@ -142,9 +144,10 @@ def _pickled(source: TaskSource, task: int) -> bytes:
     try:
         pickled: bytes = cloudpickle.dumps(source)
     except Exception as failure:
-        raise UserCodeError(
-            "what a source reads, or its watermark strategy, cannot be sent to Spark's workers: "
-            f"{type(failure).__name__}: {failure}. Let splits, timestamp assigners and watermark generators make "
-            "what cannot be pickled (connections, locks, the Spark session) when they are called"
+        raise unsendable(
+            "what a source reads, or its watermark strategy,",
+            failure,
+            "Let splits, timestamp assigners and watermark generators make what cannot be pickled (connections, "
+            "locks, the Spark session) when they are called",
         ) from failure
     return pickled

@@ -1,6 +1,6 @@
 """Blocks: ordered events of one map task for one partition, packed into one row of a shuffle.
 
-Row of the shuffle, and what it is sorted by within its partition::
+The row, sorted within its partition by all columns but the first and the last::
 
     slot       | partition | kind               first_arrival  first_split  first_position | payload
     -----------+-----------------------------------------------------------------------------+--------
@@ -9,11 +9,11 @@ Row of the shuffle, and what it is sorted by within its partition::
     puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
                | 3         | 3 side rows        0              0            partition       | Arrow
 
-Between two operators of a job the events are results of the first, with their places (`PlacedEvents`), in place of a
-split -1 or -2 tells to which input of the second they go, a manifest is that of a partition of the first, and side rows
-are what it gave to side outputs.
-A manifest says what a map task has sent to the partition, so that the reduce task can tell that nothing is
-missing.
+A manifest says how much a map task has sent to the partition, so that the reduce task notices what is missing.
+
+Between two operators of a job, the events are results of the first with their places (`PlacedEvents`), and
+`first_split` is -1 or -2 for the first or second input of the next. Manifests and side rows are then of
+a partition of the first operator, not of a map task.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import NARROWED, OrderedEvents
+from flinkcore.spark.exchange.row_format import RowFormat
 
 SHUFFLE_SCHEMA: Final = (
     "slot int, partition int, kind int, "
@@ -41,33 +42,21 @@ SHUFFLE_SCHEMA: Final = (
 )
 SHUFFLE_ORDER: Final = ("partition", "kind", "first_arrival", "first_split", "first_position")
 
-_ARROW_SCHEMA: Final = pa.schema(
-    [
-        ("slot", pa.int32()),
-        ("partition", pa.int32()),
-        ("kind", pa.int32()),
-        ("first_arrival", pa.int64()),
-        ("first_split", pa.int32()),
-        ("first_position", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
-
-
+_ARROW_SCHEMA: Final = RowFormat(SHUFFLE_SCHEMA).schema
 _TAG: Final = b"tag"
 
 BLOCK_BYTES = 16 << 20
-"""Most bytes of a block, but that an event is never cut: so many in memory, fewer as they are packed."""
+"""Most bytes in memory of the events of a block, unless it has only one; packed they have fewer."""
 
 BATCH_BYTES = 16 << 20
-"""Blocks go on when they have so many bytes together."""
+"""Blocks are given to Spark when they have so many bytes together."""
 
 MOST_BLOCK_BYTES = 2**31 - 1
-"""Bytes that a column of a batch, and so a block, can have."""
+"""Most bytes of a column of a batch, and so of a block."""
 
 
 class BlockKind(IntEnum):
-    """What the payload of a row holds."""
+    """What the payload of a block holds."""
 
     MANIFEST = 0
     REJECTED = 1
@@ -81,16 +70,14 @@ class Block:
 
     Attributes
     ----------
-    partition
-        Where it belongs.
-    kind
-        What its payload holds.
-    first_arrival
-        Arrival of the first of its events, ms since the epoch; 0 where there are none.
-    first_split
-        Split of the first of its events, below 0 if they are results; where there are none, number of the log that it
-        comes from.
-    payload
+    partition : int
+        Number of the partition that it is for.
+    kind : BlockKind
+    first_arrival : int
+        Arrival of its first event, ms since the epoch; 0 if it has no events.
+    first_split : int
+        Split of its first event, or below 0 for results; the number of the log if it has no events.
+    payload : pyarrow.Buffer
         A manifest as JSON; rows or events as an Arrow stream.
     """
 
@@ -102,20 +89,19 @@ class Block:
 
     @property
     def input_of_results(self) -> int | None:
-        """To which input of the operator results come, 0 or 1; None: they are events of a log."""
+        """The input of the operator, 0 or 1, that results are for; None for events of a log."""
         return -1 - self.first_split if self.first_split < 0 else None
 
 
 class BlockWriter:
     """Packs blocks into record batches for the shuffle; payloads are not copied.
 
-    Blocks are to be taken as they fill a batch (`take_full`, after each that was added), however many partitions there
-    are: the offsets of a batch have 32 bits.
+    Call `take_full` after each block that was added: the offsets of a batch have 32 bits.
 
     Parameters
     ----------
-    slots
-        What stands for each partition in the column `slot`.
+    slots : sequence of int
+        For each partition, the value of the column `slot` (`partition_slots`).
     """
 
     def __init__(self, slots: Any) -> None:
@@ -130,25 +116,25 @@ class BlockWriter:
         return self._offsets[-1]
 
     def add_events(self, partition: int, events: OrderedEvents, start: int, stop: int) -> None:
-        """Pack a range, not empty, of events that lie in total order."""
+        """Pack a range of at least one event; the events are in total order."""
         batch = events.narrowed(start, stop)
         with ipc.new_stream(self._sink, batch.schema) as stream:
             stream.write_batch(batch)
         self._add_header(partition, BlockKind.EVENTS, events.key(start))
 
     def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch, log: int = 0) -> None:
-        """Pack rows of a chunk of this log that a map task has rejected."""
+        """Pack rejected rows of a chunk."""
         with ipc.new_stream(self._sink, rows.schema) as stream:
             stream.write_batch(rows)
         self._add_header(partition, BlockKind.REJECTED, (0, log, chunk))
 
     def add_manifest(self, partition: int, chunk: int, manifest: dict[str, Any]) -> None:
-        """Pack what a map task says about itself."""
+        """Pack a manifest."""
         self._sink.write(json.dumps(manifest).encode())
         self._add_header(partition, BlockKind.MANIFEST, (0, 0, chunk))
 
     def add_placed(self, partition: int, events: PlacedEvents, input_number: int, sender: int) -> None:
-        """Pack results, at least one, that lie in total order, for an input of the next operator, 0 or 1."""
+        """Pack at least one result, in total order, for an input (0 or 1) of the next operator."""
         columns = [*events.batch.columns, pa.array(events.timestamps), *map(pa.array, events.order)]
         names = [str(number) for number in range(len(columns))]
         batch = pa.RecordBatch.from_arrays(columns, names)
@@ -157,7 +143,7 @@ class BlockWriter:
         self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), -1 - input_number, sender))
 
     def add_side_rows(self, partition: int, source: int, tag_id: str, rows: pa.RecordBatch) -> None:
-        """Pack rows that a partition of the operator before has given to a side output."""
+        """Pack rows of a side output of the operator before."""
         rows = rows.replace_schema_metadata({_TAG: tag_id.encode()})
         with ipc.new_stream(self._sink, rows.schema) as stream:
             stream.write_batch(rows)
@@ -168,20 +154,19 @@ class BlockWriter:
         n_bytes = end - self._offsets[-1]
         if n_bytes > MOST_BLOCK_BYTES:
             raise DataError(
-                f"a block for partition {partition} has {n_bytes:,} bytes, and a row of Spark's shuffle has at most "
-                f"{MOST_BLOCK_BYTES:,}: it is of one event or result, which has very large values; make "
-                "them smaller, or take them out by select() or filter()"
+                f"an event or result for partition {partition} has {n_bytes:,} bytes, and a row of Spark's shuffle "
+                f"has at most {MOST_BLOCK_BYTES:,}: make its values smaller, or leave them out by select() or filter()"
             )
         self._headers.append((self._slots[partition], partition, kind, *key))
         self._offsets.append(end)
 
     def take_full(self) -> Iterator[pa.RecordBatch]:
-        """The packed blocks as rows, if they fill a batch; then begin anew."""
+        """Yield the packed blocks as rows of the shuffle, if they fill a batch."""
         if self.nbytes >= BATCH_BYTES:
             yield from self.take()
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """The packed blocks as rows, and begin anew; as few batches as there can be."""
+        """Yield the packed blocks as rows of the shuffle, in as few batches as possible."""
         headers, ends, payload = self._headers, self._offsets, self._sink.getvalue()
         self.__init__(self._slots)  # type: ignore[misc]
         start = 0
@@ -200,7 +185,7 @@ class BlockWriter:
 
 
 def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, halved until they are not too large; a row is never cut."""
+    """Halve a range of rows until no part is too large; a single row is never too large."""
     if stop - start > 1 and too_large(start, stop):
         middle = (start + stop) // 2
         yield from pieces(start, middle, too_large)
@@ -210,7 +195,7 @@ def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iter
 
 
 def pieces_of(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Ranges of the rows of a batch that take at most so many bytes of memory, or are one row."""
+    """Divide a batch into ranges of rows that take at most so many bytes of memory, or are a single row."""
 
     def too_large(start: int, stop: int) -> bool:
         return bool(batch.slice(start, stop - start).nbytes > most_bytes)
@@ -219,7 +204,7 @@ def pieces_of(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int
 
 
 def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
-    """Blocks of a reduce task's input, in its order; payloads are borrowed from the batches."""
+    """Yield the blocks in a reduce task's input; payloads are borrowed from the batches."""
     for batch in batches:
         partitions = batch.column("partition").to_pylist()
         kinds = batch.column("kind").to_pylist()
@@ -233,18 +218,18 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
 
 
 def read_manifest(block: Block) -> dict[str, Any]:
-    """The manifest in a block."""
+    """Return the manifest in a block."""
     manifest: dict[str, Any] = json.loads(block.payload.to_pybytes())
     return manifest
 
 
 def read_rows(block: Block) -> list[pa.RecordBatch]:
-    """The rejected rows in a block."""
+    """Return the rejected rows in a block."""
     return list(ipc.open_stream(block.payload))
 
 
 def read_events(block: Block, schema: pa.Schema) -> Events:
-    """The events in a block, whose user columns have this schema."""
+    """Return the events in a block; the schema is that of the user's columns."""
     batch = ipc.open_stream(block.payload).read_next_batch()
     narrowed = json.loads(batch.schema.metadata[NARROWED])
     columns = [_widened(column, *how) for column, how in zip(batch.columns, narrowed, strict=True)]
@@ -263,7 +248,7 @@ def read_events(block: Block, schema: pa.Schema) -> Events:
 
 
 def read_placed(block: Block, schema: pa.Schema) -> PlacedEvents:
-    """The results in a block, whose columns have this schema."""
+    """Return the results in a block; the schema is that of their columns."""
     batch = ipc.open_stream(block.payload).read_next_batch()
     timestamps, *order = (column.to_numpy() for column in batch.columns[len(schema) :])
     rows = pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
@@ -271,14 +256,14 @@ def read_placed(block: Block, schema: pa.Schema) -> PlacedEvents:
 
 
 def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:
-    """The name of a side output, and rows of it."""
+    """Return the name of a side output, and the rows in a block of it."""
     stream = ipc.open_stream(block.payload)
     tag_id = stream.schema.metadata[_TAG].decode()
     return tag_id, [batch.replace_schema_metadata(None) for batch in stream]
 
 
 def _widened(column: pa.Array, base: int | None = None, running: bool = False) -> Any:
-    """The values as an int64 array, or the column itself if it was not narrowed."""
+    """Return the values of a narrowed column as an int64 array, and another column as it is."""
     if base is None:
         return column
     steps = None if pa.types.is_null(column.type) else column.to_numpy()

@@ -1,4 +1,4 @@
-"""Rows with payloads from Spark, never all of them in memory here."""
+"""Rows with large payloads, collected in parts: never all of them are in the driver's memory."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pyspark.sql import functions as F
 from flinkcore.spark.shipping.task_errors import told_plainly
 
 SMALL_PAYLOAD_BYTES = 32 << 10
-"""Payloads of up to this size come with the job that makes them."""
+"""Payloads of up to this size are collected by the job that computes them."""
 
 COLLECTED_BYTES = 64 << 20
-"""Of the others so much comes at once."""
+"""Of the others, about so many are collected at once."""
 
 
 def rows_by_and_by(dataframe: Any, key: str) -> Generator[Any, None, None]:
-    """The rows of a DataFrame, in any order; close it when no more are wanted.
+    """Yield the rows of a DataFrame in any order; close the generator to release what the executors hold.
 
-    One job computes them, and brings the small ones along. The others wait in the executors' storage, from which they
-    come some at a time.
+    One job computes all rows and collects those with small payloads. The executors keep the others on disk, from where
+    further jobs collect a few at a time.
 
     Parameters
     ----------
-    dataframe
-        With a column `payload`, binary.
-    key
-        Column with an integer that is another in each row.
+    dataframe : pyspark.sql.DataFrame
+        With a binary column `payload`.
+    key : str
+        A column of integers, unique in each row.
     """
     kept = dataframe.persist(StorageLevel.DISK_ONLY)
     size = F.length("payload")
@@ -49,7 +49,7 @@ def rows_by_and_by(dataframe: Any, key: str) -> Generator[Any, None, None]:
 
 
 def _of_bounded_size(sized: list[tuple[int, int]]) -> Iterator[list[int]]:
-    # Runs of keys whose payloads together have at most COLLECTED_BYTES, or that are one key.
+    """Split keys into runs whose payloads have at most COLLECTED_BYTES, or that are a single key."""
     run: list[int] = []
     held = 0
     for key, size in sized:

@@ -1,7 +1,7 @@
-"""Integers in as few bytes as their range takes.
+"""Integers in as few bytes as their range needs.
 
-Every byte of a shuffle is copied several times on its way from Python through the JVM and back. Times and
-positions of one block lie close together, so that a base and one, two or four bytes per row serve.
+Every byte of a shuffle is copied several times on its way from Python through the JVM and back. Times and positions of
+one block are close together, so that a base and one, two or four bytes per row are enough.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ class NarrowIntegers:
 
     Attributes
     ----------
-    base
-        What is added to each step.
-    running
-        Steps are from the value before, not from the base.
-    steps
-        Shape (n,), of an unsigned type of 1, 2, 4 or 8 bytes; None: all values equal the base.
+    base : int
+    running : bool
+        Whether each step is added to the value before it, and not to the base.
+    steps : numpy.ndarray or None
+        Shape (n_rows,), unsigned integers of 1, 2, 4 or 8 bytes. None if all values equal the base.
     """
 
     base: int
@@ -37,14 +36,14 @@ class NarrowIntegers:
     def of(
         cls, values: npt.NDArray[np.int64] | npt.NDArray[np.int32], rows: npt.NDArray[np.uint32] | None = None
     ) -> NarrowIntegers:
-        """Store values of shape (n,), n > 0, as narrowly as one of the two ways allows.
+        """Narrow integers, with running steps or without, whichever takes fewer bytes.
 
         Parameters
         ----------
-        values
-            The integers.
-        rows
-            Which of them, in which order; None: all.
+        values : numpy.ndarray
+            Shape (n,), int32 or int64, n > 0.
+        rows : numpy.ndarray of uint32, optional
+            Shape (n_rows,), the values to take, in this order. By default all.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The timeline as it travels to reduce tasks: a step takes some three bytes instead of sixteen."""
+"""The timeline as it is sent to reduce tasks: a step takes some three bytes instead of sixteen."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class PackedTimeline:
 
     Attributes
     ----------
-    steps
+    steps : int
         Number of steps before the end of the log.
-    clock_ms, watermark_ms
-        Of these steps.
-    split, position
-        Of these steps; None if the timeline has no places of events.
-    ends
-        Whether the end of the log follows: not where the job stops with a checkpoint.
+    clock_ms, watermark_ms : NarrowIntegers
+        One value per step, ms.
+    split, position : NarrowIntegers or None
+        One value per step; None if the timeline is not punctuated.
+    ends : bool
+        Whether the end of the log follows; False where the job stops with a checkpoint.
     """
 
     steps: int
@@ -49,7 +49,7 @@ class PackedTimeline:
         )
 
     def unpacked(self) -> Timeline:
-        """The timeline again."""
+        """Return the timeline."""
         columns = [self.clock_ms.values(self.steps), self.watermark_ms.values(self.steps)]
         if self.split is not None and self.position is not None:
             columns += [self.split.values(self.steps), self.position.values(self.steps)]
@@ -66,11 +66,11 @@ class PackedTime:
 
     Attributes
     ----------
-    timeline
+    timeline : PackedTimeline
         The watermarks of all inputs combined.
-    last_arrival_ms
+    last_arrival_ms : int or None
         Of all logs; None if there are no events.
-    second_from
+    second_from : int
         Splits from this number on belong to the second input of the operator, if it has one.
     """
 
@@ -84,5 +84,5 @@ class PackedTime:
         return cls(PackedTimeline.of(time.timeline), time.last_arrival_ms, time.second_from)
 
     def unpacked(self) -> ReplayTime:
-        """The time again, but for the numbers of the splits of each log."""
+        """Return the time without the first split of each log, which reduce tasks do not need."""
         return ReplayTime(self.timeline.unpacked(), self.last_arrival_ms, [], self.second_from)

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame to the partitions that their maker has chosen."""
+"""Partitions that the sender of a row chooses, and not a hash of Spark's."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ SPARK_HASH_SEED = 42
 
 
 def partition_slots(partitions: int, by_id: bool) -> Sequence[int]:
-    """Integers that bring a row to each partition when `to_partitions` is called with a column of them.
+    """Return for each partition the slot, an integer, with which `to_partitions` sends a row to it.
 
     Parameters
     ----------
-    partitions
+    partitions : int
         Number of partitions.
-    by_id
-        Whether the DataFrame can be partitioned by number (`chooses_partitions`).
+    by_id : bool
+        Whether Spark partitions by number (`chooses_partitions`); otherwise by a hash of the slot.
     """
     return range(partitions) if by_id else _hash_slots(partitions)
 
 
 def chooses_partitions(dataframe: Any) -> bool:
-    """Whether this version of Spark (4.1 and later) takes partition numbers as they are."""
+    """Whether Spark (4.1 and later) partitions by number."""
     return hasattr(dataframe, "repartitionById")
 
 
 def to_partitions(dataframe: Any, partitions: int, column: str) -> Any:
-    """Move each row to the partition that its slot stands for; there are exactly so many, with AQE too."""
+    """Send each row to the partition of its slot; adaptive execution does not merge them."""
     if chooses_partitions(dataframe):
         return dataframe.repartitionById(partitions, column)
     return dataframe.repartition(partitions, column)

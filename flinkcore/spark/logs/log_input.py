@@ -1,4 +1,4 @@
-"""What the tasks of both passes read: chunks of files, or the partitions of a DataFrame."""
+"""What the tasks of both passes read: chunks of files, or partitions of a DataFrame."""
 
 from __future__ import annotations
 
@@ -20,36 +20,39 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.plain_columns import plain_column, plain_schema
 
 CHUNK_BYTES = 128 << 20
-"""Chunks are cut to about this size where the log is long enough to give every core some."""
+"""About the size of chunks, where the log is long enough to give some to every core."""
 
 CHUNKS_PER_CORE = 2
 
 _ADVICE = "checkpoint() or persist() the DataFrame before the replay, or write it to Parquet and replay that"
+_OTHER_PARTITIONS = (
+    f"Spark does not divide it alike every time (adaptive execution merges small partitions). {_ADVICE}"
+)
 
-# Spark 4 and later want to be told the zone of instants; which one makes no difference to them.
+# Spark 4 and later require a time zone for timestamps; their values do not depend on it.
 _SCHEMA_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 class LogInput(Protocol):
-    """Gives each task its chunks; picklable."""
+    """The input of map tasks, which gives each its chunks; picklable."""
 
     @property
     def size_bytes(self) -> int | None:
         """About how much the tasks read; None if that is not known."""
 
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
-        """Chunks of the task that has this input."""
+        """Yield the chunks of the task whose input the batches are."""
 
 
 @dataclass(frozen=True)
 class FileInput:
-    """Chunks that tasks read by themselves; a task is told their numbers."""
+    """Chunks of files: a task gets their numbers from Spark, and reads the files itself."""
 
     all_chunks: tuple[Chunk, ...]
 
     @classmethod
     def of(cls, log: Any, cores: int) -> FileInput:
-        """Cut a log so that every core has some chunks, none of them much larger than `CHUNK_BYTES`."""
+        """Cut a log so that every core gets some chunks, none of them much larger than `CHUNK_BYTES`."""
         chunks = log.chunks(cores * CHUNKS_PER_CORE)
         wanted = sum(chunk.size_bytes or 0 for chunk in chunks) // CHUNK_BYTES
         return cls(tuple(log.chunks(wanted) if wanted > len(chunks) else chunks))
@@ -61,18 +64,18 @@ class FileInput:
         return sum(sizes) if len(sizes) == len(self.all_chunks) else None
 
     def dataframe(self, spark: Any) -> Any:
-        """One row, and one task, per chunk."""
+        """Return a DataFrame with one row, and so one task, per chunk."""
         return spark.range(0, len(self.all_chunks), 1, len(self.all_chunks))
 
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
-        """Chunks with the numbers that the task's rows hold."""
+        """Yield the chunks whose numbers the task's rows hold."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield self.all_chunks[number]
 
 
 class DataFrameLog:
-    """A DataFrame as the data of an `EventLogSource`: shows its columns as Arrow data without rows."""
+    """A DataFrame as the data of an `EventLogSource`: as Arrow data it has columns, but no rows."""
 
     def __init__(self, columns: pa.Table, dataframe: Any) -> None:
         self.dataframe = dataframe
@@ -86,27 +89,28 @@ class DataFrameLog:
 
 
 def log_schema(dataframe: Any) -> pa.Schema:
-    """Columns of a Spark DataFrame as they come to Python."""
+    """Return the schema of a Spark DataFrame as it comes to Python."""
     return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
 
 
 @dataclass(frozen=True)
 class DataFrameInput:
-    """Partitions of a DataFrame; a task reads the rows that Spark hands it.
+    """Partitions of a DataFrame: a task gets their rows from Spark.
 
     Attributes
     ----------
-    schema
+    schema : pyarrow.Schema
         Columns of the log.
-    checked
-        Columns whose values must be the same whenever Spark computes a partition: those that decide which rows are
-        events, and where they go (`ReplayPlan.deciding_columns`). If others are not, an event has one of its values,
-        and is counted once nevertheless.
-    fingerprints
-        Of each partition in the first pass; None: this is the first pass.
-    number_column
-        Has the number of the partition, where tasks of other logs are numbered along with those of this one; then a
-        partition without rows is none. None: the number of the task is that of the partition.
+    checked : tuple of str
+        Columns whose values must be the same each time that Spark computes a partition: those that decide which rows
+        are events, and to which partition they go. Where other columns differ, an event has one of its values, and is
+        still counted once.
+    fingerprints : dict of int to Fingerprint, optional
+        By the number of the partition, from the first pass. None in the first pass.
+    number_column : str, optional
+        The column that has the number of the partition, in a job with several logs, where Spark numbers the tasks of
+        all logs together; a partition without rows is then left out. By default the number of the task is that of the
+        partition.
     """
 
     schema: pa.Schema
@@ -116,11 +120,11 @@ class DataFrameInput:
 
     @property
     def size_bytes(self) -> int | None:
-        """None: rows of a DataFrame are not counted ahead."""
+        """None: the size of a DataFrame is not known before it is computed."""
         return None
 
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[DataFrameChunk]:
-        """The task's partition as a chunk."""
+        """Yield the task's partition as a chunk."""
         if self.number_column is None:
             context = TaskContext.get()
             assert context is not None
@@ -137,24 +141,23 @@ class DataFrameInput:
 
 
 def partition_new(partition: int, before: int) -> SourceError:
-    """The error that a DataFrame has a partition that an earlier job has not seen."""
+    """Return the error for a DataFrame with a partition that was not there in the first pass."""
     return SourceError(
-        f"partition {partition} of the DataFrame was not there before, when it had {before:,} partitions: Spark does "
-        f"not cut it alike every time (adaptive execution joins small partitions). {_ADVICE}"
+        f"partition {partition} of the DataFrame was not there before, when it had {before:,} partitions: "
+        f"{_OTHER_PARTITIONS}"
     )
 
 
 def partitions_gone(now: int, before: int) -> SourceError:
-    """The error that a DataFrame has fewer partitions than in the first pass."""
+    """Return the error for a DataFrame with fewer partitions than in the first pass."""
     return SourceError(
-        f"the DataFrame has {now:,} partitions now and had {before:,} in the first pass: Spark does not cut it alike "
-        f"every time (adaptive execution joins small partitions). {_ADVICE}"
+        f"the DataFrame has {now:,} partitions now and had {before:,} in the first pass: {_OTHER_PARTITIONS}"
     )
 
 
 @dataclass
 class Fingerprint:
-    """Number and checksum of the rows of a partition, the same however they are cut into batches."""
+    """Number and checksums of the rows of a partition, which do not depend on how batches divide them."""
 
     rows: int = 0
     checksums: dict[str, list[int]] = field(default_factory=dict)
@@ -169,12 +172,12 @@ class Fingerprint:
             sums[:] = map(zlib.crc32, content, sums)
 
     def columns_unlike(self, other: Fingerprint) -> list[str]:
-        """Columns whose values are not those of the other."""
+        """Return the columns whose values differ."""
         return [name for name, sums in self.checksums.items() if sums != other.checksums.get(name)]
 
 
 def _content(column: pa.Array) -> list[Any]:
-    """Bytes that tell the values of a column, each part to be read on over batches."""
+    """Return buffers with the values of a column; each is continued by that of the next batch."""
     types, kind = pa.types, column.type
     if types.is_string(kind) or types.is_binary(kind):
         return [_values(pc.binary_length(column)), _bytes(column.drop_null())]
@@ -190,7 +193,7 @@ def _content(column: pa.Array) -> list[Any]:
 
 
 def _bytes(column: pa.Array) -> Any:
-    """The bytes of strings that are not null, one after the other."""
+    """Return the bytes of all strings, none of which is null, one after the other."""
     _, offsets, data = column.buffers()
     if data is None or len(column) == 0:
         return b""
@@ -208,7 +211,7 @@ def _values(column: pa.Array) -> Any:
 
 @dataclass(frozen=True)
 class DataFrameChunk(Chunk):
-    """Rows of a partition, read once by the task that has them."""
+    """Rows of a partition, which its task can read once."""
 
     source: DataFrameInput
     batches: Iterator[pa.RecordBatch]
@@ -216,7 +219,7 @@ class DataFrameChunk(Chunk):
 
     @classmethod
     def of(cls, source: DataFrameInput, partition: int, batches: Iterator[pa.RecordBatch]) -> DataFrameChunk:
-        """The chunk of a partition."""
+        """Return the chunk of a partition."""
         label = f"partition {partition} of the DataFrame"
         return cls(partition, label, None, None, 0, source, batches, Fingerprint())
 
@@ -227,12 +230,12 @@ class DataFrameChunk(Chunk):
         dictionary_columns: Sequence[str] = (),
         warnings: list[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Stream the partition's rows; see `Chunk.read`.
+        """Yield the partition's rows; see `Chunk.read`.
 
         Raises
         ------
         SourceError
-            After the last row, if they are not those of the first pass.
+            After the last row, if the rows are not those of the first pass.
         """
         names = list(self.source.schema.names if columns is None else columns)
         taken = list(dict.fromkeys([*names, *self.source.checked]))
@@ -253,8 +256,8 @@ class DataFrameChunk(Chunk):
         unlike = ", ".join(map(repr, self.fingerprint.columns_unlike(first)))
         raise SourceError(
             f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, {first.rows:,} then"
-            f"{f'; column {unlike} differs' if unlike else ''}): Spark does not compute, cut and order it alike every "
-            f"time. {_ADVICE}"
+            f"{f'; column {unlike} differs' if unlike else ''}): Spark does not compute and order it alike every time. "
+            f"{_ADVICE}"
         )
 
     @property

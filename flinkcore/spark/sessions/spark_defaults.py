@@ -1,4 +1,4 @@
-"""What `spark-defaults.conf` sets: a Java properties file, read as Spark's launcher reads it."""
+"""The settings of `spark-defaults.conf`, a Java properties file, read as Spark's launcher reads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def default_settings() -> dict[str, str]:
-    """Settings of `spark-defaults.conf` in `SPARK_CONF_DIR`, or in `conf` of `SPARK_HOME`, or of the installed PySpark.
+    """Return the settings of `spark-defaults.conf` in `SPARK_CONF_DIR`, or in `conf` of `SPARK_HOME` or of PySpark.
 
     Follows Spark's `Utils.getPropertiesFromFile` and `SparkSubmitArguments`: only names that begin with `spark.`
     count, and values are stripped.
@@ -29,7 +29,7 @@ def default_settings() -> dict[str, str]:
     ConfigurationError
         If the file has an escape that Java refuses.
     """
-    # Without SPARK_HOME, Spark's scripts take the installed package for it.
+    # Without SPARK_HOME, Spark's scripts use the installed package.
     home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
     file = Path(folder, "spark-defaults.conf")
@@ -45,7 +45,7 @@ def default_settings() -> dict[str, str]:
 
 
 def read_properties(text: str) -> dict[str, str]:
-    r"""The settings of a Java properties file that have names, as `java.util.Properties.load` reads them.
+    r"""Return the settings of a Java properties file that have names, as `java.util.Properties.load` reads them.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones; a line that ends with a backslash is one with the next."""
+    """Lines without comments and blank lines; a backslash at the end joins a line with the next."""
     line = ""
     for part in re.split(r"\r\n|\r|\n", text):
         part = part.lstrip(_BLANKS)

@@ -1,4 +1,7 @@
-"""Zip archives that are sent to executors: the same bytes for the same files, as a session knows them by these."""
+"""Zip archives for executors.
+
+The same files always give the same bytes, whose digest tells whether a session has sent them already.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from flinkcore.datastream.python_files import ARCHIVES
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip archive of files by their names in it; without the times of files, which differ at each writing."""
+    """Return a zip archive of files, given by their names in it; it holds no times of files."""
     packed = BytesIO()
     with ZipFile(packed, "w") as archive:
         for name, content in sorted(files.items()):
@@ -23,7 +26,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def zipped_modules(path: Path) -> bytes:
-    """Return a zip archive of a module, or of what a folder holds but for hidden files; an archive as it is."""
+    """Return a zip archive of a module, or of all but the hidden files of a folder; an archive is returned as it is."""
     if not path.is_dir() and path.suffix in ARCHIVES:
         return path.read_bytes()
     top = path if path.is_dir() else path.parent
@@ -49,7 +52,7 @@ def _folder() -> Path:
 
 
 def stored(name: str, content: bytes) -> Path:
-    """Return a file with a content, from which Spark may read for as long as this process lives."""
+    """Write a file that Spark can read until this process ends, and return its path."""
     path = _folder() / name
     path.write_bytes(content)
     return path

@@ -16,13 +16,13 @@ from flinkcore.spark.shipping.wheel import installed_wheel
 from flinkcore.spark.shipping.worker_environment import build_of, fits, installed_version, worker_report
 
 LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
-"""What flinkcore needs beside Spark, as its metadata says."""
+"""Requirements of flinkcore, as in its metadata."""
 
 NUMPY_BESIDE_2: Final = (1, 26)
-"""The first numpy that can read what numpy 2 has pickled."""
+"""The first numpy that can unpickle what numpy 2 has pickled."""
 
 WORKERS_LOOKED_AT: Final = 1 << 10
-"""Rows of the preflight, which Spark deals out to all cores."""
+"""Rows of the preflight, which Spark distributes over all cores."""
 
 WAYS_OUT: Final = (
     "Give the executors what they lack: by an image, by an environment packed with venv-pack or conda-pack "
@@ -36,13 +36,13 @@ _REFUSED_INTERPRETER: Final = re.compile(
     r"|No module named '?pyspark\b[^\n)]*"
     r"|EOFException occurred while reading the port number [^\n]*"
 )
-"""What Spark tells of an interpreter that is another one, is not there, lacks PySpark, or is none."""
+"""Spark's messages about an interpreter of another version, a missing one, one without PySpark, or no interpreter."""
 
 
 def check_executors(spark: Any) -> None:
-    """Look at the executors of a session once, and send flinkcore to those that lack it.
+    """Check the executors of a session once, and send flinkcore if any of them lacks it.
 
-    Executors that join later are looked at by the tasks that they run.
+    Executors that join later are checked by the tasks that they run (`worker_environment.provide_flinkcore`).
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def check_executors(spark: Any) -> None:
 
 
 def _reports(spark: Any) -> list[dict[str, Any]]:
-    """What the Python workers have, one or more of each executor that is there."""
+    """Reports of the Python workers, at least one from each executor that is there."""
     from pyspark.sql.functions import udf
 
     reports: list[str] = []
@@ -84,7 +84,7 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
             reports.append(worker_report())
         return reports[0]
 
-    # Not over Arrow, which may be what is missing.
+    # Not by Arrow, which may be missing.
     look = udf(report, "string", useArrow=False)
     rows = spark.range(WORKERS_LOOKED_AT).select(look("id"))
     try:
@@ -102,7 +102,7 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
 
 
 def _refused_interpreter(account: str) -> str | None:
-    """Which executor cannot run a function for want of an interpreter, and why; None: that is not what Spark tells."""
+    """Which executor has no interpreter that can run a function, and why; None if Spark failed otherwise."""
     refusal = _REFUSED_INTERPRETER.search(account)
     if refusal is None:
         return None

@@ -30,7 +30,7 @@ class SentFiles:
     wheels : list of ShippedWheel
         Of flinkcore.
     python_files : dict of pathlib.Path to str
-        The archive of each of the user's files and folders as it is now, the one that was sent last at the end.
+        The newest archive of each of the user's files and folders, in the order in which they were sent.
     is_checked : bool
         Whether the preflight has looked at the executors.
     """
@@ -69,7 +69,7 @@ class SentFiles:
 
     def _send(self, spark: Any, name: str, packed: bytes) -> None:
         """Let executors unpack an archive into a folder of its name."""
-        # Spark unpacks archives by the endings of their names, and does not know that of wheels.
+        # Spark unpacks archives by their endings, and .whl is none that it knows.
         archive = stored(f"{name}.zip", packed)
         if is_classic(spark) and spark_version() < (4, 0):
             spark.sparkContext.addArchive(f"{archive}#{name}")
@@ -82,23 +82,23 @@ _SENT: dict[str, SentFiles] = {}
 
 
 def ship_flinkcore(spark: Any, wheel: WheelPath | Sequence[WheelPath] | None = None) -> None:
-    """Send flinkcore to the executors of a session, which take it instead of another build that they may have.
+    """Send flinkcore to the executors of a session, which then use it instead of any build that they have installed.
 
-    There is no need to call it where the installed package suits the executors: the first job of a session looks at
-    them, and sends it if they lack it. Executors need Python of the driver's minor version, pyarrow and numpy.
+    Call it only where executors run on another platform than the driver: the first job of a session sends the installed
+    package to executors that lack it. Executors need Python of the driver's minor version, pyarrow and numpy.
 
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
         Classic or remote.
     wheel : path or sequence of path, optional
-        Wheels of this version of flinkcore for the executors' platforms, where these are not the driver's. By default
-        the package that this process runs.
+        Wheels of this version of flinkcore for the executors' platforms. By default the package that this process
+        runs.
 
     Raises
     ------
     SourceError
-        If a file is no wheel of flinkcore.
+        If a file is not a wheel of flinkcore.
     ConfigurationError
         If a wheel is of another version.
     """

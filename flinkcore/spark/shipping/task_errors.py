@@ -1,8 +1,7 @@
-"""Errors of flinkcore that a Spark task raised, raised again on the driver as the errors that they are.
+"""Errors of flinkcore from a Spark task, raised again on the driver with their class, attributes and causes.
 
-Of what a task raises Spark brings a text to the driver. An error of flinkcore, with its attributes and causes, is
-packed into that text. It is signed with a key that the task got from the driver: a text may have values of a data file
-in it, from which nothing must be unpickled.
+Spark brings an exception to the driver as text. So a task pickles an error of flinkcore into that text, and signs it
+with a key of the driver's: the text can also hold values from a data file, and those must never be unpickled.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
-"""An exception of more bytes, say with a table in it, comes to the driver in words."""
+"""Of a larger exception, such as one that holds a table, only the message is sent."""
 
 _DEEPEST: Final = 8
 _KEY: Final = secrets.token_bytes(32)
@@ -36,18 +35,18 @@ _PACKED: Final = re.compile(r"\[packed error ([A-Za-z0-9+/=]+) ([0-9a-f]{64})\]"
 
 
 class TaskError(Exception):
-    """What leaves a task instead of an error of flinkcore: its traceback in words, and the error itself, packed."""
+    """Raised by a task in place of an error of flinkcore; its message has the traceback, and the pickled error."""
 
 
 @dataclass(frozen=True)
 class RaisesTaskErrors:
-    """A task whose errors can be raised on the driver; picklable as the task is.
+    """A task whose errors can be raised again on the driver; picklable if the task is.
 
     Attributes
     ----------
-    task
-        Takes and gives batches.
-    key
+    task : callable
+        Takes and yields record batches.
+    key : bytes
         Signs errors.
     """
 
@@ -55,7 +54,7 @@ class RaisesTaskErrors:
     key: bytes = _KEY
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What the task gives.
+        """Run the task.
 
         Raises
         ------
@@ -66,14 +65,14 @@ class RaisesTaskErrors:
             yield from self.task(batches)
         except FlinkcoreError as error:
             packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
-            # In words rather than as the cause, which Spark leaves out of what it tells.
+            # As text, since Spark leaves causes out of its message.
             told = "".join(traceback.format_exception(error)).strip()
             raise TaskError(f"{told}\n[packed error {packed} {_signature(self.key, packed)}]") from None
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Raise what flinkcore raised in a task; the JVM's account, with the task's traceback, is its innermost cause."""
+    """Raise the error that flinkcore raised in a task; its innermost cause is Spark's exception, with the traceback."""
     error = None
     try:
         yield
@@ -98,7 +97,7 @@ def _packed_in(account: PythonException) -> BaseException | None:
 
 
 def _not_ready(account: PythonException) -> ConfigurationError | None:
-    """Where a worker had no flinkcore to raise an error with."""
+    """The error of a worker that lacks flinkcore, and so has no class to raise it with."""
     found = re.search(f"{NOT_READY}([^\n]*)", str(account))
     if found is None:
         return None
@@ -122,15 +121,15 @@ def _pickled(error: BaseException, depth: int) -> bytes:
 
 
 class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
-    """Pickles exceptions with their causes; of one that cannot be pickled, or read again, the words.
+    """Pickles exceptions with their causes; of one that cannot be pickled and unpickled, the message.
 
     Parameters
     ----------
     file : BytesIO
     whole : BaseException or None
-        The exception that is pickled as it is, but for other exceptions in it.
+        The exception that is pickled as it is; exceptions within it are pickled by `reducer_override`.
     depth : int
-        How many exceptions it is within.
+        Number of exceptions around it.
     """
 
     def __init__(self, file: BytesIO, whole: BaseException | None, depth: int) -> None:
@@ -139,7 +138,7 @@ class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         self._depth = depth
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how an exception is made again."""
+        """Return how an exception is unpickled."""
         if not isinstance(value, BaseException) or value is self._whole:
             return super().reducer_override(value)
         if self._depth == _DEEPEST:
@@ -150,7 +149,7 @@ class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
 
 
 def _alone(error: BaseException, depth: int) -> bytes | None:
-    """The exception without its cause; None if it cannot be pickled, or read."""
+    """The exception without its cause; None if it cannot be pickled and unpickled."""
     file = BytesIO()
     try:
         _ErrorPickler(file, error, depth + 1).dump(error)
@@ -165,7 +164,7 @@ def _alone(error: BaseException, depth: int) -> bytes | None:
 def _read(alone: bytes | None, words: str, caused_by: bytes | None) -> BaseException:
     error: BaseException = RuntimeError(words)
     if alone is not None:
-        with suppress(Exception):  # of a module that the driver lacks
+        with suppress(Exception):  # the driver may lack its module
             error = pickle.loads(alone)
     if caused_by is not None:
         error.__cause__ = pickle.loads(caused_by)

@@ -1,4 +1,4 @@
-"""Tasks on their way to Spark's Python workers, which have to find flinkcore before they can unpickle one."""
+"""Pickled tasks: a Python worker of Spark has to find flinkcore before it can unpickle one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flinkcore.spark.shipping.worker_environment import provide_flinkcore, provi
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 IN_OPEN: Final = "Let functions make what cannot be pickled (connections, locks, the Spark session) in open()"
-"""What to do about a function that cannot be pickled."""
+"""Advice where a function cannot be pickled."""
 
 
 def unsendable(what: str, failure: Exception, advice: str) -> UserCodeError:
@@ -30,12 +30,12 @@ def unsendable(what: str, failure: Exception, advice: str) -> UserCodeError:
 
 
 def unpickled(pickled: bytes) -> Any:
-    """Return, on a worker, what the driver has pickled for it.
+    """Unpickle on a worker what the driver has pickled.
 
     Raises
     ------
     UserCodeError
-        If functions in it come from a module that this worker does not have.
+        If functions in it are from a module that this worker lacks.
     """
     try:
         return pickle.loads(pickled)
@@ -60,31 +60,25 @@ class ShippedTask:
     pickled: bytes
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What the task gives.
-
-        Raises
-        ------
-        UserCodeError
-            If its functions come from a module that this worker does not have.
-        """
+        """Run the task; see `unpickled`."""
         yield from unpickled(self.pickled)(batches)
 
 
 def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     """Wrap a task so that a worker finds flinkcore before it unpickles the task.
 
-    The first task of a session is preceded by a look at its executors; see `check_executors`.
+    Before the first task of a session its executors are checked; see `check_executors`.
 
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
-    task
-        Picklable; takes and gives batches.
+    task : callable
+        Takes and yields record batches.
 
     Raises
     ------
     UserCodeError
-        If it cannot be pickled, because of what the user's functions in it hold.
+        If a function of the user's in it cannot be pickled.
     ConfigurationError
         If executors lack what replays need.
     """
@@ -101,7 +95,7 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     builds = [own_build(), *(wheel.build for wheel in wheels)]
     pickled = pickle.dumps(RaisesTaskErrors(shipped))
 
-    # A nested function travels by value: what is of flinkcore in it must, too.
+    # A nested function is pickled by value, and so must be what it refers to in flinkcore.
     def run(batches: Any) -> Any:
         provide_flinkcore(builds, wheels)
         provide_modules(modules)

@@ -1,4 +1,4 @@
-"""flinkcore as a wheel: of the package that this process runs, or one that the user has."""
+"""Wheels of flinkcore: one made of the package that this process runs, or files that the user has built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flinkcore.spark.shipping.archives import stored, zipped
 from flinkcore.spark.shipping.worker_environment import digest_of, interpreter_abi, is_module_line
 
 SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md")
-"""Endings of the files of a package that belong into its wheel."""
+"""Endings of the files that belong to a wheel."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Wheel:
     ----------
     path : pathlib.Path
     build : str
-        Digest of the modules in it, as `worker_environment.build_of` finds it where the wheel is unpacked.
+        Digest of the modules in it: what `worker_environment.build_of` returns where the wheel is unpacked.
     sources : str
-        Digest of its Python modules alone: wheels of one version for several platforms have the same.
+        Digest of its Python modules alone, which is the same in the wheels of one version for several platforms.
     tag : str
-        What it is for, such as `cp311-cp311-manylinux_2_28_x86_64`.
+        Python, ABI and platform, such as `cp311-cp311-manylinux_2_28_x86_64`.
     """
 
     path: Path
@@ -44,12 +44,12 @@ class Wheel:
 
     @classmethod
     def of(cls, path: str | PathLike[str]) -> Wheel:
-        """Read what a file is.
+        """Return the wheel that a file is.
 
         Raises
         ------
         SourceError
-            If it is no wheel of flinkcore that can be read.
+            If it is not a wheel of flinkcore, or cannot be read.
         """
         found = Path(path)
         parts = found.name.removesuffix(".whl").split("-")
@@ -75,10 +75,9 @@ def _sources(lines: list[str]) -> str:
 
 @cache
 def installed_wheel() -> Wheel:
-    """Return the package that this process runs, as a wheel that is there for as long as the process lives.
+    """Return a wheel, made once per process, of the package that this process runs.
 
-    It has what lies in the folders of the package, of an installation as of a source tree, and metadata, so that pip
-    could install it.
+    It holds the files of the installed package or source tree, and metadata, so that pip could install it.
     """
     package = Path(flinkcore.__file__).parent
     files = {
@@ -98,7 +97,7 @@ def installed_wheel() -> Wheel:
 
 
 def _tag() -> str:
-    """The tag of a wheel that only this machine's kind of interpreter can use."""
+    """The tag of wheels for interpreters like this one."""
     python = f"cp{sysconfig.get_config_var('py_version_nodot')}"
     threads = sysconfig.get_config_var("abiflags") or ""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")

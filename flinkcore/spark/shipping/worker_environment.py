@@ -1,7 +1,7 @@
 """What a Python worker of Spark has, and how a task finds flinkcore there.
 
-Workers get these functions by value, since they may have no flinkcore to import: nothing here comes from outside of the
-standard library.
+These functions are pickled by value, since a worker may have no flinkcore to import. So they use the standard library
+alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import NamedTuple
 from pyspark import cloudpickle
 
 NOT_READY = "flinkcore is not ready on this worker: "
-"""How the message of a worker that lacks flinkcore begins."""
+"""Begins the message of a worker that lacks flinkcore."""
 
 MODULES = "flinkcore-modules-"
-"""How the names of folders with the user's modules begin."""
+"""Begins the names of folders with modules of the user's."""
 
 
 class ShippedWheel(NamedTuple):
@@ -36,11 +36,11 @@ class ShippedWheel(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the folder into which Spark unpacks it.
+        The folder into which Spark unpacks it.
     build : str
-        Of the package in it, as `build_of` finds it.
+        What `build_of` returns where it is unpacked.
     tag : str
-        What it is for, such as `cp311-cp311-manylinux_2_28_x86_64`.
+        Python, ABI and platform, such as `cp311-cp311-manylinux_2_28_x86_64`.
     """
 
     name: str
@@ -49,19 +49,19 @@ class ShippedWheel(NamedTuple):
 
 
 def interpreter_abi() -> str:
-    """Return what compiled modules must be made for here, such as `cpython-311-x86_64-linux-gnu x86_64`."""
+    """Return the ABI and machine of this interpreter, such as `cpython-311-x86_64-linux-gnu x86_64`."""
     return f"{sysconfig.get_config_var('SOABI')} {platform.machine()}"
 
 
 def fits(tag: str, abi: str) -> bool:
-    """Return whether an interpreter can import what a wheel has.
+    """Return whether an interpreter can import the modules of a wheel.
 
     Parameters
     ----------
     tag : str
         Of the wheel, such as `cp311-cp311-manylinux_2_28_x86_64`.
     abi : str
-        As `interpreter_abi` names it.
+        As `interpreter_abi` returns it.
     """
     _, python, platforms = tag.split("-")
     soabi, _, machine = abi.rpartition(" ")
@@ -81,18 +81,15 @@ def fits(tag: str, abi: str) -> bool:
 
 
 def build_of(package: str) -> str:
-    """Return what tells one build of flinkcore from others.
+    """Return a digest that differs between builds of flinkcore.
+
+    It is made of the hashes in the RECORD beside the package. An editable install has none: there it is made of names,
+    sizes and modification times of the files, which no other folder shares.
 
     Parameters
     ----------
     package : str
-        Folder of the package.
-
-    Returns
-    -------
-    str
-        A digest of the hashes in the RECORD beside the package; where it has none, as in an editable install, of
-        the names, sizes and times of its files, which no other folder shares.
+        Path of the package.
     """
     folder = Path(package)
     for record in sorted(folder.parent.glob("flinkcore-*.dist-info/RECORD")):
@@ -110,18 +107,18 @@ def build_of(package: str) -> str:
 
 
 def is_module_line(line: str) -> bool:
-    """Return whether a line of a RECORD is of a module of the package, and has its hash."""
+    """Return whether a line of a RECORD has the hash of a module of flinkcore."""
     path, digest = line.rsplit(",", 2)[:2] if line.count(",") >= 2 else (line, "")
     return path.startswith("flinkcore/") and path.endswith((".py", ".so", ".pyd")) and bool(digest)
 
 
 def digest_of(lines: Iterable[str]) -> str:
-    """Return a digest of lines, in any order."""
+    """Return a digest of lines that does not depend on their order."""
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
 
 
 def package_folder() -> str | None:
-    """Return the folder of the flinkcore that is imported here, or would be; None: there is none."""
+    """Return the folder of the flinkcore that this worker has imported, or would import; None if it has none."""
     module = sys.modules.get("flinkcore")
     if module is not None and module.__file__ is not None:
         return os.path.dirname(module.__file__)
@@ -130,9 +127,9 @@ def package_folder() -> str | None:
 
 
 def present_build() -> str | None:
-    """Return the build of the flinkcore that is imported here, or would be; None: there is none.
+    """Return the build of the flinkcore that this worker has imported, or would import; None if it has none.
 
-    What is imported stays what it is: its build is kept with it.
+    The build of an imported package is found once, and kept with it.
     """
     module = sys.modules.get("flinkcore")
     known: str | None = getattr(module, "_build", None)
@@ -146,7 +143,7 @@ def present_build() -> str | None:
 
 
 def installed_version(distribution: str) -> str | None:
-    """Return the version of a distribution that is installed here; None: it is not."""
+    """Return the version of an installed distribution; None if it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -154,12 +151,12 @@ def installed_version(distribution: str) -> str | None:
 
 
 def worker_place() -> str:
-    """Return which worker this is, for messages: an executor has a working directory of its own."""
+    """Return which worker this is, for messages; each executor has its own working directory."""
     return f"{socket.gethostname()}:{os.getcwd()} ({sys.executable}, {interpreter_abi()})"
 
 
 def worker_report() -> str:
-    """Return what this worker has, as JSON: pyarrow, numpy, and which flinkcore."""
+    """Return as JSON which pyarrow, numpy and flinkcore this worker has."""
     return json.dumps(
         {
             "place": worker_place(),
@@ -173,19 +170,19 @@ def worker_report() -> str:
 
 
 def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> None:
-    """Let this worker import one of some builds of flinkcore: its own, or that of a wheel that was shipped.
+    """Make a build of flinkcore that the driver accepts importable: the installed one, or one from a shipped wheel.
 
     Parameters
     ----------
     builds : sequence of str
-        Builds that are as good as the driver's.
+        Builds that the driver accepts.
     wheels : sequence of ShippedWheel
 
     Raises
     ------
     RuntimeError
-        If there is none, or this worker has imported another one before. The worker ends with it, and a task that is
-        tried again gets a new one.
+        If there is none, or if this worker has already imported another build. The error ends the worker, and a retried
+        task gets a new one.
     """
     if present_build() in builds:
         return
@@ -208,15 +205,15 @@ def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> 
 
 
 def provide_modules(names: Sequence[str]) -> None:
-    """Let this worker import the user's modules before anything else, as they are now.
+    """Put the user's modules, in their newest versions, first on this worker's path.
 
-    A worker is used again, for tasks of other jobs and sessions: modules that it has imported from elsewhere, or of an
-    earlier state, are forgotten. Compiled ones stay: they cannot be imported twice.
+    Spark reuses workers for other jobs and sessions. So modules of these names that were imported from elsewhere, or in
+    an older version, are removed from `sys.modules`; all but compiled ones, which cannot be imported twice.
 
     Parameters
     ----------
     names : sequence of str
-        Of the folders into which Spark unpacks them, all of which begin with `MODULES`; the first one comes first.
+        The folders into which Spark unpacks them, in the order of the path; each begins with `MODULES`.
     """
     folders = [_unpacked(name) for name in names]
     before = [folder for folder in sys.path if os.path.basename(folder).startswith(MODULES)]

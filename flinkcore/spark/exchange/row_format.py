@@ -1,0 +1,53 @@
+"""Formats of the rows that tasks give to Spark, and to each other through a shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+_ARROW_TYPES: Final = {
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
+
+
+class RowFormat:
+    """Columns of rows, as Spark and as Arrow name their types.
+
+    Parameters
+    ----------
+    ddl : str
+        Names and types as Spark writes them, such as `slot int, payload binary`.
+
+    Attributes
+    ----------
+    ddl : str
+    schema : pyarrow.Schema
+    """
+
+    def __init__(self, ddl: str) -> None:
+        self.ddl = ddl
+        columns = (column.split() for column in ddl.split(","))
+        self.schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns])
+
+    def batch(self, *columns: Sequence[Any]) -> pa.RecordBatch:
+        """Return rows, given as one sequence of shape (n_rows,) per column."""
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def row(self, *values: Any) -> pa.RecordBatch:
+        """Return a single row."""
+        return self.batch(*([value] for value in values))
+
+
+def row_values(batches: Iterator[pa.RecordBatch], *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of some columns, row by row."""
+    for batch in batches:
+        found = [batch.column(name) for name in columns]
+        for row in range(batch.num_rows):
+            yield tuple(column[row].as_py() for column in found)
