@@ -6,11 +6,9 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.all_windowed_stream import AllWindowedStream
-from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.closeable_iterator import CloseableIterator
-from flinkcore.datastream.coalesced_timers import CoalescingTimerService, coalesced_timestamp
 from flinkcore.datastream.connected_streams import (
     BroadcastConnectedStream,
     BroadcastStream,
@@ -49,16 +47,21 @@ from flinkcore.datastream.functions import (
     SourceFunction,
     WindowFunction,
 )
+from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.interval_join import IntervalJoin, IntervalJoined
 from flinkcore.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.missing_features import refuse_name
 from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.time_domain import TimeDomain
-from flinkcore.datastream.timerservice import TimerService
+from flinkcore.datastream.timerservice import (
+    BatchTimerService,
+    CoalescingTimerService,
+    TimerService,
+    coalesced_timestamp,
+)
 from flinkcore.datastream.window import (
     CountWindow,
     EventTimeSessionWindows,

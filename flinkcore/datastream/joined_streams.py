@@ -9,7 +9,7 @@ from flinkcore.common.schemas import Schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.datastream.data_stream import DataStream, require_key_columns
 from flinkcore.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction
+from flinkcore.datastream.functions.join_functions import CoGroupWindowFunction
 from flinkcore.datastream.join_transformations import WindowJoinTransformation
 from flinkcore.datastream.transformations import PartitionTransformation
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation

@@ -15,8 +15,8 @@ from flinkcore.datastream.functions import (
     JoinFunction,
     ProcessJoinFunction,
 )
+from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import (
     CountEvictor,
     CountTrigger,

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.datastream.tagged_union import TaggedUnion
+from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.runtime.checkpoint.value_decoding import decode
 from flinkcore.runtime.checkpoint.value_encoding import encode

@@ -16,7 +16,7 @@ from flinkcore.datastream.functions import (
     JoinFunction,
     ProcessJoinFunction,
 )
-from flinkcore.datastream.tagged_union import TaggedUnion
+from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import (
     CountEvictor,
     CountTrigger,

@@ -7,8 +7,11 @@ import pytest
 
 from flinkcore.common import Time
 from flinkcore.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, RuntimeContext
-from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction, WindowJoinFunction
-from flinkcore.datastream.tagged_union import TaggedUnion
+from flinkcore.datastream.functions.join_functions import (
+    CoGroupWindowFunction,
+    TaggedUnion,
+    WindowJoinFunction,
+)
 from flinkcore.datastream.window import (
     DynamicEventTimeSessionWindows,
     EventTimeTrigger,

@@ -1,10 +1,13 @@
-"""What all user-defined functions have in common."""
+"""The base of user-defined functions, which are objects of a class or plain callables."""
+
+from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkcore.datastream.functions.runtime_context import RuntimeContext
+from flinkcore.errors import ConfigurationError
 
 Results = Iterable[Any] | None
 """What a function yields or returns: elements of the main output, and ``(tag, element)`` for a side output."""
@@ -19,7 +22,39 @@ class Function(ABC):  # noqa: B024 - as in PyFlink, where there is nothing that 
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Prepare for work; called once, before any element. Not within a key: no timers, no state values."""
+        """Initialise; called once, before any element. There is no current key: no timers, no state values."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what `open` took; called once, after the last element, and after a failure."""
+        """Release what `open` acquired; called once, after the last element, and after a failure."""
+
+
+FunctionOrCallable = Function | Callable[..., Any]
+
+
+def require_function(function: object, kind: type[Function], call: str) -> None:
+    """Check that a function is an object of a class, or a plain callable.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither. (PyFlink raises TypeError.)
+    """
+    if isinstance(function, kind):
+        return
+    if not callable(function) or isinstance(function, Function):
+        raise ConfigurationError(f"{call} takes a {kind.__name__} or a function, not {function!r}")
+    if isinstance(function, type) and issubclass(function, Function):
+        raise ConfigurationError(
+            f"{call} takes an object of {function.__name__}, not the class: {function.__name__}(...)"
+        )
+
+
+def function_call(function: FunctionOrCallable, kind: type[Function], method: str) -> Callable[..., Any]:
+    """Return what is to be called: the method of a function of the class, or the callable itself."""
+    return getattr(function, method) if isinstance(function, kind) else function  # type: ignore[return-value]
+
+
+def function_name(function: object) -> str:
+    """Return the name of a function in messages."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return str(getattr(named, "__qualname__", named))

@@ -1,13 +1,12 @@
-"""A function over batches of elements of many keys, with timers and state as columns."""
+"""The function over batches of elements of many keys, with timers and state as columns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flinkcore.datastream.batch_timer_service import BatchTimerService
 from flinkcore.datastream.functions.function import Function
-from flinkcore.datastream.functions.runtime_context import RuntimeContext
 from flinkcore.datastream.time_domain import TimeDomain
+from flinkcore.datastream.timerservice import BatchTimerService
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,15 +14,42 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BatchResults: TypeAlias = Iterable[Any] | None
-"""What a function yields or returns: batches of the main output, and ``(tag, batch)`` for a side output."""
+"""What a function over batches yields or returns: batches of the main output, ``(tag, batch)`` for a side output."""
+
+
+class _Batch(ABC):
+    """Elements or timers of many keys."""
+
+    @property
+    @abstractmethod
+    def key_ids(self) -> "npt.NDArray[np.int64]":
+        """Dense id of each row's key (n_rows,)."""
+
+    @property
+    @abstractmethod
+    def timestamps(self) -> "npt.NDArray[np.int64]":
+        """Event time of each element, or the time each timer was registered for (n_rows,), in ms since the epoch."""
+
+    @property
+    @abstractmethod
+    def watermarks(self) -> "npt.NDArray[np.int64]":
+        """Watermark in force for each row (n_rows,), in ms since the epoch; -2**63 before the first one."""
+
+    @property
+    @abstractmethod
+    def processing_times(self) -> "npt.NDArray[np.int64]":
+        """Processing time of each row (n_rows,), in ms since the epoch: an element's arrival, or when a timer fires."""
+
+    def __len__(self) -> int:
+        return len(self.key_ids)
 
 
 class KeyedBatchProcessFunction(Function):
-    """Gets the elements of a keyed stream as batches, and the timers that it registers for their keys likewise.
+    """Processes the elements of a keyed stream as batches, and the timers that it registers for keys likewise.
 
     It stands between :class:`KeyedProcessFunction`, called for each element, and a function of your own in Cython. A
-    batch has elements of many keys; keys go by **dense ids**, from 0 by first appearance in the parallel instance, and
-    timers and state are indexed by them::
+    batch has elements of many keys. Keys are numbered by **dense ids**, from 0 in order of first appearance in the
+    subtask, and timers and state are indexed by them::
 
         class CountUntilQuiet(KeyedBatchProcessFunction):
             min_event_time_delay_ms = 3_000
@@ -44,38 +70,37 @@ class KeyedBatchProcessFunction(Function):
 
     **What is promised.** For each key, elements and timers come in the order in which a `KeyedProcessFunction` would
     get them, each with the same watermark and processing time, and *no timer of a key is due between two of its
-    elements in one batch*. A function that makes of a key's elements in a batch what it would have made of them one by
-    one therefore gives the same results per key, whatever the batches are. In particular:
+    elements in one batch*. A function whose results for a key's elements in a batch are those it would have for them
+    one by one therefore has the same results per key, whatever the batches are. In particular:
 
     * Event-time timers fire at the step of the watermark that reaches them, processing-time timers when the replay
       clock does, before the key's next element.
-    * `on_timers` gets at most one timer of a key at once: the first that is due. What it registers for a time that has
-      been reached already fires next, in the same advance, and what it deletes does not fire. So where a key has
-      thousands of timers that are due together, that takes as many calls, which other keys share.
+    * `on_timers` gets at most one timer per key at once: the first that is due. A timer that it registers for a time
+      already reached fires next, in the same advance, and one that it deletes does not fire. A key with thousands of
+      timers that are due together therefore takes as many calls, which other keys share.
     * Within a batch, elements are in the total order of the replay, and timers in the order in which they are due. From
-      one batch to the next that holds for each key, not across keys: where a key must wait for a timer in the midst of
-      a batch, its later elements come in one of the next batches, and other keys do not wait. So carry nothing from key
-      to key.
+      one batch to the next this holds for each key, not across keys: a key that must wait for a timer in the middle of
+      a batch gets its later elements in one of the next batches, and other keys do not wait. So carry nothing over from
+      one key to another.
     * How many elements a batch has, and which, is not promised. A batch may span many steps of the watermark.
 
-    **What you must respect.** Which timers the elements of a batch will register is not known before the function is
-    called. The class says what bounds there are, as attributes, set in the class or in `__init__`:
+    **What you must declare.** Which timers the elements of a batch will register is not known before the function is
+    called. The class declares bounds as attributes, set in the class or in `__init__`:
 
     * `one_element_per_key`: no key comes twice in a batch, and every batch is ``state[key_ids] = f(state[key_ids])``.
-      Always exact, nothing else to respect; slow where few keys have most of the events.
-    * `min_event_time_delay_ms`, else: an element with the timestamp t, taken by itself, registers event-time timers for
-      t + `min_event_time_delay_ms` or later only; it may be negative. As long as the watermark is below that, the
+      Always exact, nothing else to declare; slow where few keys have most of the events.
+    * `min_event_time_delay_ms`, otherwise: an element with timestamp t, taken by itself, registers event-time timers
+      only for t + `min_event_time_delay_ms` or later; it may be negative. As long as the watermark is below that, the
       key's elements share a batch. **It is a bound for the logic element by element**: a timer that one element of a
-      key registers and the next one deletes counts, though the batch need never register it. None, which is the
-      default: for any time. Then elements of one key share a batch as long as the watermark stays the same. Where
-      elements register no event-time timers, set it as high as you like.
-    * `min_processing_time_delay_ms`, likewise for processing-time timers, from the element's processing time. None:
-      elements register none. Timers may register any, whatever is declared.
+      key registers and the next one deletes counts, even if the batch never registers it. None, the default: timers of
+      any time; elements of one key then share a batch as long as the watermark stays the same. If elements register no
+      event-time timers, set it as high as you like.
+    * `min_processing_time_delay_ms`: the same for processing-time timers, from the element's processing time. None:
+      elements register none. `on_timers` may register any, whatever is declared.
 
-    Timers are registered and deleted for keys that have a part in the batch at hand only. A timer earlier than declared
-    is an error, as is one of another key; a bound that does not hold for timers that the batch has left out is not
-    found out. What is kept for a key that has ever come, about 150 bytes and its row of each state, stays to the end.
-    Columns of elements and timers are read-only.
+    Timers are registered and deleted only for keys of the current batch. A timer earlier than declared is an error, as
+    is one of another key; a bound that is violated only by timers that the batch left out goes unnoticed. Every key
+    takes about 150 bytes, and its row of each state, until the end. Columns of elements and timers are read-only.
 
     Notes
     -----
@@ -86,33 +111,13 @@ class KeyedBatchProcessFunction(Function):
     min_event_time_delay_ms: int | None = None
     min_processing_time_delay_ms: int | None = None
 
-    class ElementBatch(ABC):
+    class ElementBatch(_Batch):
         """Elements of many keys, in the total order of the replay; valid during the call only."""
 
         @property
         @abstractmethod
         def batch(self) -> "pa.RecordBatch":
             """The columns of the stream."""
-
-        @property
-        @abstractmethod
-        def key_ids(self) -> "npt.NDArray[np.int64]":
-            """Dense id of each element's key (n_rows,)."""
-
-        @property
-        @abstractmethod
-        def timestamps(self) -> "npt.NDArray[np.int64]":
-            """Event time of each element (n_rows,), in ms since the epoch."""
-
-        @property
-        @abstractmethod
-        def watermarks(self) -> "npt.NDArray[np.int64]":
-            """The watermark in force for each element (n_rows,), in ms since the epoch; -2**63: none yet."""
-
-        @property
-        @abstractmethod
-        def processing_times(self) -> "npt.NDArray[np.int64]":
-            """When each element arrived (n_rows,), in ms since the epoch: the processing time of a replay."""
 
         @abstractmethod
         def first_of_keys(self) -> "npt.NDArray[np.intp]":
@@ -124,7 +129,7 @@ class KeyedBatchProcessFunction(Function):
 
         @abstractmethod
         def grouped_by_key(self) -> "tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]":
-            """Return the rows key after key, each key's in order, and where in them each key begins. O(n log n)."""
+            """Return the rows grouped by key, each group in order, and the offset of each group. O(n log n)."""
 
         def column(self, name: str) -> "pa.Array":
             """Return a column of the batch."""
@@ -133,11 +138,8 @@ class KeyedBatchProcessFunction(Function):
         def __getitem__(self, name: str) -> "pa.Array":
             return self.batch.column(name)
 
-        def __len__(self) -> int:
-            return len(self.key_ids)
-
-    class TimerBatch(ABC):
-        """Timers of one domain that fire, at most one of each key, in the order in which they are due."""
+    class TimerBatch(_Batch):
+        """Timers of one domain that fire, at most one per key, in the order in which they are due."""
 
         @property
         @abstractmethod
@@ -146,34 +148,11 @@ class KeyedBatchProcessFunction(Function):
 
         @property
         @abstractmethod
-        def key_ids(self) -> "npt.NDArray[np.int64]":
-            """Dense ids of the keys (n_rows,), each once."""
-
-        @property
-        @abstractmethod
-        def timestamps(self) -> "npt.NDArray[np.int64]":
-            """What the timers were registered for (n_rows,), in ms since the epoch."""
-
-        @property
-        @abstractmethod
-        def watermarks(self) -> "npt.NDArray[np.int64]":
-            """The watermark that fires each, or that is in force where it is a processing-time timer (n_rows,)."""
-
-        @property
-        @abstractmethod
-        def processing_times(self) -> "npt.NDArray[np.int64]":
-            """The processing time at which each fires (n_rows,), in ms since the epoch."""
-
-        @property
-        @abstractmethod
         def keys(self) -> "pa.RecordBatch":
             """The key columns, a row per timer."""
 
-        def __len__(self) -> int:
-            return len(self.key_ids)
-
     class Context(ABC):
-        """What both methods can ask; valid during the call only."""
+        """The context of both methods; valid during the call only."""
 
         @abstractmethod
         def timer_service(self) -> BatchTimerService:
@@ -181,16 +160,7 @@ class KeyedBatchProcessFunction(Function):
 
         @abstractmethod
         def keys(self, key_ids: Any) -> "pa.RecordBatch":
-            """Return the key columns of keys, a row per id.
-
-            Raises
-            ------
-            DataError
-                If there is no key of an id.
-            """
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Prepare for work, and ask for state with `get_column_state`; called once, before any batch."""
+            """Return the key columns of dense ids, a row per id; DataError for an id that no key has."""
 
     @abstractmethod
     def process_batch(
@@ -201,7 +171,7 @@ class KeyedBatchProcessFunction(Function):
         Parameters
         ----------
         elements : ElementBatch
-            At least one.
+            Not empty.
         ctx : Context
 
         Returns
@@ -215,17 +185,5 @@ class KeyedBatchProcessFunction(Function):
     def on_timers(
         self, timers: "KeyedBatchProcessFunction.TimerBatch", ctx: "KeyedBatchProcessFunction.Context"
     ) -> BatchResults:
-        """Handle timers of many keys.
-
-        Parameters
-        ----------
-        timers : TimerBatch
-            At least one.
-        ctx : Context
-
-        Returns
-        -------
-        iterable or None
-            As of `process_batch`.
-        """
+        """Handle timers of many keys, at least one; results as of `process_batch`."""
         return None

@@ -1,4 +1,6 @@
-"""Functions that make one value of two of the same type."""
+"""Functions that combine values: reduce and aggregate functions."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -8,6 +10,9 @@ from flinkcore.datastream.functions.function import Function
 from flinkcore.errors import ConfigurationError
 
 T = TypeVar("T")
+IN = TypeVar("IN")
+ACC = TypeVar("ACC")
+OUT = TypeVar("OUT")
 
 
 class ReduceFunction(Function, Generic[T]):
@@ -15,13 +20,13 @@ class ReduceFunction(Function, Generic[T]):
 
     Notes
     -----
-    Follows ``pyflink.datastream.ReduceFunction``. It is to be associative: what it is given as first value may
-    be one element, or what many were reduced to.
+    Follows ``pyflink.datastream.ReduceFunction``. It must be associative: its first value may be an element, or the
+    result of reducing many.
     """
 
     @abstractmethod
     def reduce(self, value1: T, value2: T) -> T:
-        """Return what two values are together; `value1` came first."""
+        """Return the combination of two values; `value1` arrived first."""
 
 
 class ReduceFunctionWrapper(ReduceFunction[T]):
@@ -45,12 +50,11 @@ class ReduceFunctionWrapper(ReduceFunction[T]):
         return self._function
 
     def reduce(self, value1: T, value2: T) -> T:
-        """Return what the function gives."""
         return self._function(value1, value2)
 
 
 def as_reduce_function(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
-    """Return a :class:`ReduceFunction`, made of a plain function where it is none.
+    """Return a :class:`ReduceFunction` as it is, and a plain function wrapped in one.
 
     Raises
     ------
@@ -64,3 +68,29 @@ def as_reduce_function(function: ReduceFunction[T] | Callable[[T, T], T]) -> Red
     raise ConfigurationError(
         f"to reduce takes a ReduceFunction or a function of two values, not {function!r}"
     )
+
+
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
+    """Aggregates values in an accumulator, whose type may differ from those of values and result.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.AggregateFunction``. Accumulators may be changed in place, but must also be returned: a
+    window whose accumulator is None has no result.
+    """
+
+    @abstractmethod
+    def create_accumulator(self) -> ACC:
+        """Return the accumulator of no values."""
+
+    @abstractmethod
+    def add(self, value: IN, accumulator: ACC) -> ACC:
+        """Return the accumulator with one more value."""
+
+    @abstractmethod
+    def get_result(self, accumulator: ACC) -> OUT:
+        """Return the result of an accumulator."""
+
+    @abstractmethod
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
+        """Return the accumulator of the values of both."""

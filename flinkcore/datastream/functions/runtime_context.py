@@ -1,14 +1,66 @@
-"""What a function can ask about where it runs."""
+"""The task that a function runs in, and the store of its keyed state."""
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from flinkcore.datastream.functions.keyed_state_store import KeyedStateStore
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import MetricGroup
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.state import ColumnState
+    from flinkcore.datastream.state import (
+        AggregatingState,
+        AggregatingStateDescriptor,
+        ColumnState,
+        ListState,
+        ListStateDescriptor,
+        MapState,
+        MapStateDescriptor,
+        ReducingState,
+        ReducingStateDescriptor,
+        ValueState,
+        ValueStateDescriptor,
+    )
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class KeyedStateStore(ABC):
+    """Gives the states of a function on a keyed stream by their descriptors.
+
+    A state is asked for once, in ``open``, and always holds the value of the current key.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.functions.KeyedStateStore``.
+    """
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
+        """Return the state of one value per key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
+        """Return the state of one list per key."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
+        """Return the state of one map per key."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
+        """Return the state of one reduced value per key."""
+
+    @abstractmethod
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor[IN, Any, OUT]
+    ) -> AggregatingState[IN, OUT]:
+        """Return the state of one aggregate per key."""
 
 
 class RuntimeContext(KeyedStateStore):
@@ -33,11 +85,11 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """Return the number of this subtask, from 0 on."""
+        """Return the index of this subtask, from 0."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """Return how often this subtask was tried before."""
+        """Return how many attempts of this subtask came before this one."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
@@ -45,10 +97,10 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a parameter of the job, or the default where it has none of this name."""
+        """Return a parameter of the job, or the default if the job has none of this name."""
 
-    def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> "ColumnState":
-        """Return the column of this name, with a value per key; of a `KeyedBatchProcessFunction` only, in its `open`.
+    def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> ColumnState:
+        """Return the column of this name, with a value per key; only in the `open` of a `KeyedBatchProcessFunction`.
 
         Parameters
         ----------
@@ -61,8 +113,8 @@ class RuntimeContext(KeyedStateStore):
         Raises
         ------
         ConfigurationError
-            If the name is taken, or the type or the default cannot be those of a column; or if the function is not one
-            over batches.
+            If the name is taken, the type or the default cannot be those of a column, or the function is not one over
+            batches.
         LifecycleError
             If the function has been opened already.
 

@@ -1,11 +1,12 @@
-"""Where an operator gets the state that belongs to no key."""
+"""The store of operator state, which belongs to no key."""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TypeVar
 
-from flinkcore.datastream.state.broadcast_state import BroadcastState
-from flinkcore.datastream.state.list_state import ListState, ListStateDescriptor
-from flinkcore.datastream.state.map_state import MapStateDescriptor
+from flinkcore.datastream.state.state import BroadcastState, ListState
+from flinkcore.datastream.state.state_descriptor import ListStateDescriptor, MapStateDescriptor
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -17,8 +18,8 @@ class OperatorStateStore(ABC):
 
     Notes
     -----
-    Follows ``pyflink.datastream.state.OperatorStateStore``, with the list states that Flink's
-    ``org.apache.flink.api.common.state.OperatorStateStore`` has beside it.
+    Follows ``pyflink.datastream.state.OperatorStateStore``, with the list states of Flink's
+    ``org.apache.flink.api.common.state.OperatorStateStore``.
     """
 
     @abstractmethod
@@ -27,8 +28,8 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return a list whose elements are shared out when the parallelism changes."""
+        """Return a list whose elements are redistributed when the parallelism changes."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return a list of which, after a restore, every instance has the elements of all."""
+        """Return a list of which every instance gets all elements when it is restored."""

@@ -1,14 +1,24 @@
-"""What all kinds of state have in common."""
+"""The kinds of state that functions read and write."""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """A state of a function; keyed state shows what belongs to the current key.
+    """A state of a function; keyed state holds a value per key, and gives access to that of the current key.
 
     Notes
     -----
@@ -17,7 +27,24 @@ class State(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Remove what is held; of keyed state, under the current key."""
+        """Remove the content; of keyed state, that of the current key."""
+
+
+class ValueState(State, Generic[T]):
+    """A single value of the current key.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ValueState``.
+    """
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """Return the value; None if there is none."""
+
+    @abstractmethod
+    def update(self, value: T | None) -> None:
+        """Set the value; None removes it."""
 
 
 class AppendingState(State, Generic[IN, OUT]):
@@ -30,7 +57,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def get(self) -> OUT:
-        """Return what the added values have become."""
+        """Return the result of the values added so far."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -38,9 +65,185 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """An appending state of which two can become one, as windows do that merge.
+    """An appending state of which two can be merged, as for merging windows.
 
     Notes
     -----
     Follows ``pyflink.datastream.state.MergingState``.
     """
+
+
+class ListState(MergingState[T, list[T]]):
+    """A list of the current key; in operator state, of the operator.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ListState``. None cannot be an element, as in Flink.
+    """
+
+    @abstractmethod
+    def get(self) -> list[T]:
+        """Return a copy of the list; empty if nothing was added."""
+
+    @abstractmethod
+    def update(self, values: Iterable[T]) -> None:
+        """Replace all elements; an empty iterable clears the list."""
+
+    @abstractmethod
+    def add_all(self, values: Iterable[T]) -> None:
+        """Append elements."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get())
+
+
+class ReducingState(MergingState[T, T | None]):
+    """The reduction of all values added under the current key by a :class:`ReduceFunction`.
+
+    ``get`` returns None before the first ``add``; adding None clears.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ReducingState``.
+    """
+
+
+class AggregatingState(MergingState[IN, OUT | None]):
+    """The aggregate of all values added under the current key by an :class:`AggregateFunction`.
+
+    ``get`` returns None before the first ``add``; adding None clears.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.AggregatingState``.
+    """
+
+
+class _ReadableMap(State, Generic[K, V]):
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of a map key; None if there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Return whether a map key has a value; in a `MapState`, one that is not None."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Return the current map keys with their values."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return the current map keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Return the current values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there is no map key."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _WritableMap(_ReadableMap[K, V]):
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value of a map key; in a `MapState`, it may be None."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set the values of several map keys."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove a map key, if it is there."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class MapState(_WritableMap[K, V | None], Generic[K, V]):
+    """A map of the current key.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.MapState``.
+    """
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """Broadcast state as the keyed side of a broadcast function sees it; its values must not be changed.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ReadOnlyBroadcastState``.
+    """
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+    """A map that every instance of an operator builds from the same broadcast elements.
+
+    It must depend on nothing else: after a change of parallelism a new instance gets the map of one of the old ones.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.BroadcastState``.
+    """
+
+
+class ColumnState(ABC):
+    """A numpy column with a row per key, indexed by dense key id; it grows with the number of keys.
+
+    ``state[key_ids]`` and ``state[key_ids] = values`` are numpy's: reading copies; where an id comes twice, the last
+    value stays, and ``state[key_ids] += 1`` counts it once. If a key may come several times in a batch, count with
+    ``numpy.add.at(state.array, key_ids, 1)``.
+
+    Notes
+    -----
+    PyFlink has no counterpart; it replaces a ``ValueState`` of every key.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the state."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+
+    @property
+    @abstractmethod
+    def default(self) -> Any:
+        """Value of a key that has none yet."""
+
+    @property
+    @abstractmethod
+    def array(self) -> npt.NDArray[Any]:
+        """The column itself (n_keys,), to be read and written; valid until the call of the function returns."""
+
+    @abstractmethod
+    def clear(self, key_ids: Any) -> None:
+        """Reset keys to the default."""
+
+    def __getitem__(self, key_ids: Any) -> Any:
+        return self.array[key_ids]
+
+    def __setitem__(self, key_ids: Any, values: Any) -> None:
+        self.array[key_ids] = values
+
+    def __len__(self) -> int:
+        return len(self.array)

@@ -1,28 +1,60 @@
-"""What a state is declared by."""
+"""Descriptors: how functions declare their state."""
+
+from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
-from flinkcore.common.type_information import TypeInformation
+from flinkcore.datastream.functions.reduce_function import (
+    AggregateFunction,
+    ReduceFunction,
+    as_reduce_function,
+)
 from flinkcore.datastream.state.state_ttl_config import StateTtlConfig
 from flinkcore.errors import ConfigurationError
 
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+ACC = TypeVar("ACC")
+OUT = TypeVar("OUT")
+
+
+@runtime_checkable
+class StateType(Protocol):
+    """A type that a state's values are checked against: a TypeInformation, or a Serializer.
+
+    Its text form appears in error messages. Two objects for the same type must be equal.
+    """
+
+    def accepts(self, value: object) -> bool:
+        """Return whether a value is of this type; it is never called with None."""
+
+
+def _checked_type(type_info: StateType | None, name: str) -> StateType | None:
+    if type_info is None or (isinstance(type_info, StateType) and not isinstance(type_info, type)):
+        return type_info
+    raise ConfigurationError(f"the type of the state {name!r} is a TypeInformation, not {type_info!r}")
+
 
 class StateDescriptor(ABC):
-    """The name of a state, the type of what it holds, and how long that lives.
+    """The name of a state, the type of its content, and how long that lives.
 
     Parameters
     ----------
     name : str
-        Not empty; once per operator.
-    type_info : TypeInformation, optional
-        Type of the values, of the elements of a list, or of the values in a map; without it they are not checked.
+        Not empty, and unique in its operator.
+    type_info : TypeInformation or Serializer, optional
+        Type of the value, the elements of the list, the accumulator, or the values of the map; if it is left out,
+        values are not checked.
 
     Raises
     ------
     ConfigurationError
-        If the name is no text or empty, or the type is no TypeInformation.
+        If the name is no text or empty, or the type is no type.
 
     Notes
     -----
@@ -30,12 +62,7 @@ class StateDescriptor(ABC):
     """
 
     class Type(Enum):
-        """The kinds of state, as snapshots name them.
-
-        Notes
-        -----
-        Flink's ``StateDescriptor.Type``.
-        """
+        """The kinds of state, as snapshots name them (Flink's ``StateDescriptor.Type``)."""
 
         VALUE = "value"
         LIST = "list"
@@ -45,11 +72,11 @@ class StateDescriptor(ABC):
 
     type: ClassVar[Type]
 
-    def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, type_info: StateType | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"the name of a state is a text that is not empty, not {name!r}")
         self.name = name
-        self.type_info = checked_type(type_info, name)
+        self.type_info = _checked_type(type_info, name)
         self._ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
@@ -57,28 +84,138 @@ class StateDescriptor(ABC):
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let what the state holds expire; to be called before the state is asked for."""
+        """Let the content expire; to be called before the state is asked for."""
         self._ttl_config = ttl_config
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """How values expire; None where they do not."""
+        """How values expire; None if they do not."""
         return self._ttl_config if self._ttl_config is not None and self._ttl_config.is_enabled() else None
 
-    def describes_same_state(self, other: "StateDescriptor") -> bool:
+    def describes_same_state(self, other: StateDescriptor) -> bool:
         """Return whether kind, name, types and time to live are equal; functions are not compared."""
         return self.signature() == other.signature()
 
     def signature(self) -> tuple[object, ...]:
-        """Return all that two descriptors of one state must have in common."""
+        """Return what all descriptors of one state must have in common."""
         return self.type, self.name, self.type_info, self.ttl_config
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
 
-def checked_type(type_info: TypeInformation | None, name: str) -> TypeInformation | None:
-    """Return a declared type, or fail where it is none (ConfigurationError)."""
-    if type_info is None or (isinstance(type_info, TypeInformation) and not isinstance(type_info, type)):
-        return type_info
-    raise ConfigurationError(f"the type of the state {name!r} is a TypeInformation, not {type_info!r}")
+class ValueStateDescriptor(StateDescriptor, Generic[T]):
+    """Declares a :class:`ValueState`; parameters as of :class:`StateDescriptor`.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ValueStateDescriptor``.
+    """
+
+    type: ClassVar = StateDescriptor.Type.VALUE
+
+    def __init__(self, name: str, value_type_info: StateType | None = None) -> None:
+        super().__init__(name, value_type_info)
+
+
+class ListStateDescriptor(StateDescriptor, Generic[T]):
+    """Declares a :class:`ListState`; parameters as of :class:`StateDescriptor`.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ListStateDescriptor``.
+    """
+
+    type: ClassVar = StateDescriptor.Type.LIST
+
+    def __init__(self, name: str, elem_type_info: StateType | None = None) -> None:
+        super().__init__(name, elem_type_info)
+
+
+class MapStateDescriptor(StateDescriptor, Generic[K, V]):
+    """Declares a :class:`MapState`, or a :class:`BroadcastState`; parameters as of :class:`StateDescriptor`.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.MapStateDescriptor``.
+    """
+
+    type: ClassVar = StateDescriptor.Type.MAP
+
+    def __init__(
+        self,
+        name: str,
+        key_type_info: StateType | None = None,
+        value_type_info: StateType | None = None,
+    ) -> None:
+        super().__init__(name, value_type_info)
+        self.key_type_info = _checked_type(key_type_info, name)
+
+    def signature(self) -> tuple[object, ...]:
+        return *super().signature(), self.key_type_info
+
+
+class ReducingStateDescriptor(StateDescriptor, Generic[T]):
+    """Declares a :class:`ReducingState`.
+
+    Parameters
+    ----------
+    name, type_info
+        As of :class:`StateDescriptor`.
+    reduce_function : ReduceFunction or callable
+        Anything else is a ConfigurationError. (PyFlink raises TypeError.)
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.ReducingStateDescriptor``.
+    """
+
+    type: ClassVar = StateDescriptor.Type.REDUCING
+
+    def __init__(
+        self,
+        name: str,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        type_info: StateType | None = None,
+    ) -> None:
+        super().__init__(name, type_info)
+        self._reduce_function = as_reduce_function(reduce_function)
+
+    def get_reduce_function(self) -> ReduceFunction[T]:
+        """Return the function."""
+        return self._reduce_function
+
+
+class AggregatingStateDescriptor(StateDescriptor, Generic[IN, ACC, OUT]):
+    """Declares an :class:`AggregatingState`.
+
+    Parameters
+    ----------
+    name, state_type_info
+        As of :class:`StateDescriptor`.
+    agg_function : AggregateFunction
+        Anything else is a ConfigurationError. (PyFlink raises TypeError.)
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.state.AggregatingStateDescriptor``.
+    """
+
+    type: ClassVar = StateDescriptor.Type.AGGREGATING
+
+    def __init__(
+        self,
+        name: str,
+        agg_function: AggregateFunction[IN, ACC, OUT],
+        state_type_info: StateType | None = None,
+    ) -> None:
+        super().__init__(name, state_type_info)
+        if not isinstance(agg_function, AggregateFunction):
+            raise ConfigurationError(
+                f"the aggregating state {name!r} takes an AggregateFunction, not {agg_function!r}"
+            )
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction[IN, ACC, OUT]:
+        """Return the function."""
+        return self._agg_function

@@ -1,28 +1,33 @@
-"""How long what a state holds stays there."""
+"""Time to live: when values of a state expire, and how they are removed."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar
 
 from flinkcore.common.time import Duration, Time, timeout_ms
-from flinkcore.datastream.state.cleanup_strategies import THIRTY_DAYS
-from flinkcore.datastream.state.cleanup_strategies import CleanupStrategies as TtlCleanupStrategies
+from flinkcore.errors import ConfigurationError
+
+THIRTY_DAYS = Duration.of_days(30)
 
 
 class StateTtlConfig:
     """When values of a state expire; made by :meth:`new_builder`.
 
     A value written at T with a time to live of L is alive before T + L. Elements of a list and entries of a map
-    live each on their own.
+    expire one by one.
 
-    **On event time** T is the operator's watermark at the write. What is written before the first watermark
-    lives from the first one on. The last watermark, which says that the input has ended, lets nothing expire:
-    timers that fire then see what was alive before.
+    **In event time** T is the operator's watermark at the write. For what is written before the first watermark, T is
+    that first one. The last watermark, at the end of the input, lets nothing expire: timers that fire then see what was
+    alive before.
 
     Parameters
     ----------
-    update_type : "StateTtlConfig.UpdateType"
-    state_visibility : "StateTtlConfig.StateVisibility"
-    ttl_time_characteristic : "StateTtlConfig.TtlTimeCharacteristic"
+    update_type : StateTtlConfig.UpdateType
+    state_visibility : StateTtlConfig.StateVisibility
+    ttl_time_characteristic : StateTtlConfig.TtlTimeCharacteristic
     ttl : Time or Duration
         At least 1 ms.
     cleanup_strategies : StateTtlConfig.CleanupStrategies
@@ -44,7 +49,7 @@ class StateTtlConfig:
     """
 
     class UpdateType(Enum):
-        """What prolongs the life of a value."""
+        """What renews the time to live of a value."""
 
         Disabled = 0
         """Values do not expire."""
@@ -59,21 +64,136 @@ class StateTtlConfig:
         """Whether an expired value can be seen."""
 
         ReturnExpiredIfNotCleanedUp = 0
-        """As long as it is there."""
+        """Yes, until it is cleaned up."""
 
         NeverReturnExpired = 1
         """Never."""
 
     class TtlTimeCharacteristic(Enum):
-        """The time that lives are counted in."""
+        """The time that the time to live is counted in."""
 
         ProcessingTime = 0
-        """The clock: in a replay, that of the arrivals."""
+        """Processing time: in a replay, the arrivals."""
 
         EventTime = 1
         """The current watermark of the operator. (Flink and PyFlink have processing time only.)"""
 
-    CleanupStrategies: TypeAlias = TtlCleanupStrategies
+    class CleanupStrategies:
+        """How expired values are removed that nobody reads.
+
+        Parameters
+        ----------
+        strategies : mapping of Strategies to CleanupStrategy
+        is_cleanup_in_background : bool
+            Whether values are also cleaned up by the backend's default strategy: here and on Flink's heap, five keys at
+            each access to the state.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.state.StateTtlConfig.CleanupStrategies``.
+        """
+
+        class Strategies(Enum):
+            """The kinds of clean-up."""
+
+            FULL_STATE_SCAN_SNAPSHOT = 0
+            INCREMENTAL_CLEANUP = 1
+            ROCKSDB_COMPACTION_FILTER = 2
+
+        class CleanupStrategy:
+            """Base of the settings of a clean-up."""
+
+        @dataclass(frozen=True)
+        class EmptyCleanupStrategy(CleanupStrategy):
+            """A clean-up without settings."""
+
+        @dataclass(frozen=True)
+        class IncrementalCleanupStrategy(CleanupStrategy):
+            """Checks some keys at each access to the state.
+
+            Parameters
+            ----------
+            cleanup_size : int
+                Number of keys, at least 1 (ConfigurationError).
+            for_every_record : bool
+                Whether to check also whenever a current key is set.
+            """
+
+            cleanup_size: int
+            for_every_record: bool
+
+            def __post_init__(self) -> None:
+                if self.cleanup_size < 1:
+                    raise ConfigurationError(
+                        f"incremental clean-up takes at least 1 key at a time, not {self.cleanup_size}"
+                    )
+
+            def get_cleanup_size(self) -> int:
+                """Return how many keys are checked at a time."""
+                return self.cleanup_size
+
+            def run_cleanup_for_every_record(self) -> bool:
+                """Return whether keys are checked also whenever a current key is set."""
+                return self.for_every_record
+
+        @dataclass(frozen=True)
+        class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
+            """A setting of RocksDB, without effect on a heap backend."""
+
+            query_time_after_num_entries: int
+            periodic_compaction_time: Duration = THIRTY_DAYS
+
+            def get_query_time_after_num_entries(self) -> int:
+                """Return the setting."""
+                return self.query_time_after_num_entries
+
+            def get_periodic_compaction_time(self) -> Duration:
+                """Return the setting."""
+                return self.periodic_compaction_time
+
+        EMPTY_STRATEGY: ClassVar[CleanupStrategy] = EmptyCleanupStrategy()
+
+        def __init__(
+            self, strategies: Mapping[Strategies, CleanupStrategy], is_cleanup_in_background: bool
+        ) -> None:
+            self._strategies = strategies
+            self._is_cleanup_in_background = is_cleanup_in_background
+
+        def is_cleanup_in_background(self) -> bool:
+            """Return whether the backend's default clean-up is done."""
+            return self._is_cleanup_in_background
+
+        def in_full_snapshot(self) -> bool:
+            """Return whether expired values are left out of snapshots."""
+            return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
+
+        def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
+            """Return the incremental clean-up, set or by default; None if there is none."""
+            strategy = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
+            if strategy is None:
+                return self.IncrementalCleanupStrategy(5, False) if self._is_cleanup_in_background else None
+            assert isinstance(strategy, self.IncrementalCleanupStrategy)
+            return strategy
+
+        def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
+            """Return the setting of RocksDB, set or by default; None if there is none."""
+            strategy = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
+            if strategy is None:
+                return (
+                    self.RocksdbCompactFilterCleanupStrategy(1000) if self._is_cleanup_in_background else None
+                )
+            assert isinstance(strategy, self.RocksdbCompactFilterCleanupStrategy)
+            return strategy
+
+        def __eq__(self, other: object) -> bool:
+            return (
+                isinstance(other, StateTtlConfig.CleanupStrategies)
+                and self._strategies == other._strategies
+                and self._is_cleanup_in_background == other._is_cleanup_in_background
+            )
+
+        def __hash__(self) -> int:
+            return hash((frozenset(self._strategies), self._is_cleanup_in_background))
 
     def __init__(
         self,
@@ -91,12 +211,12 @@ class StateTtlConfig:
         self._cleanup_strategies = cleanup_strategies
 
     @staticmethod
-    def new_builder(ttl: Time | Duration) -> "StateTtlConfig.Builder":
+    def new_builder(ttl: Time | Duration) -> StateTtlConfig.Builder:
         """Return a builder for values that live so long after they were written."""
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
-        """Return what prolongs the life of a value."""
+        """Return what renews the time to live of a value."""
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
@@ -108,7 +228,7 @@ class StateTtlConfig:
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
-        """Return the time that lives are counted in."""
+        """Return the time that the time to live is counted in."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
@@ -116,7 +236,7 @@ class StateTtlConfig:
         return self._update_type is not self.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
-        """Return when expired values are removed that nobody reads."""
+        """Return how expired values are removed that nobody reads."""
         return self._cleanup_strategies
 
     def __eq__(self, other: object) -> bool:
@@ -143,8 +263,8 @@ class StateTtlConfig:
     class Builder:
         """Builds a :class:`StateTtlConfig`.
 
-        Values expire on processing time, are prolonged by writes, never seen when expired, and cleaned up in the
-        background, unless told otherwise.
+        By default, values expire in processing time, writes renew their time to live, expired values are never seen,
+        and they are cleaned up in the background.
 
         Notes
         -----
@@ -157,72 +277,76 @@ class StateTtlConfig:
             self._state_visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
             self._ttl_time_characteristic = StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
             self._is_cleanup_in_background = True
-            self._strategies: dict[TtlCleanupStrategies.Strategies, TtlCleanupStrategies.CleanupStrategy] = {}
+            self._strategies: dict[
+                StateTtlConfig.CleanupStrategies.Strategies, StateTtlConfig.CleanupStrategies.CleanupStrategy
+            ] = {}
 
-        def set_update_type(self, update_type: "StateTtlConfig.UpdateType") -> "StateTtlConfig.Builder":
-            """Set what prolongs the life of a value."""
+        def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
+            """Set what renews the time to live of a value."""
             self._update_type = update_type
             return self
 
-        def update_ttl_on_create_and_write(self) -> "StateTtlConfig.Builder":
-            """Let writes prolong the life of a value; the default."""
+        def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
+            """Let writes renew the time to live of a value; the default."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
-        def update_ttl_on_read_and_write(self) -> "StateTtlConfig.Builder":
-            """Let reads and writes prolong the life of a value."""
+        def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
+            """Let reads and writes renew the time to live of a value."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(
-            self, state_visibility: "StateTtlConfig.StateVisibility"
-        ) -> "StateTtlConfig.Builder":
+            self, state_visibility: StateTtlConfig.StateVisibility
+        ) -> StateTtlConfig.Builder:
             """Set whether an expired value can be seen."""
             self._state_visibility = state_visibility
             return self
 
-        def return_expired_if_not_cleaned_up(self) -> "StateTtlConfig.Builder":
-            """Let an expired value be seen as long as it is there."""
+        def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
+            """Let an expired value be seen until it is cleaned up."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
-        def never_return_expired(self) -> "StateTtlConfig.Builder":
+        def never_return_expired(self) -> StateTtlConfig.Builder:
             """Let an expired value never be seen; the default."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
-            self, ttl_time_characteristic: "StateTtlConfig.TtlTimeCharacteristic"
-        ) -> "StateTtlConfig.Builder":
-            """Set the time that lives are counted in."""
+            self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
+        ) -> StateTtlConfig.Builder:
+            """Set the time that the time to live is counted in."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
-        def use_processing_time(self) -> "StateTtlConfig.Builder":
-            """Count lives on the clock; the default."""
+        def use_processing_time(self) -> StateTtlConfig.Builder:
+            """Count the time to live in processing time; the default."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
-        def use_event_time(self) -> "StateTtlConfig.Builder":
-            """Count lives on the operator's watermark, as :class:`StateTtlConfig` says."""
+        def use_event_time(self) -> StateTtlConfig.Builder:
+            """Count the time to live in event time: see :class:`StateTtlConfig`."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.EventTime)
 
-        def cleanup_full_snapshot(self) -> "StateTtlConfig.Builder":
+        def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
             """Leave expired values out of snapshots."""
-            self._strategies[TtlCleanupStrategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = (
-                TtlCleanupStrategies.EMPTY_STRATEGY
+            self._strategies[StateTtlConfig.CleanupStrategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = (
+                StateTtlConfig.CleanupStrategies.EMPTY_STRATEGY
             )
             return self
 
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
-        ) -> "StateTtlConfig.Builder":
-            """Look at some keys whenever the state is used, and remove what has expired.
+        ) -> StateTtlConfig.Builder:
+            """Check some keys at each access to the state, and remove what has expired.
 
             Parameters
             ----------
             cleanup_size : int
-                How many keys to look at each time, at least 1.
+                Number of keys to check each time, at least 1.
             run_cleanup_for_every_record : bool
-                Do it also whenever a key is set, even if the state is not used.
+                Whether to check also whenever a current key is set, even if the state is not accessed.
             """
-            self._strategies[TtlCleanupStrategies.Strategies.INCREMENTAL_CLEANUP] = (
-                TtlCleanupStrategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
+            self._strategies[StateTtlConfig.CleanupStrategies.Strategies.INCREMENTAL_CLEANUP] = (
+                StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy(
+                    cleanup_size, run_cleanup_for_every_record
+                )
             )
             return self
 
@@ -230,26 +354,26 @@ class StateTtlConfig:
             self,
             query_time_after_num_entries: int,
             periodic_compaction_time: Duration = THIRTY_DAYS,
-        ) -> "StateTtlConfig.Builder":
+        ) -> StateTtlConfig.Builder:
             """Accept a setting of RocksDB, which has no effect on a heap backend, in Flink as here."""
-            self._strategies[TtlCleanupStrategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
-                TtlCleanupStrategies.RocksdbCompactFilterCleanupStrategy(
+            self._strategies[StateTtlConfig.CleanupStrategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
+                StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy(
                     query_time_after_num_entries, periodic_compaction_time
                 )
             )
             return self
 
-        def disable_cleanup_in_background(self) -> "StateTtlConfig.Builder":
-            """Do without the clean-up that there is by default; one that was asked for stays."""
+        def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
+            """Disable the default clean-up; strategies that were set stay."""
             self._is_cleanup_in_background = False
             return self
 
-        def set_ttl(self, ttl: Time | Duration) -> "StateTtlConfig.Builder":
+        def set_ttl(self, ttl: Time | Duration) -> StateTtlConfig.Builder:
             """Set how long values live."""
             self._ttl = ttl
             return self
 
-        def build(self) -> "StateTtlConfig":
+        def build(self) -> StateTtlConfig:
             """Return the configuration.
 
             Raises

@@ -14,7 +14,7 @@ from flinkcore.datastream.functions import (
     WindowFunction,
     function_name,
 )
-from flinkcore.datastream.functions.called_function import called_function
+from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.window.evictors import Evictor
 from flinkcore.datastream.window.triggers import Trigger
 from flinkcore.datastream.window.window_assigner import (

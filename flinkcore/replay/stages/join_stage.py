@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
+from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.tagged_union import TaggedUnion
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.row_kind import RowKind
-from flinkcore.datastream.tagged_union import TaggedUnion
+from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_shape import Shape

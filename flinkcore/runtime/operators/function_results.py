@@ -7,7 +7,7 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import FunctionOrCallable, function_name
-from flinkcore.datastream.functions.called_function import called_function
+from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.window import Window
 from flinkcore.errors import DataError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord

@@ -260,7 +260,7 @@ class HeapMapState(HeapState, MapState[K, V]):
         else:
             entries[key] = value
 
-    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+    def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
         added = self._check.all(dict_value)
         entries = self.get_internal()
         if entries is not None:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from flinkcore.common.serializer import Serializer
-from flinkcore.common.type_information import TypeInformation
 from flinkcore.datastream.state import MapStateDescriptor, StateDescriptor
+from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.runtime.state.state_table import StateTable
 from flinkcore.runtime.state.time_to_live import map_values
@@ -36,7 +36,7 @@ def unchanged(value: Any) -> Any:
     return value
 
 
-def serialization(state_name: str, type_info: TypeInformation | None) -> Conversion:
+def serialization(state_name: str, type_info: StateType | None) -> Conversion:
     """Return the function that serializes the values of a state; :func:`unchanged` if no serializer is declared.
 
     It makes SerializedValues of all values but None, and raises UserCodeError if the serializer raises or gives
@@ -76,7 +76,7 @@ def serialization(state_name: str, type_info: TypeInformation | None) -> Convers
     return serialize
 
 
-def deserialization(state_name: str, what: str, type_info: TypeInformation | None) -> Conversion:
+def deserialization(state_name: str, what: str, type_info: StateType | None) -> Conversion:
     """Return the function that deserializes the values of a restored state; it returns other values as they are.
 
     Parameters
@@ -84,7 +84,7 @@ def deserialization(state_name: str, what: str, type_info: TypeInformation | Non
     state_name : str
     what : str
         What the values are in the state, in the plural: "elements".
-    type_info : TypeInformation or None
+    type_info : StateType or None
         As declared.
 
     Returns

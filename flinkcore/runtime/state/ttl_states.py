@@ -176,7 +176,7 @@ class TtlMapState(TtlState[HeapMapState[K, Stamped]], MapState[K, V]):
         self._check(key, value)
         self._original.put(key, None if value is None else self._life.stamp(value))
 
-    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+    def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
         self._on_access()
         now_ms = self._life.now()
         added = self._check.all(dict_value)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from flinkcore.common.type_information import TypeInformation
 from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import SchemaError
 
 T = TypeVar("T")
@@ -18,12 +18,12 @@ class ValueCheck:
     state_name : str
     what : str
         What the values are in the state, in the plural: "elements".
-    type_info : TypeInformation
+    type_info : StateType
     """
 
     __slots__ = ("_accepts", "_state_name", "_type_info", "_what")
 
-    def __init__(self, state_name: str, what: str, type_info: TypeInformation) -> None:
+    def __init__(self, state_name: str, what: str, type_info: StateType) -> None:
         self._state_name = state_name
         self._what = what
         self._type_info = type_info
@@ -44,7 +44,7 @@ class ValueCheck:
             )
 
 
-def value_check(state_name: str, what: str, type_info: TypeInformation | None) -> ValueCheck | None:
+def value_check(state_name: str, what: str, type_info: StateType | None) -> ValueCheck | None:
     """Return the check of a state's values; None if no type is declared."""
     return None if type_info is None else ValueCheck(state_name, what, type_info)
 
@@ -55,13 +55,13 @@ class ElementCheck:
     Parameters
     ----------
     state_name : str
-    type_info : TypeInformation, optional
+    type_info : StateType, optional
         Type of the elements; by default anything but None is accepted.
     """
 
     __slots__ = ("_state_name", "_type_check")
 
-    def __init__(self, state_name: str, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, state_name: str, type_info: StateType | None = None) -> None:
         self._state_name = state_name
         self._type_check = value_check(state_name, "elements", type_info)
 

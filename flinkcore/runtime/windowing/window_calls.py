@@ -14,7 +14,7 @@ from flinkcore.datastream.functions import (
     RuntimeContext,
     WindowFunction,
 )
-from flinkcore.datastream.functions.co_group_window_function import CoGroupWindowFunction
+from flinkcore.datastream.functions.join_functions import CoGroupWindowFunction
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.windowing.window_contexts import OperatorWindowContext

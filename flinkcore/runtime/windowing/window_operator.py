@@ -7,7 +7,7 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, Results, RuntimeContext
-from flinkcore.datastream.functions.called_function import called_function
+from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
