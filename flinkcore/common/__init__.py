@@ -3,7 +3,6 @@
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.instant import Instant
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
@@ -17,19 +16,19 @@ from flinkcore.common.serialization import (
     SimpleStringSchema,
 )
 from flinkcore.common.serializer import PickleSerializer, Serializer
-from flinkcore.common.time import Duration, Time
+from flinkcore.common.time import Duration, Instant, Time
 from flinkcore.common.timestamp_assigner import RecordTimestampAssigner, TimestampAssigner
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
-from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
 from flinkcore.common.watermark_generators import (
     AscendingTimestampsWatermarks,
     BoundedOutOfOrdernessWatermarks,
     NoWatermarksGenerator,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarksWithIdleness,
 )
-from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.common.watermarks_with_idleness import WatermarksWithIdleness
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
 
 __all__ = [
     "MAX_TIMESTAMP",

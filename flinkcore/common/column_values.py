@@ -21,8 +21,8 @@ _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 def column_values(column: pa.Array, name: str) -> list[Any]:
     """Return the values of a column as plain Python objects.
 
-    Times are those of the module datetime, also where a column counts nanoseconds: with pandas at hand, pyarrow would
-    give pandas' own.
+    Times are of the module datetime, also for columns in nanoseconds: pyarrow returns those of pandas if it is
+    installed.
 
     Parameters
     ----------
@@ -34,26 +34,26 @@ def column_values(column: pa.Array, name: str) -> list[Any]:
     Raises
     ------
     DataError
-        If Python has no value for one of the column's: a date beyond the year 9999, or a time with digits below
-        microseconds. Names the column and the value.
+        If Python cannot represent a value: a date beyond the year 9999, or a time with digits below microseconds. Names
+        the column and the value.
     """
     return _Conversion(name, rows=False).values(column)
 
 
 def key_values(column: pa.Array, name: str) -> list[Any]:
-    """Return the values of a key column as plain Python objects that hash.
+    """Return the values of a key column as plain Python objects that are hashable.
 
-    As `column_values`, but a struct is a Row, a timestamp with a time zone is in UTC, since in another zone two moments
-    of the hour that comes twice in autumn are equal in Python, all NaNs have the same bits, and of an extension type
-    such as uuid there are the stored values.
+    They are those of `column_values`, with these differences: a struct is a Row; a timestamp with a time zone is in
+    UTC, since in another zone two moments of the hour that is repeated in autumn are equal in Python; all NaNs have the
+    same bits; an extension type such as uuid has its storage values.
     """
     return _Conversion(name, rows=True).values(column)
 
 
 def with_dicts(values: Iterable[Any], arrow_type: pa.DataType) -> list[Any]:
-    """Return values for a column of a type, with dicts in place of Rows, which ``pyarrow.array`` does not take.
+    """Return values for a column of a type, with dicts in place of Rows, which ``pyarrow.array`` does not accept.
 
-    A Row without names has its values in the order of the struct's fields.
+    The values of a Row without names are in the order of the struct's fields.
     """
     values = list(values)
     if _any_type(arrow_type, pa.types.is_struct):

@@ -11,16 +11,16 @@ _TRUTH = {"true": True, "false": False}
 
 
 class Configuration:
-    """Keys with values; :meth:`StreamExecutionEnvironment.get_execution_environment` tells which keys have a meaning.
+    """Settings by key; :meth:`StreamExecutionEnvironment.configure` lists the keys that have an effect.
 
     Parameters
     ----------
     other : Configuration, optional
-        To be copied.
+        Settings to copy.
 
     Notes
     -----
-    Follows ``pyflink.common.Configuration``. A key that embedded jobs have no use for is kept, and has no effect.
+    Follows ``pyflink.common.Configuration``. Keys without an effect on embedded jobs are accepted.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Configuration:
         return self._set(key, value, int)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        """Return a value as a truth value, or the default; ConfigurationError if it is none."""
+        """Return a value as a bool, or the default; ConfigurationError if it is none."""
         value = self._values.get(key, default_value)
         if isinstance(value, str) and value.lower() in _TRUTH:
             return _TRUTH[value.lower()]
@@ -67,7 +67,7 @@ class Configuration:
         raise ConfigurationError(f"the setting {key} is true or false, not {value!r}")
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
-        """Set a truth value, and return this configuration."""
+        """Set a bool, and return this configuration."""
         return self._set(key, value, bool)
 
     def get_float(self, key: str, default_value: float) -> float:
@@ -95,11 +95,11 @@ class Configuration:
         return key in self._values
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Put all settings into a dictionary."""
+        """Add all settings to a dictionary."""
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> None:
-        """Take over all settings of another configuration, their keys after a prefix."""
+        """Add all settings of another configuration, with a prefix before their keys."""
         self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
 
     def remove_config(self, key: str) -> bool:

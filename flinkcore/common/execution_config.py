@@ -18,10 +18,10 @@ def _whole_number_within(value: int, setting: str, lowest: int, highest: int) ->
 
 @dataclass
 class ExecutionConfig:
-    """Parallelism, maximum parallelism and auto-watermark interval of a job.
+    """Parallelism, maximum parallelism, auto-watermark interval and other settings of a job.
 
-    Read and changed through :meth:`StreamExecutionEnvironment.get_config`. No setting but the auto-watermark
-    interval can change a row of the result.
+    Read and changed through :meth:`StreamExecutionEnvironment.get_config`. No setting but the auto-watermark interval
+    can change a row of the result.
 
     Notes
     -----
@@ -42,11 +42,11 @@ class ExecutionConfig:
     _job_parameters: dict[str, str] = field(default_factory=dict)
 
     def get_parallelism(self) -> int:
-        """Return the number of parallel tasks; ``PARALLELISM_DEFAULT`` (-1) leaves it to the executor."""
+        """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
         return self._parallelism
 
     def set_parallelism(self, parallelism: int) -> "ExecutionConfig":
-        """Set the count of parallel tasks, from 1; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
+        """Set the number of parallel tasks, from 1; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
         if parallelism != self.PARALLELISM_DEFAULT:
             _whole_number_within(parallelism, "parallelism", 1, self.UPPER_BOUND_MAX_PARALLELISM)
         self._parallelism = parallelism
@@ -86,24 +86,24 @@ class ExecutionConfig:
         return self
 
     def get_arrival_rate(self) -> float:
-        """Return how many elements per second arrive from each split of a source that is no event log."""
+        """Return the arrival rate of sources that are no event logs, in elements per second and split."""
         return self._arrival_rate
 
     def set_arrival_rate(self, rate: float) -> "ExecutionConfig":
-        """Set how fast elements of sources that are no event logs arrive, on the job's clock.
+        """Set the arrival rate of sources that are no event logs, on the job's clock.
 
-        The clock decides between which elements periodic watermarks come and processing-time timers fire; how fast the
-        job really runs is another matter.
+        The clock decides between which elements periodic watermarks are emitted and processing-time timers fire; it
+        does not depend on how fast the job runs.
 
         Parameters
         ----------
         rate : float
-            Elements per second of each split, above 0; 1,000 unless set.
+            Elements per second and split, above 0; 1,000 by default.
 
         Raises
         ------
         ConfigurationError
-            If it is no such number.
+            If it is not a number above zero.
         """
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
             raise ConfigurationError(
@@ -122,29 +122,29 @@ class ExecutionConfig:
         return self
 
     def is_batch(self) -> bool:
-        """Return whether a job gives final results only: see ``StreamExecutionEnvironment.set_runtime_mode``."""
+        """Return whether jobs emit final results only: see ``StreamExecutionEnvironment.set_runtime_mode``."""
         return self._is_batch
 
     def set_batch(self, is_batch: bool) -> "ExecutionConfig":
-        """Set whether a job gives final results only."""
+        """Set whether jobs emit final results only."""
         self._is_batch = bool(is_batch)
         return self
 
     def get_job_name(self) -> str:
-        """Return the name of jobs that are given none."""
+        """Return the default name of jobs."""
         return self._job_name
 
     def get_global_job_parameters(self) -> dict[str, str]:
-        """Return what functions can ask for by ``get_job_parameter``."""
+        """Return the parameters that functions read with ``get_job_parameter``."""
         return dict(self._job_parameters)
 
     def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> "ExecutionConfig":
-        """Set what functions can ask for by ``get_job_parameter``; values become texts."""
+        """Set the parameters that functions read with ``get_job_parameter``; values are converted to text."""
         self._job_parameters = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
         return self
 
     def configure(self, configuration: Configuration) -> None:
-        """Take over the settings that have a meaning; see ``StreamExecutionEnvironment.configure``."""
+        """Apply settings; see ``StreamExecutionEnvironment.configure``."""
         if configuration.contains_key("parallelism.default"):
             self.set_parallelism(configuration.get_integer("parallelism.default", 1))
         if configuration.contains_key("pipeline.max-parallelism"):
@@ -166,7 +166,7 @@ class ExecutionConfig:
         self._job_parameters |= {key.strip(): value.strip() for key, _, value in pairs}
 
     def __getattr__(self, name: str) -> "Callable[..., ExecutionConfig]":
-        """Accept what PyFlink can set about Java objects and clusters, without an effect; what is set, nobody knows."""
+        """Accept PyFlink's setters for Java objects and clusters, without an effect; their getters are refused."""
         if name in _OF_THE_JVM:
             if name.startswith(("enable_", "disable_", "set_")):
                 return lambda *values: self

@@ -1,4 +1,4 @@
-"""Recognising the column expressions that a user passes in."""
+"""Column expressions of pyarrow, recognised without importing pyarrow for it."""
 
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ def is_expression(value: object) -> bool:
 
 
 def same_expression(left: object, right: object) -> bool:
-    """Return True exactly if both are equal: ``==`` of two expressions would only build a third."""
+    """Return True exactly if both are equal; ``==`` between expressions builds a third one."""
     if is_expression(left) and is_expression(right):
         return bool(left.equals(right))  # type: ignore[attr-defined]
     return not is_expression(left) and not is_expression(right) and left == right

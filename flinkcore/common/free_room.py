@@ -1,4 +1,4 @@
-"""How much room is left where something could not be written."""
+"""The free space of a disk, for messages about what could not be written."""
 
 import os
 import shutil
@@ -6,17 +6,9 @@ from pathlib import Path
 
 
 def free_room(path: str | os.PathLike[str]) -> str:
-    """Say how much room is left at a path.
+    """Return how many bytes are free at a path, as a sentence after a space for the end of a message.
 
-    Parameters
-    ----------
-    path : str or path
-        Of a file or directory that need not exist; a URI says nothing.
-
-    Returns
-    -------
-    str
-        A sentence after a space, for the end of a message; empty where nobody knows.
+    The path, of a file or directory, need not exist. The sentence is empty for URIs, or if the space is unknown.
     """
     name = os.fspath(path)
     if "://" in name:

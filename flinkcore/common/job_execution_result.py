@@ -1,4 +1,4 @@
-"""What a job that has ended says of itself."""
+"""The result of a job without collected elements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JobExecutionResult:
         self.metrics: dict[str, Any] = dict(metrics or {})
 
     def get_job_id(self) -> str:
-        """Return a text that no other job has."""
+        """Return the unique id of the job."""
         return self._job_id
 
     def get_net_runtime(self) -> int:

@@ -1,4 +1,4 @@
-"""The name of a side output."""
+"""Tags of side outputs."""
 
 from dataclasses import dataclass, field
 
@@ -16,9 +16,9 @@ class OutputTag:
     tag_id : str
         Not empty.
     type_info : TypeInformation or pyarrow.Schema, optional
-        Type of what a function emits to it, any Python object unless given; a list of types is a row of these. A
-        schema names the columns of what a process function of the columnar path emits; rows of a columnar side
-        output (late or rejected ones) bring their own.
+        Type of the elements that a function emits to it, any Python object by default; a list of types is a row of
+        these. In a columnar job, a schema with the columns that a process function emits; late or rejected rows keep
+        their own columns.
 
     Raises
     ------

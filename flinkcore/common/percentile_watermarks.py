@@ -1,4 +1,4 @@
-"""A watermark generator that single events far ahead of their time cannot mislead."""
+"""A watermark generator that tolerates single events far ahead of their time."""
 
 from bisect import bisect_left, insort
 from collections import deque
@@ -9,31 +9,31 @@ from typing import Any
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import ConfigurationError
 
 
 class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
-    """The watermark is a percentile of the latest timestamps, less a bound, less 1 ms.
+    """The watermark is a percentile of the latest timestamps minus a bound minus 1 ms.
 
-    A plain maximum is poisoned by one event that carries a time too late by hours: for hours, all others are
-    late. Here the events above the percentile do not count: of n latest timestamps, sorted, it is the
-    ceil(percentile * n)-th that counts, so that as many events as lie above it, ``n - ceil(percentile * n)``, may
-    be arbitrarily early at once without moving the watermark past an event that is not.
+    With a plain maximum, one event dated hours ahead makes all others late for hours. Here events above the percentile
+    are ignored: of the n latest timestamps, sorted, the ceil(percentile * n)-th counts. Up to
+    ``n - ceil(percentile * n)`` events at a time may therefore be arbitrarily far ahead without moving the watermark
+    past an event that is not.
 
-    The price: the watermark trails the maximum by what those events span, hence by up to ``(1 - percentile) *
-    window_size`` events of a split that makes steady progress, and more where time jumps: after a jump, the
-    watermark follows only once that many events have come from behind the jump. Late events are fewer for it,
-    results come later. Equal timestamps count each. The raw watermark may go back, when old and high timestamps
-    leave the window or low ones fill it; no receiver lets it.
+    The cost: the watermark trails the maximum by the span of the ignored events, up to ``(1 - percentile) *
+    window_size`` events of a split that makes steady progress. After a jump in time, it follows only when that many
+    events from behind the jump have arrived. Fewer events are late, and results are emitted later. Equal timestamps
+    each count. The computed watermark may go back, when high timestamps leave the window; such a watermark has no
+    effect.
 
-    On a log of three million flights with departure as arrival and a few rows dated hours ahead, a bound of 180
-    minutes below the maximum leaves 1.6 % late; below the 99th percentile of 1000 events, a bound of 165 minutes
-    has the same median lag of the watermark and leaves 0.6 % late.
+    On a log of three million flights with departure as arrival and a few rows dated hours ahead, a bound of 180 minutes
+    below the maximum leaves 1.6 % late; a bound of 165 minutes below the 99th percentile of 1000 events has the same
+    median lag of the watermark and leaves 0.6 % late.
 
-    Until an event lies above the percentile, there is nothing to go by and the watermark stays -2**63: so the
-    first event of a split cannot mislead either, but a split of very few events has no watermark before its end.
-    With a percentile of 1 no event is left out: the maximum of the window.
+    Until an event lies above the percentile, the watermark stays -2**63: the first event of a split cannot move it too
+    far, but a split of very few events has no watermark before its end. With a percentile of 1 no event is ignored:
+    the maximum of the window.
 
     Complexity: O(log n) comparisons per event and a move of at most `window_size` pointers; O(1) per emission.
 
@@ -42,9 +42,9 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
     max_out_of_orderness : Duration or Time
         Not negative; counted in whole milliseconds.
     percentile : float
-        Above 0, at most 1; 0.99 ignores one event of a hundred. Taken as the decimal fraction it is written as.
+        Above 0, at most 1; 0.99 ignores one event of a hundred. The exact decimal fraction counts.
     window_size : int
-        How many of the latest events are looked at; at least 1 / (1 - percentile), so that one can be left out.
+        Number of latest events of a split that are kept; at least 1 / (1 - percentile), so that one can be ignored.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
 
     Notes
     -----
-    Flink has nothing like it.
+    Flink has no counterpart.
 
     Examples
     --------
@@ -71,22 +71,18 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
         self._sorted: list[int] = []
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Take in a timestamp, and forget the oldest of a full window."""
         if len(self._latest) == self._window_size:
             del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
         self._latest.append(event_timestamp)
         insort(self._sorted, event_timestamp)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit the watermark."""
         output.emit_watermark(Watermark(self._watermark()))
 
     def snapshot_state(self) -> list[int]:
-        """Return the latest timestamps."""
         return list(self._latest)
 
     def restore_state(self, state: list[int]) -> None:
-        """Go on from the latest timestamps of before."""
         self._latest = deque(state)
         self._sorted = sorted(state)
 
@@ -99,12 +95,12 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
 
 
 def checked_percentile(percentile: float, window_size: int) -> Fraction:
-    """Return the percentile exactly as it is written, if it and the window size fit together.
+    """Return the exact decimal fraction of a percentile.
 
     Raises
     ------
     ConfigurationError
-        If one is out of its range, or the window is too small for an event to be left out.
+        If percentile or window size are out of their range, or the window is too small for an event to be ignored.
     """
     if isinstance(window_size, bool) or not isinstance(window_size, int) or window_size < 1:
         raise ConfigurationError(f"window_size must be an integer from 1, not {window_size!r}")
@@ -121,18 +117,9 @@ def checked_percentile(percentile: float, window_size: int) -> Fraction:
 
 @dataclass(frozen=True)
 class PercentileWatermarksSupplier:
-    """Makes a generator for each split, all with the same parameters; can be compared and pickled.
+    """Returns a generator for each split, all with the same parameters; can be compared and pickled.
 
-    Parameters
-    ----------
-    max_out_of_orderness : Duration or Time
-    percentile : float
-    window_size : int
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter is out of its range.
+    Parameters and errors are those of :class:`PercentileOutOfOrdernessWatermarks`.
     """
 
     max_out_of_orderness: Duration | Time

@@ -12,15 +12,15 @@ from flinkcore.common.row_kind import RowKind
 class Row:
     """A row of values, with or without names.
 
-    A named value is read as ``row["user"]`` or ``row.user``, any one as ``row[0]``; it is set as ``row["user"] = x``
-    or ``row[0] = x``, but not as an attribute. A row of names is called to make named rows.
+    A named value is read as ``row["user"]`` or ``row.user``, any value as ``row[0]``; it is set as ``row["user"] = x``
+    or ``row[0] = x``, but not as an attribute. Calling a row of names makes rows with these names.
 
     Parameters
     ----------
     *args : object
         Values without names; or
     **kwargs : object
-        values with names, in the order in which they are given.
+        values with names, in the order of the arguments.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Row:
         Parameters
         ----------
         recursive : bool
-            Rows in values, and in lists and dicts of values, become dicts, too.
+            Whether to convert also Rows in values, and in lists and dicts of values.
 
         Raises
         ------
@@ -77,13 +77,13 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """Return a row of a kind; the values as of the constructor."""
+        """Return a row of a kind; values as of the constructor."""
         row = Row(*args, **kwargs)
         row._row_kind = row_kind
         return row
 
     def copied(self) -> Row:
-        """Return a row with the same values, names and kind; it can be changed without this one."""
+        """Return an independent copy of this row."""
         copy: Row = object.__new__(self.__class__)
         copy._values = self._values
         if self.__class__ is Row:
@@ -91,7 +91,7 @@ class Row:
         return copy
 
     def get_row_kind(self) -> RowKind:
-        """Return the kind, at first INSERT."""
+        """Return the kind, INSERT by default."""
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
@@ -100,7 +100,7 @@ class Row:
         self._row_kind = row_kind
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        """Give the values names, or others."""
+        """Set or replace the names of the values."""
         self._settle()
         self._fields = tuple(field_names)
 
@@ -117,7 +117,7 @@ class Row:
         return [self._values[self._place(name)] for name in names]
 
     def _settle(self) -> None:
-        """Become a row with names and a kind of its own, where its class has them."""
+        """Move names and kind from the class to the row itself, before they are changed."""
         if self.__class__ is not Row:
             fields, row_kind = self._fields, self._row_kind
             self.__class__ = Row
@@ -202,7 +202,7 @@ class Row:
 
 
 def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> Iterator[Row]:
-    """Return rows of columns one by one, in a fraction of the constructor's time.
+    """Return the rows of columns one by one, in a fraction of the constructor's time.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> I
 
 
 def row_maker(names: Sequence[str]) -> Callable[[tuple[Any, ...]], Row]:
-    """Return what makes a row with these names of a tuple of values, in a fraction of the constructor's time.
+    """Return a callable from a tuple of values to a row with these names, in a fraction of the constructor's time.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def row_maker(names: Sequence[str]) -> Callable[[tuple[Any, ...]], Row]:
 
 @lru_cache(maxsize=256)
 def _row_class(names: tuple[str, ...]) -> type[Row]:
-    """Return a class of rows that all have these names: they are not in each row, and reading one is no search."""
+    """Return a subclass for rows with these names: the class holds the names, and reads a value without a search."""
 
     def __init__(self: Row, values: tuple[Any, ...]) -> None:
         self._values = values

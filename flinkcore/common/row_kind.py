@@ -1,10 +1,10 @@
-"""What a row means for a table that changes."""
+"""The kinds of changes that rows describe."""
 
 from enum import Enum
 
 
 class RowKind(Enum):
-    """Whether a row is an insertion, one half of an update, or a deletion.
+    """What a row does to a changing table: an insertion, either half of an update, or a deletion.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Recognising the Arrow schemas that a user passes in."""
+"""Schemas of pyarrow, recognised without importing pyarrow for it."""
 
 import sys
 from typing import Any, TypeAlias
@@ -16,12 +16,12 @@ def is_schema(value: object) -> bool:
 
 
 def require_row_schema(value: Schema, setting: str) -> None:
-    """Check that a setting is a schema that rows can have.
+    """Check that a setting is a schema for rows.
 
     Raises
     ------
     ConfigurationError
-        If it is no ``pyarrow.Schema``, has no column, or two of one name.
+        If it is no ``pyarrow.Schema``, has no column, or has two columns of one name.
     """
     if not is_schema(value):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""How elements are written into files of rows."""
+"""Encoders and schemas: how elements are written to files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Return an encoder that writes each element's text, as ``print`` shows it, and a line feed.
+        """Return an encoder that writes a line with each element's text, as ``print`` shows it.
 
         Raises
         ------
@@ -104,11 +104,11 @@ class BulkWriter(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Write all that is left; the file is closed by who opened it."""
+        """Write what is buffered; the caller closes the file."""
 
 
 class BulkWriterFactory(ABC):
-    """Makes the writers of a sink's files.
+    """Creates the writers of a sink's files.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""How values of types that no column has are written into a checkpoint."""
+"""Serializers: how values without a column type are written to a checkpoint."""
 
 import pickle
 from abc import ABC, abstractmethod
@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 
 
 class Serializer(ABC):
-    """Turns values of a user's type into bytes, and back; a type for a state's descriptor.
+    """Converts values of a user's type to bytes and back; used as the type in a state's descriptor.
 
     A checkpoint holds None, bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, and lists, tuples,
-    dictionaries and Rows of them as columns. For anything else the descriptor names a serializer as the type of its
-    values, or of its map keys. Reading such a checkpoint takes a descriptor that names the serializer of the
-    same name.
+    dictionaries and Rows of them as columns. For anything else the descriptor has a serializer as the type of its
+    values, or of its map keys. A checkpoint can only be read by a job whose descriptor has a serializer of the same
+    name.
 
     Attributes
     ----------
     name : str
-        Of the class; not empty. It stands in the checkpoint. One of another name cannot read the values.
+        Name of the class in checkpoints; not empty.
 
     Notes
     -----
@@ -27,14 +27,14 @@ class Serializer(ABC):
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes:
-        """Return a value, which is never None, as bytes."""
+        """Return the bytes of a value, which is never None."""
 
     @abstractmethod
     def deserialize(self, data: bytes) -> Any:
-        """Return the value of bytes that `serialize` gave."""
+        """Return the value of bytes that `serialize` returned."""
 
     def accepts(self, value: object) -> bool:
-        """Return whether a value may be held by the state; here, any."""
+        """Return whether the state may hold a value; any, unless a subclass overrides this."""
         return True
 
     def __eq__(self, other: object) -> bool:
@@ -49,9 +49,9 @@ class Serializer(ABC):
 
 
 class PickleSerializer(Serializer):
-    """Any value that pickle takes.
+    """Serializes any value that can be pickled.
 
-    Reading a pickle can run code: name it only where checkpoints come from nobody else.
+    Reading a pickle can run code: use it only for checkpoints that you trust.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class PickleSerializer(Serializer):
 
     Notes
     -----
-    Stands for PyFlink's ``Types.PICKLED_BYTE_ARRAY()``.
+    Replaces PyFlink's ``Types.PICKLED_BYTE_ARRAY()`` in descriptors.
     """
 
     name: ClassVar[str] = "pickle"

@@ -1,11 +1,11 @@
-"""Where the splits of an event log come from, if not from a column."""
+"""The origin of an event log's splits, if it is not a column."""
 
 from enum import Enum
 from typing import Final
 
 
 class SplitOrigin(Enum):
-    """Where splits come from, if not from a column."""
+    """The origin of splits, if it is not a column."""
 
     FILE = "each file is a split"
 

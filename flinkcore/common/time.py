@@ -1,10 +1,47 @@
-"""Lengths of time."""
+"""Lengths of time, and points in time."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.instant import Instant
 from flinkcore.errors import ConfigurationError
+
+
+@dataclass(frozen=True, order=True)
+class Instant:
+    """A point in time, to the nanosecond.
+
+    Parameters
+    ----------
+    seconds : int
+        Since the epoch; may be negative.
+    nanos : int
+        Beyond the seconds, from 0 to 999,999,999.
+
+    Notes
+    -----
+    Follows ``pyflink.common.Instant``.
+
+    Examples
+    --------
+    >>> Instant.of_epoch_milli(-1)
+    Instant(seconds=-1, nanos=999000000)
+    """
+
+    seconds: int
+    nanos: int
+
+    def to_epoch_milli(self) -> int:
+        """Return the whole milliseconds since the epoch, rounded towards the past."""
+        return self.seconds * 1000 + self.nanos // 1_000_000
+
+    @staticmethod
+    def of_epoch_milli(epoch_milli: int) -> Instant:
+        """Return the instant of a number of milliseconds since the epoch."""
+        seconds, milliseconds = divmod(epoch_milli, 1000)
+        return Instant(seconds, milliseconds * 1_000_000)
+
 
 __all__ = ["Duration", "Instant", "Time", "bound_ms", "interval_ms", "interval_or_ms", "timeout_ms"]
 
@@ -32,8 +69,8 @@ class Duration:
 
     Notes
     -----
-    Follows ``pyflink.common.Duration`` (``java.time.Duration``), without a JVM behind it. Where Flink counts
-    in milliseconds, fractions of one are cut off, as ``java.time.Duration.toMillis`` does.
+    Follows ``pyflink.common.Duration`` (``java.time.Duration``). Where Flink counts in milliseconds, fractions are
+    truncated, as ``java.time.Duration.toMillis`` does.
 
     Examples
     --------
@@ -44,37 +81,37 @@ class Duration:
     nanos: int
 
     @staticmethod
-    def of_days(days: int) -> "Duration":
+    def of_days(days: int) -> Duration:
         """Return a duration of so many days of 24 hours."""
         return Duration(_whole_number(days, "Duration.of_days") * 86_400_000_000_000)
 
     @staticmethod
-    def of_hours(hours: int) -> "Duration":
+    def of_hours(hours: int) -> Duration:
         """Return a duration of so many hours."""
         return Duration(_whole_number(hours, "Duration.of_hours") * 3_600_000_000_000)
 
     @staticmethod
-    def of_minutes(minutes: int) -> "Duration":
+    def of_minutes(minutes: int) -> Duration:
         """Return a duration of so many minutes."""
         return Duration(_whole_number(minutes, "Duration.of_minutes") * 60_000_000_000)
 
     @staticmethod
-    def of_seconds(seconds: int) -> "Duration":
+    def of_seconds(seconds: int) -> Duration:
         """Return a duration of so many seconds."""
         return Duration(_whole_number(seconds, "Duration.of_seconds") * 1_000_000_000)
 
     @staticmethod
-    def of_millis(millis: int) -> "Duration":
+    def of_millis(millis: int) -> Duration:
         """Return a duration of so many milliseconds."""
         return Duration(_whole_number(millis, "Duration.of_millis") * 1_000_000)
 
     @staticmethod
-    def of_nanos(nanos: int) -> "Duration":
+    def of_nanos(nanos: int) -> Duration:
         """Return a duration of so many nanoseconds."""
         return Duration(_whole_number(nanos, "Duration.of_nanos"))
 
     def to_millis(self) -> int:
-        """Return the whole milliseconds in this duration, fractions cut off towards zero."""
+        """Return the whole milliseconds of this duration, rounded towards zero."""
         millis = abs(self.nanos) // 1_000_000
         return millis if self.nanos >= 0 else -millis
 
@@ -90,8 +127,8 @@ class Time:
 
     Notes
     -----
-    Follows ``pyflink.common.Time``. Deliberate difference: every setting that takes a ``Time`` takes a
-    :class:`Duration` as well, and the reverse.
+    Follows ``pyflink.common.Time``. Deliberate difference: every setting accepts both a ``Time`` and a
+    :class:`Duration`.
 
     Examples
     --------
@@ -102,27 +139,27 @@ class Time:
     size_ms: int
 
     @staticmethod
-    def days(days: int) -> "Time":
+    def days(days: int) -> Time:
         """Return a time of so many days of 24 hours."""
         return Time(_whole_number(days, "Time.days") * 86_400_000)
 
     @staticmethod
-    def hours(hours: int) -> "Time":
+    def hours(hours: int) -> Time:
         """Return a time of so many hours."""
         return Time(_whole_number(hours, "Time.hours") * 3_600_000)
 
     @staticmethod
-    def minutes(minutes: int) -> "Time":
+    def minutes(minutes: int) -> Time:
         """Return a time of so many minutes."""
         return Time(_whole_number(minutes, "Time.minutes") * 60_000)
 
     @staticmethod
-    def seconds(seconds: int) -> "Time":
+    def seconds(seconds: int) -> Time:
         """Return a time of so many seconds."""
         return Time(_whole_number(seconds, "Time.seconds") * 1000)
 
     @staticmethod
-    def milliseconds(milliseconds: int) -> "Time":
+    def milliseconds(milliseconds: int) -> Time:
         """Return a time of so many milliseconds."""
         return Time(_whole_number(milliseconds, "Time.milliseconds"))
 
@@ -138,12 +175,12 @@ def interval_ms(interval: Time | Duration, setting: str) -> int:
     ----------
     interval : Time or Duration
     setting : str
-        What the interval is for, as an error message names it.
+        Name of the setting in error messages.
 
     Raises
     ------
     ConfigurationError
-        If it is neither, or does not fit in 64 bits of milliseconds.
+        If it is neither a Time nor a Duration, or does not fit in 64 bits of milliseconds.
     """
     if isinstance(interval, Time):
         return _milliseconds(interval.to_milliseconds(), setting)
@@ -156,7 +193,7 @@ def interval_ms(interval: Time | Duration, setting: str) -> int:
 
 
 def interval_or_ms(interval: int | Time | Duration, setting: str) -> int:
-    """Return the length of an interval in milliseconds, where a bare number means milliseconds too."""
+    """Return the length of an interval in milliseconds; a bare number is milliseconds."""
     if isinstance(interval, int):
         return _milliseconds(interval, setting)
     if not isinstance(interval, Time | Duration):

@@ -1,4 +1,4 @@
-"""What a user implements to give elements their event time, and what serves where nobody does."""
+"""Timestamp assigners: how elements get their event time."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Final
@@ -7,7 +7,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
 
 NO_TIMESTAMP: Final = MIN_TIMESTAMP
-"""What an assigner is passed for a record without a timestamp (Flink's ``TimestampAssigner.NO_TIMESTAMP``)."""
+"""The timestamp of a record without one, as assigners see it (Flink's ``TimestampAssigner.NO_TIMESTAMP``)."""
 
 
 class TimestampAssigner(ABC):
@@ -27,7 +27,7 @@ class TimestampAssigner(ABC):
         value : object
             The element.
         record_timestamp : int
-            The timestamp that it had until now, in ms since the epoch; -2**63 if none.
+            Its timestamp before this call, in ms since the epoch; -2**63 if it has none.
 
         Returns
         -------
@@ -37,7 +37,7 @@ class TimestampAssigner(ABC):
 
 
 class RecordTimestampAssigner(TimestampAssigner):
-    """Keeps the timestamp that the record has, be it none: -2**63 then becomes its timestamp.
+    """Keeps the timestamp of the record; without one, the event time is -2**63.
 
     Notes
     -----
@@ -45,12 +45,11 @@ class RecordTimestampAssigner(TimestampAssigner):
     """
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return `record_timestamp`."""
         return record_timestamp
 
 
 class CheckedTimestampAssigner(TimestampAssigner):
-    """Calls a user's assigner, and says where it failed if it does.
+    """Calls a user's assigner; any failure is an error that names the split and the element.
 
     Parameters
     ----------
@@ -69,9 +68,9 @@ class CheckedTimestampAssigner(TimestampAssigner):
         Raises
         ------
         UserCodeError
-            If the assigner raises; errors of flinkcore's own assigners stay what they are.
+            If the assigner raises; errors of flinkcore are passed on unchanged.
         DataError
-            If it does not give an integer of 64 bits.
+            If it does not return an integer of 64 bits.
         """
         try:
             timestamp = self._assigner.extract_timestamp(value, record_timestamp)
@@ -94,7 +93,7 @@ class CheckedTimestampAssigner(TimestampAssigner):
 
 
 def as_timestamp(value: object) -> int | None:
-    """Return an integer of any type as an int; None for one beyond 64 bits, and for what is no integer."""
+    """Return an integer of any integer type as an int; None if it is beyond 64 bits, or no integer."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     timestamp = int(value.__index__())

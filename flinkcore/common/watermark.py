@@ -1,4 +1,4 @@
-"""The statement that event time has reached a point."""
+"""Watermarks."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,16 +8,16 @@ from flinkcore.common.constants import MAX_TIMESTAMP
 
 @dataclass(frozen=True, slots=True, order=True)
 class Watermark:
-    """No element with this timestamp or an earlier one is expected any more.
+    """Declares that event time has reached a timestamp: elements with it or an earlier one are late.
 
     Parameters
     ----------
     timestamp : int
-        Milliseconds since the epoch; 2**63 - 1 is the end of event time, -2**63 what "none yet" looks like.
+        In ms since the epoch; 2**63 - 1 is the end of event time, -2**63 stands for "none yet".
 
     Notes
     -----
-    Flink's ``org.apache.flink.api.common.eventtime.Watermark``, which also travels between operators here.
+    Flink's ``org.apache.flink.api.common.eventtime.Watermark``, which is also sent between operators here.
     """
 
     timestamp: int

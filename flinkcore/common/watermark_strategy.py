@@ -1,51 +1,101 @@
-"""How timestamps and watermarks are made from the events of a split."""
+"""Watermark strategies: how the events of a split get timestamps and watermarks."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flinkcore.common.checked_watermark_generator import (
+from flinkcore.common.expressions import Expression, is_expression, same_expression
+from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
+from flinkcore.common.supplied_generators import (
+    HeldGenerators,
     WatermarkGeneratorSupplier,
     supplied_generator,
     supplier_name,
 )
-from flinkcore.common.expressions import Expression, is_expression, same_expression
-from flinkcore.common.held_generators import HeldGenerators
-from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.timestamp_assigner import (
     CheckedTimestampAssigner,
     RecordTimestampAssigner,
     TimestampAssigner,
 )
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
-from flinkcore.common.watermark_generator import WatermarkGenerator
-from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks, NoWatermarksGenerator
-from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
+from flinkcore.common.watermark_generators import (
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarksGenerator,
+    RelativeClock,
+    WatermarkGenerator,
+    WatermarksWithIdleness,
+)
 from flinkcore.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class WatermarkAlignmentParams:
+    """The group that a source is aligned with, and how closely.
+
+    Parameters
+    ----------
+    watermark_group : str
+        Sources of the same group wait for each other.
+    max_allowed_watermark_drift_ms : int
+        How far a watermark may be ahead of the group's smallest before reading pauses, in ms; not negative.
+    update_interval_ms : int
+        Interval at which the group's smallest watermark is computed, in ms; at least 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If the drift is negative, or the interval not above zero.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.api.common.eventtime.WatermarkAlignmentParams``.
+    """
+
+    watermark_group: str
+    max_allowed_watermark_drift_ms: int
+    update_interval_ms: int
+
+    def __post_init__(self) -> None:
+        if self.max_allowed_watermark_drift_ms < 0:
+            raise ConfigurationError(
+                "the maximum allowed watermark drift cannot be negative, it is "
+                f"{self.max_allowed_watermark_drift_ms} ms"
+            )
+        if self.update_interval_ms < 1:
+            raise ConfigurationError(
+                f"the update interval of watermark alignment must be at least 1 ms, it is {self.update_interval_ms} ms"
+            )
+
+    def __str__(self) -> str:
+        return (
+            f"aligned in group {self.watermark_group!r} to {self.max_allowed_watermark_drift_ms} ms, "
+            f"updated each {self.update_interval_ms} ms"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class WatermarkStrategy:
-    """States where event time comes from and how far watermarks trail it; immutable.
+    """Defines where event time comes from and how far watermarks trail it; immutable.
 
     Made by :meth:`for_bounded_out_of_orderness`, :meth:`for_monotonous_timestamps`,
-    :meth:`for_percentile_out_of_orderness`, :meth:`for_generator` or :meth:`no_watermarks`, then enriched with
+    :meth:`for_percentile_out_of_orderness`, :meth:`for_generator` or :meth:`no_watermarks`, then refined by
     :meth:`with_idleness`, :meth:`with_timestamp_assigner` and :meth:`with_watermark_alignment`, in any order.
-    Can be pickled if its supplier and its assigner can.
+    It can be pickled if its supplier and its assigner can.
 
     Attributes
     ----------
     out_of_orderness_ms : int or None
-        The watermark is the largest timestamp minus this minus 1 ms. None: what the `generator_supplier` makes
-        of it, or without one no watermark before the end.
+        The watermark is the largest timestamp minus this minus 1 ms. None: the generators of `generator_supplier` emit
+        it, or without a supplier there is no watermark before the end.
     idleness_ms : int or None
-        A split without events for longer than this does not hold the merged watermark back. None: never idle.
+        A split without events for longer than this, in ms, does not hold the merged watermark back. None: never idle.
     timestamp_column : str, pyarrow.compute.Expression or None
-        Column or expression that gives the event time. None: the timestamp that the source gave.
+        Column or expression with the event time. None: the timestamp that the source assigned.
     timestamp_assigner : TimestampAssigner or None
-        Gives the event time instead, element by element.
+        Assigns the event time instead, element by element.
     generator_supplier : callable or None
-        Makes the generator of each split, where it is not one of the columnar path.
+        Returns the generator of each split, if it is not one of the columnar path.
     alignment_parameters : WatermarkAlignmentParams or None
         None: the source is not aligned with others.
 
@@ -70,7 +120,7 @@ class WatermarkStrategy:
     alignment_parameters: WatermarkAlignmentParams | None = None
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> "WatermarkStrategy":
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> WatermarkStrategy:
         """Return a strategy whose watermark trails the largest timestamp by a bound and 1 ms.
 
         Parameters
@@ -90,7 +140,7 @@ class WatermarkStrategy:
         return WatermarkStrategy(bound_ms(max_out_of_orderness, "max_out_of_orderness"))
 
     @staticmethod
-    def for_monotonous_timestamps() -> "WatermarkStrategy":
+    def for_monotonous_timestamps() -> WatermarkStrategy:
         """Return a strategy for timestamps that never go back: the watermark trails the largest by 1 ms.
 
         Notes
@@ -100,8 +150,8 @@ class WatermarkStrategy:
         return WatermarkStrategy(0)
 
     @staticmethod
-    def no_watermarks() -> "WatermarkStrategy":
-        """Return a strategy that makes no watermark; everything fires at the end of the log.
+    def no_watermarks() -> WatermarkStrategy:
+        """Return a strategy without watermarks; everything fires at the end of the log.
 
         Notes
         -----
@@ -112,40 +162,25 @@ class WatermarkStrategy:
     @staticmethod
     def for_percentile_out_of_orderness(
         max_out_of_orderness: Duration | Time, percentile: float, window_size: int
-    ) -> "WatermarkStrategy":
+    ) -> WatermarkStrategy:
         """Return a strategy whose watermark trails a percentile of the latest timestamps by a bound and 1 ms.
 
-        Parameters
-        ----------
-        max_out_of_orderness : Duration or Time
-            Not negative; counted in whole milliseconds.
-        percentile : float
-            Above 0, at most 1; 0.99 ignores one event of a hundred.
-        window_size : int
-            How many of the latest events of a split are looked at.
-
-        Raises
-        ------
-        ConfigurationError
-            If a parameter is out of its range.
-
-        Notes
-        -----
-        Not in Flink: :class:`PercentileOutOfOrdernessWatermarks` tells what it gains and what it costs.
+        Parameters and errors are those of :class:`PercentileOutOfOrdernessWatermarks`, which describes what this gains
+        and what it costs. It is not in Flink.
         """
         supplier = PercentileWatermarksSupplier(max_out_of_orderness, percentile, window_size)
         return WatermarkStrategy(None, generator_supplier=supplier)
 
     @staticmethod
-    def for_generator(generator_supplier: WatermarkGeneratorSupplier) -> "WatermarkStrategy":
+    def for_generator(generator_supplier: WatermarkGeneratorSupplier) -> WatermarkStrategy:
         """Return a strategy with a watermark generator written in Python.
 
         Parameters
         ----------
         generator_supplier : callable
-            Called without arguments, once for each split; gives a new WatermarkGenerator each time, for one that
-            two splits shared would make events late at random. A subclass of WatermarkGenerator whose constructor
-            needs no arguments is one.
+            Called without arguments, once per split; must return a new WatermarkGenerator each time, as one that two
+            splits shared would make events late at random. A subclass of WatermarkGenerator whose constructor needs no
+            arguments is such a callable.
 
         Raises
         ------
@@ -154,18 +189,18 @@ class WatermarkStrategy:
 
         Notes
         -----
-        Flink's ``WatermarkStrategy.forGenerator``, which PyFlink leaves out. A replay reads the times once more
-        and calls the generator for each event, which takes some 0.3 µs on top of its own time, and at each tick
-        (`WatermarkGenerator`). On Spark each split is one task's, and class or function travel as Spark sends
-        user code. Watermarks that do not advance have no effect.
+        Flink's ``WatermarkStrategy.forGenerator``, which PyFlink leaves out. A replay reads the times once more and
+        calls the generator at each tick and for each event, with some 0.3 µs of overhead per event. On Spark each split
+        is processed by one task, and the supplier is sent to it like any user code. Watermarks that do not advance have
+        no effect.
 
-        Each watermark that does, and each change of idleness, takes 32 bytes where the timeline is made (on Spark
-        the driver): up to 256 MiB in memory, all of them in a temporary file if there are more. Each step of the
-        timeline, at which the watermark of all splits advances, takes 32 bytes of memory there and in each task, or
-        16 if ticks alone make steps. A generator that emits at every event may make about as many steps as there
-        are events; one that emits periodically at most one per tick.
+        Each watermark that advances, and each change of idleness, takes 32 bytes where the timeline is built (on Spark,
+        the driver): in memory up to 256 MiB, beyond that in a temporary file. Each step of the timeline, at which the
+        merged watermark advances, takes 32 bytes of memory there and in each task, or 16 if all steps are at ticks. A
+        generator that emits at every event may make about as many steps as there are events; a periodic one makes at
+        most one per tick.
 
-        A job that stops with a checkpoint, or goes on from one, needs what the generators hold:
+        A job that stops with a checkpoint, or is restored from one, needs the state of its generators:
         `WatermarkGenerator.snapshot_state` and `restore_state`.
 
         Examples
@@ -180,7 +215,7 @@ class WatermarkStrategy:
             )
         return WatermarkStrategy(None, generator_supplier=generator_supplier)
 
-    def with_idleness(self, idle_timeout: Duration | Time) -> "WatermarkStrategy":
+    def with_idleness(self, idle_timeout: Duration | Time) -> WatermarkStrategy:
         """Return this strategy with idleness detection.
 
         Parameters
@@ -201,15 +236,15 @@ class WatermarkStrategy:
 
     def with_timestamp_assigner(
         self, timestamp_assigner: str | Expression | TimestampAssigner
-    ) -> "WatermarkStrategy":
+    ) -> WatermarkStrategy:
         """Return this strategy with event time taken from a column, an expression or an assigner.
 
         Parameters
         ----------
         timestamp_assigner : str, pyarrow.compute.Expression or TimestampAssigner
-            Name of a column, or an expression; of an Arrow timestamp or date type, integer milliseconds since
-            the epoch, or ISO 8601 text. Where integers are seconds: ``pyarrow.compute.field("ts") * 1000``. Or an
-            assigner, which is called for each element. The last call counts.
+            Name of a column, or an expression; of an Arrow timestamp or date type, integer milliseconds since the
+            epoch, or ISO 8601 text. If integers are seconds: ``pyarrow.compute.field("ts") * 1000``. Or an assigner,
+            which is called for each element. A later call replaces an earlier one.
 
         Raises
         ------
@@ -236,17 +271,17 @@ class WatermarkStrategy:
         watermark_group: str,
         max_allowed_watermark_drift: Duration | Time,
         update_interval: Duration | Time | None = None,
-    ) -> "WatermarkStrategy":
-        """Return this strategy with reading paused where it is too far ahead of others.
+    ) -> WatermarkStrategy:
+        """Return this strategy with watermark alignment: reading pauses where it is too far ahead of others.
 
         Parameters
         ----------
         watermark_group : str
-            Sources with the same group wait for each other.
+            Sources of the same group wait for each other.
         max_allowed_watermark_drift : Duration or Time
             How far a watermark may be ahead of the group's smallest before reading pauses; not negative.
         update_interval : Duration or Time or None
-            How often the group's smallest watermark is computed; at least 1 ms. None: 1 s.
+            Interval at which the group's smallest watermark is computed; at least 1 ms. None: 1 s.
 
         Raises
         ------
@@ -256,9 +291,9 @@ class WatermarkStrategy:
         Notes
         -----
         Flink's ``WatermarksWithWatermarkAlignment``. In a replay a log is one source, whose splits are aligned with
-        each other on the replay clock: a split that is too far ahead is not read, what arrives meanwhile is read when
-        it is resumed, and ``report.paused_spans(split)`` tells when that was. The drift then bounds how many windows
-        are open at once, and with it the memory; which events are late may change, too. Not with generators of
+        each other on the replay clock: a split that is too far ahead is paused, its events of that time are read when
+        it is resumed, and ``report.paused_spans(split)`` returns when that was. The drift thus bounds the number of
+        open windows and the memory; it may also change which events are late. Not supported with generators of
         `for_generator` and `for_percentile_out_of_orderness`.
         """
         if not isinstance(watermark_group, str) or not watermark_group:
@@ -272,7 +307,7 @@ class WatermarkStrategy:
         return replace(self, alignment_parameters=parameters)
 
     def create_timestamp_assigner(self, split: str | None = None) -> TimestampAssigner:
-        """Return what gives elements their event time in the runtime.
+        """Return the assigner of event time that the runtime calls.
 
         Parameters
         ----------
@@ -301,16 +336,16 @@ class WatermarkStrategy:
         Parameters
         ----------
         clock : callable
-            Gives the time in ms that idleness is measured by; where it starts does not matter.
+            Returns the time in ms that idleness is measured by; it may start anywhere.
         split : str or None
             Named in error messages.
         held : HeldGenerators or None
-            Those of the other splits of the source; a supplier's generator becomes one of them.
+            Generators of the other splits of the source; that of a supplier is added to them.
 
         Raises
         ------
         ConfigurationError
-            If the supplier gives something else, or what another split holds.
+            If the supplier returns something else, or a generator that another split holds.
         UserCodeError
             If the supplier raises.
         """

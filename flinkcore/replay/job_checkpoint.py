@@ -9,7 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from flinkcore.common.checked_watermark_generator import supplied_generator
+from flinkcore.common.supplied_generators import supplied_generator
 from flinkcore.datastream.checkpoint_settings import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.plans.connected_process import ConnectedProcess

@@ -1,7 +1,7 @@
 """Watermarks as metrics: what a split, an input or a task has reached, and for how long it was held."""
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.watermarks_with_idleness import RelativeClock
+from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.errors import ConfigurationError
 
 

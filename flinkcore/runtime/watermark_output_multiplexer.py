@@ -1,7 +1,7 @@
 """Many outputs of watermarks, one per split, combined into one."""
 
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_generator import WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkOutput
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.combined_watermark_status import (
     CombinedWatermarkStatus,

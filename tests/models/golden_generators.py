@@ -14,8 +14,9 @@ from flinkcore.common.watermark_generators import (
     AscendingTimestampsWatermarks,
     BoundedOutOfOrdernessWatermarks,
     NoWatermarksGenerator,
+    RelativeClock,
+    WatermarksWithIdleness,
 )
-from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
 from flinkcore.datastream.timestamps import (
     AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from models.watermarks import Event
 
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.replay.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,

@@ -15,8 +15,8 @@ from flinkcore._native.event_clock import hold_back
 from flinkcore._native.split_records import SplitRecords
 from flinkcore._native.timeline import SplitMerge
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
 from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ConfigurationError, DataError

@@ -1,4 +1,4 @@
-"""What a declared type of a stream's elements, or of a state's values, can do."""
+"""The base of declared types."""
 
 from __future__ import annotations
 
@@ -10,43 +10,42 @@ from typing import Any, Final, TypeAlias
 from flinkcore.errors import ConfigurationError, DataError
 
 Conversion: TypeAlias = Callable[[Any], Any]
-"""From a value that a function gave to the same value as its type has it."""
+"""Converts a value that a function returned to the form that its type prescribes."""
 
 Check: TypeAlias = Callable[[Any], None]
 """Raises a DataError for a value that is not of a type."""
 
 NO_CLASSES: Final = frozenset({NoneType})
-"""Those of a type of whose values more is to be known than their class; None is of every type."""
+"""The plain classes of a type that needs to check more than the class of a value; None is of every type."""
 
 
 class TypeInformation(ABC):
     """A declared type; made by :class:`Types`.
 
-    Elements stay Python objects: a type says how they look to the next operator, whether a state takes them, how they
-    are printed, and which column of Arrow would hold them.
+    Elements stay Python objects: a type defines their form for the next operator, whether a state accepts them, how
+    they are printed, and the type of their Arrow column.
 
     Notes
     -----
-    Follows ``pyflink.common.typeinfo.TypeInformation``, whose types tell how values cross into the JVM. Types of equal
-    parts are equal.
+    Follows ``pyflink.common.typeinfo.TypeInformation``, whose types define how values are passed to the JVM. Types of
+    equal parts are equal.
     """
 
     @abstractmethod
     def accepts(self, value: object) -> bool:
-        """Return whether a value, which is not None, can be of this type; fields and elements are not looked at."""
+        """Return whether a value, which is not None, can be of this type; fields and elements are not checked."""
 
     def conversion(self) -> Conversion | None:
-        """Return what makes values of this type of those that a function gives; None if they stay as they are.
+        """Return the conversion of a function's results to this type; None if they stay as they are.
 
-        The conversion raises a DataError, which tells where in the value, for what cannot be of this type. It leaves
-        None as it is.
+        For a value that cannot be converted, it raises a DataError that names the field or item. None stays None.
         """
         return None
 
     def check(self) -> Check | None:
-        """Return what refuses a converted value that is not of this type, down to its fields and elements.
+        """Return the check of a converted value with its fields and elements; None if all values are of this type.
 
-        The error tells where in the value; None if all values are of this type.
+        For a value of another type, it raises a DataError that names the field or item.
         """
 
         def check(value: Any) -> None:
@@ -56,11 +55,11 @@ class TypeInformation(ABC):
         return check
 
     def plain_classes(self) -> frozenset[type]:
-        """Return classes all of whose own instances are of this type: these need no check."""
+        """Return classes whose direct instances are all of this type, and need no check."""
         return NO_CLASSES
 
     def is_immutable(self) -> bool:
-        """Return whether values of this type can never change: they need not be copied."""
+        """Return whether values of this type are immutable, and need not be copied."""
         return False
 
     def to_arrow_type(self) -> Any:
@@ -79,7 +78,7 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def _parts(self) -> tuple[Any, ...]:
-        """What two equal types have in common."""
+        """Return what two equal types have in common."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._parts() == other._parts()
@@ -89,17 +88,35 @@ class TypeInformation(ABC):
 
 
 def require_type(value: object, setting: str) -> TypeInformation:
-    """Return a type; a list of types is a row of these.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is something else.
-    """
+    """Return a type as it is, and for a list of types a row of these; raise ConfigurationError for anything else."""
     if isinstance(value, TypeInformation):
         return value
     if isinstance(value, list):
-        from flinkcore.common.typeinfo.row_type_info import RowTypeInfo  # made of types
+        from flinkcore.common.typeinfo.composite_types import RowTypeInfo  # made of types
 
         return RowTypeInfo(value)
     raise ConfigurationError(f"{setting} is a TypeInformation such as Types.STRING(), not {value!r}")
+
+
+class PickledBytesTypeInfo(TypeInformation):
+    """Any Python object; the type of elements without a declared one.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.PickledBytesTypeInfo``. Nothing is pickled here: objects stay in the process.
+    """
+
+    def accepts(self, value: object) -> bool:
+        return True
+
+    def check(self) -> Check | None:
+        return None
+
+    def text(self, value: Any) -> str:
+        return str(value)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return "PickledByteArrayTypeInfo"

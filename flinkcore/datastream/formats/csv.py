@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
-from flinkcore.common.csv_rows import CsvRows
-from flinkcore.common.file_warnings import empty_file, no_last_line_break
 from flinkcore.common.serialization import BulkWriterFactory
+from flinkcore.common.text_files import CsvRows, empty_file, no_last_line_break
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory, row_schema
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError

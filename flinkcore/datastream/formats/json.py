@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from flinkcore.common.file_warnings import empty_file
-from flinkcore.common.json_depth import MOST_LEVELS, is_too_deep
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
+from flinkcore.common.text_files import MOST_LEVELS, empty_file, is_too_deep
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, checked_row_type, row_schema
 from flinkcore.errors import DataError

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.timestamps.assigners import (
     AssignerWithPeriodicWatermarks,

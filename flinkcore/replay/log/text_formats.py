@@ -9,9 +9,14 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
-from flinkcore.common.csv_rows import CsvRows, read_block
-from flinkcore.common.file_warnings import empty_file, no_last_line_break
-from flinkcore.common.json_depth import MOST_LEVELS, is_too_deep
+from flinkcore.common.text_files import (
+    MOST_LEVELS,
+    CsvRows,
+    empty_file,
+    is_too_deep,
+    no_last_line_break,
+    read_block,
+)
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.file_format import source_faults

@@ -13,8 +13,7 @@ from flinkcore._native.watermarks import MAX_INTERVAL_MS
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
-from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.datastream.columnar_windows import require_columnar
 from flinkcore.datastream.transformations import (
     EventLogSource,

@@ -12,7 +12,7 @@ from flinkcore._native.split_merge_state import restore_split_merge, split_merge
 from flinkcore._native.split_records import SplitRecords
 from flinkcore._native.timeline import SplitMerge
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
 from flinkcore.replay.time_plane.paused_spans import PausedSpans, summary_interval_ms

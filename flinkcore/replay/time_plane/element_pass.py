@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.common.held_generators import HeldGenerators
+from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._native.event_clock import hold_back
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from flinkcore.common.held_generators import HeldGenerators
+from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.time import Time
-from flinkcore.common.watermark_generator import WatermarkGenerator
+from flinkcore.common.watermark_generators import RelativeClock, WatermarkGenerator, WatermarksWithIdleness
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.common.watermarks_with_idleness import RelativeClock, WatermarksWithIdleness
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.time_plane.emissions import Cause, SplitEmissions
 from flinkcore.replay.time_plane.split_states import SplitState

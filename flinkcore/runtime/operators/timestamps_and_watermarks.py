@@ -5,8 +5,7 @@ from typing import Any
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_generator import WatermarkGenerator
-from flinkcore.common.watermark_generators import NoWatermarksGenerator
+from flinkcore.common.watermark_generators import NoWatermarksGenerator, WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import ConfigurationError

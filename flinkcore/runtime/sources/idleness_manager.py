@@ -1,7 +1,7 @@
 """The idleness of a reader's main output and of its split outputs, together."""
 
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_generator import WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkOutput
 
 
 class IdlenessManager:

@@ -1,6 +1,6 @@
 """A clock that can be stopped while input could not be active."""
 
-from flinkcore.common.watermarks_with_idleness import RelativeClock
+from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.errors import LifecycleError
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
-from flinkcore.common.checked_watermark_generator import holder_name
-from flinkcore.common.held_generators import HeldGenerators
-from flinkcore.common.watermark_generator import WatermarkOutput
+from flinkcore.common.supplied_generators import HeldGenerators, holder_name
+from flinkcore.common.watermark_generators import WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.output import Output

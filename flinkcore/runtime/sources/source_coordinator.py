@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.watermark_alignment_params import WatermarkAlignmentParams
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 from flinkcore.runtime.sources.watermark_aggregator import WatermarkAggregator

@@ -2,7 +2,7 @@
 
 from typing import Generic, Protocol, TypeVar
 
-from flinkcore.common.watermark_generator import WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkOutput
 
 T = TypeVar("T", contravariant=True)
 

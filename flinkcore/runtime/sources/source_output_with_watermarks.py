@@ -6,7 +6,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner, as_timestamp
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import DataError, LifecycleError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.output import Output

@@ -1,7 +1,7 @@
 """What there is to tell about a split while it is read."""
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.watermarks_with_idleness import RelativeClock
+from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.watermarks_with_idleness import RelativeClock
+from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.runtime.sources.source_split_metrics import SourceSplitMetrics
 from flinkcore.runtime.sources.watermark_sampler import WatermarkSampler
 

@@ -8,8 +8,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from flinkcore.common.instant import Instant
 from flinkcore.common.row import Row
+from flinkcore.common.time import Instant
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.operators.function_results import shown
 

@@ -1,30 +1,74 @@
-"""A user's watermark generator, called such that an error says where it happened."""
+"""Watermark generators that a user's supplier makes."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from flinkcore.common.held_generators import HeldGenerators
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
-from flinkcore.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError
 
+
+class HeldGenerators:
+    """The generators of a user's supplier that the splits of one source hold, so that no two splits share one.
+
+    A shared generator would see the events of both splits, and events of the one could make those of the other late.
+    """
+
+    def __init__(self) -> None:
+        # The generators are kept, so that none takes the identity of another.
+        self._holders: dict[int, tuple[WatermarkGenerator[Any], str]] = {}
+        self._identities: dict[str, int] = {}
+
+    def hold(self, generator: WatermarkGenerator[Any], holder: str, supplier: str) -> None:
+        """Record the holder of a generator.
+
+        Parameters
+        ----------
+        generator : WatermarkGenerator
+        holder, supplier : str
+            Their names in messages.
+
+        Raises
+        ------
+        ConfigurationError
+            If another holds it already.
+        """
+        identity = id(generator)
+        if identity in self._holders:
+            raise ConfigurationError(
+                f"{supplier} made the same {type(generator).__name__} for {holder} that {self._holders[identity][1]} "
+                "holds, but each needs one of its own: make a new generator at each call, or give for_generator its "
+                "class"
+            )
+        self._holders[identity] = generator, holder
+        self._identities[holder] = identity
+
+    def release(self, holder: str) -> None:
+        """Release the generator of a split that has ended, if a supplier made it."""
+        identity = self._identities.pop(holder, None)
+        if identity is not None:
+            del self._holders[identity]
+
+
 WatermarkGeneratorSupplier = Callable[[], WatermarkGenerator[Any]]
-"""Makes a new generator at each call."""
+"""Returns a new generator at each call."""
 
 
 def supplied_generator(
     supplier: WatermarkGeneratorSupplier, split: str | None = None, held: HeldGenerators | None = None
-) -> "CheckedWatermarkGenerator":
-    """Return a new generator of a user's supplier, checked.
+) -> CheckedWatermarkGenerator:
+    """Return a new generator of a user's supplier, wrapped in a CheckedWatermarkGenerator.
 
     Raises
     ------
     ConfigurationError
-        If the supplier gives something else, or what is `held` already.
+        If the supplier returns something else, or a generator that is `held` already.
     UserCodeError
-        If it raises; flinkcore's own errors stay what they are.
+        If the supplier raises; errors of flinkcore are passed on unchanged.
     """
     where = "" if split is None else f" for split {split!r}"
     try:
@@ -47,7 +91,7 @@ def supplied_generator(
 
 
 def holder_name(split: str | None) -> str:
-    """Return how messages call who holds a generator: a split, or without one the main output."""
+    """Return the name of a generator's holder in messages: a split, or without one the main output."""
     return "the main output" if split is None else f"split {split!r}"
 
 
@@ -62,12 +106,12 @@ def _takes_no_arguments(supplier: WatermarkGeneratorSupplier) -> bool:
 
 
 def supplier_name(supplier: WatermarkGeneratorSupplier) -> str:
-    """Return how messages call a supplier: the name of a class or function, else its text."""
+    """Return the name of a supplier in messages: that of a class or function, otherwise its text."""
     return getattr(supplier, "__qualname__", None) or str(supplier)
 
 
 class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
-    """Calls a user's generator, and says where it failed if it does.
+    """Calls a user's generator; any failure is a UserCodeError that names the split and the event.
 
     Parameters
     ----------
@@ -77,8 +121,8 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
 
     Notes
     -----
-    What a generator emits is received within its call. An error from there is not the generator's, and is
-    passed on as it is.
+    Downstream code runs within the generator's call of its output. An error from there is not the generator's, and is
+    passed on unchanged, as are errors of flinkcore.
     """
 
     def __init__(self, generator: WatermarkGenerator[Any], split: str | None = None) -> None:
@@ -88,13 +132,6 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
         self._output: _CheckedOutput | None = None
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Pass the event on.
-
-        Raises
-        ------
-        UserCodeError
-            If the generator raises, or emits what is no watermark.
-        """
         checked = self._checked(output)
         try:
             self._generator.on_event(event, event_timestamp, checked)
@@ -106,13 +143,6 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
             ) from failure
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Pass the call on.
-
-        Raises
-        ------
-        UserCodeError
-            If the generator raises, or emits what is no watermark.
-        """
         checked = self._checked(output)
         try:
             self._generator.on_periodic_emit(checked)
@@ -133,17 +163,9 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
                 )
 
     def snapshot_state(self) -> Any:
-        """Return what the generator holds.
-
-        Raises
-        ------
-        UserCodeError
-            If the generator raises; flinkcore's own errors stay what they are.
-        """
         return self._called("snapshot_state")
 
     def restore_state(self, state: Any) -> None:
-        """Give the generator what another one held; errors as of `snapshot_state`."""
         self._called("restore_state", state)
 
     def _called(self, method: str, *arguments: Any) -> Any:
@@ -154,7 +176,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
         except Exception as failure:
             raise self._error(f"{method}{self._where} failed", failure) from failure
 
-    def _checked(self, output: WatermarkOutput) -> "_CheckedOutput":
+    def _checked(self, output: WatermarkOutput) -> _CheckedOutput:
         if self._output is None or self._output.output is not output:
             self._output = _CheckedOutput(output, f"{type(self._generator).__name__}{self._where}")
         return self._output
@@ -164,7 +186,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
 
 
 class _CheckedOutput:
-    """Takes watermarks only, and remembers the last error from beyond."""
+    """Accepts watermarks only, and remembers the last error of the output behind it."""
 
     def __init__(self, output: WatermarkOutput, name: str) -> None:
         self.output = output
@@ -179,15 +201,14 @@ class _CheckedOutput:
             raise
 
     def mark_idle(self) -> None:
-        try:
-            self.output.mark_idle()
-        except Exception as failure:
-            self.failure = failure
-            raise
+        self._mark(self.output.mark_idle)
 
     def mark_active(self) -> None:
+        self._mark(self.output.mark_active)
+
+    def _mark(self, mark: Callable[[], None]) -> None:
         try:
-            self.output.mark_active()
+            mark()
         except Exception as failure:
             self.failure = failure
             raise

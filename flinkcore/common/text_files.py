@@ -1,10 +1,12 @@
-"""The bytes of a CSV file for Arrow's reader, such that a file that ends within a value is seen."""
+"""Text files: the checks of CSV and JSON lines that Arrow's readers do not make, and their warnings."""
 
 from __future__ import annotations
 
 import csv
 import io
 from typing import Any
+
+from flinkcore._native.json_depth import json_depth
 
 
 def read_block(stream: Any, n_bytes: int) -> bytes:
@@ -15,10 +17,10 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
 
 
 class CsvRows:
-    """The bytes of a CSV file and one more row, which has a column too many.
+    """The bytes of a CSV file for Arrow's reader, followed by one more row with a column too many.
 
-    Arrow takes all that follows an unclosed quote for one value. It sees the last row only if no value is open there,
-    and hands it to `take_invalid_row`, which must be the reader's ``invalid_row_handler``.
+    Arrow reads everything after an unclosed quote as one value. It sees the additional row only if no value is open at
+    the end, and passes it to `take_invalid_row`, which must be the reader's ``invalid_row_handler``.
 
     Parameters
     ----------
@@ -28,16 +30,16 @@ class CsvRows:
     delimiter : str
     quote_char, escape_char : str or None
     columns : int or None
-        How many a row has; None: as the header, which is the first row, says.
+        Number of columns of a row; None: that of the header, which is the first row.
 
     Attributes
     ----------
     is_empty : bool
-        Whether there is nothing but line breaks, which Arrow refuses.
+        Whether the file has nothing but line breaks, which Arrow refuses.
     ends_within_line : bool
         Whether the file has no line break at its end; known once all is read.
     line_breaks : int
-        How many there are in what was read.
+        Number of line breaks in the bytes read so far.
 
     Raises
     ------
@@ -106,10 +108,10 @@ class CsvRows:
         return block
 
     def close(self) -> None:
-        """The stream is closed by whoever opened it."""
+        """Do nothing: the caller closes the stream."""
 
     def take_invalid_row(self, row: Any) -> str:
-        """Pass over the additional row; every other one is an error."""
+        """Skip the additional row; refuse every other invalid one."""
         text = (row.text or "").encode() + b"\n"
         if text != self._end_row:
             # A row that has swallowed the additional one is told by `check_end`.
@@ -119,13 +121,7 @@ class CsvRows:
         return "skip" if self._end_rows == 1 else "error"
 
     def check_end(self) -> None:
-        """Check, once all is read, that no value was open at the end.
-
-        Raises
-        ------
-        pyarrow.ArrowInvalid
-            If one was.
-        """
+        """Check, once everything was read, that no value was open at the end; pyarrow.ArrowInvalid if one was."""
         if not self._end_rows:
             raise _invalid("it ends within a quoted value")
 
@@ -135,3 +131,28 @@ def _invalid(text: str) -> Exception:
 
     error: Exception = pa.ArrowInvalid(text)
     return error
+
+
+MOST_LEVELS = 100
+"""The number of levels that Arrow allows in Parquet files; type inference is recursive, and deeper ones crash it."""
+
+
+def is_too_deep(block: bytes) -> bool:
+    """Return whether a block of JSON has arrays and objects nested deeper than `MOST_LEVELS`.
+
+    Levels are counted across lines: Arrow allows an object of JSON lines to span several.
+    """
+    return json_depth(block) > MOST_LEVELS
+
+
+def empty_file(name: str) -> str:
+    """Return the warning about an empty file."""
+    return f"{name} is empty: it adds no event. Take it out of the log if nothing is missing"
+
+
+def no_last_line_break(name: str) -> str:
+    """Return the warning about a file whose last row may be truncated."""
+    return (
+        f"{name} ends without a line break: if it was cut off, the last value of its last row may be, too. "
+        "End the file with a line break if it is whole"
+    )

@@ -1,13 +1,14 @@
-"""Types of single values: numbers, texts, truth values."""
+"""Types of single values: numbers, texts, truth values, dates and times."""
 
 from __future__ import annotations
 
+import datetime
 import struct
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
-from flinkcore.common.instant import Instant
+from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
 from flinkcore.errors import DataError
 
@@ -60,15 +61,14 @@ class BasicTypeInfo(TypeInformation):
 
     Notes
     -----
-    Follows ``pyflink.common.typeinfo.BasicTypeInfo``. Whole numbers among DOUBLE and FLOAT become floats, as in
-    PyFlink's process mode; a FLOAT is rounded to 32 bits.
+    Follows ``pyflink.common.typeinfo.BasicTypeInfo``. Whole numbers become floats for DOUBLE and FLOAT, as in PyFlink's
+    process mode; a FLOAT is rounded to 32 bits. Values are printed as Java does.
     """
 
     def __init__(self, basic_type: BasicType) -> None:
         self._basic_type = basic_type
 
     def accepts(self, value: object) -> bool:
-        """Return whether it is of the class that stands for the type; for floats also whole numbers."""
         if self._basic_type in _WHOLE:
             return type(value) is int or hasattr(value, "__index__")
         if self._basic_type in _FLOATING:
@@ -76,13 +76,11 @@ class BasicTypeInfo(TypeInformation):
         return isinstance(value, _CLASSES[self._basic_type])
 
     def conversion(self) -> Conversion | None:
-        """Return what makes floats of whole numbers, for DOUBLE and FLOAT."""
         if self._basic_type is BasicType.DOUBLE:
             return _as_double
         return _as_float if self._basic_type is BasicType.FLOAT else None
 
     def plain_classes(self) -> frozenset[type]:
-        """Return the class that stands for the type."""
         if self._basic_type in _WHOLE:
             return NO_CLASSES | {int}
         if self._basic_type in _FLOATING:
@@ -90,11 +88,9 @@ class BasicTypeInfo(TypeInformation):
         return NO_CLASSES | {_CLASSES[self._basic_type]}
 
     def is_immutable(self) -> bool:
-        """Return True."""
         return True
 
     def to_arrow_type(self) -> Any:
-        """Return the type of Arrow's of the same width."""
         import pyarrow as pa
 
         if self._basic_type is BasicType.BIG_DEC:
@@ -106,7 +102,6 @@ class BasicTypeInfo(TypeInformation):
         return pa.type_for_alias(_ARROW_NAMES[self._basic_type])
 
     def text(self, value: Any) -> str:
-        """Return the text that Java makes of a value."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, float):
@@ -155,3 +150,102 @@ def _java_double(value: float) -> str:
     if "." not in digits or digits.endswith("."):
         digits = f"{digits.rstrip('.')}.0"
     return f"{digits}E{int(exponent)}"
+
+
+class _DateTimeTypeInfo(TypeInformation):
+    """Values of a class of the module datetime."""
+
+    _class: ClassVar[type]
+    _arrow_name: ClassVar[str]
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, self._class)
+
+    def plain_classes(self) -> frozenset[type]:
+        return NO_CLASSES | {self._class}
+
+    def is_immutable(self) -> bool:
+        return True
+
+    def to_arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.type_for_alias(self._arrow_name)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+class DateTypeInfo(_DateTimeTypeInfo):
+    """Days: ``datetime.date``.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.DateTypeInfo``.
+    """
+
+    _class = datetime.date
+    _arrow_name = "date32"
+
+
+class TimeTypeInfo(_DateTimeTypeInfo):
+    """Times of day: ``datetime.time``, truncated to the second, as in Java's ``Time``.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.TimeTypeInfo``.
+    """
+
+    _class = datetime.time
+    _arrow_name = "time32[s]"
+
+    def conversion(self) -> Conversion:
+        return _to_the_second
+
+
+class TimestampTypeInfo(_DateTimeTypeInfo):
+    """Timestamps: ``datetime.datetime``.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.TimestampTypeInfo``, which converts them to the machine's time zone; here they are
+    not converted.
+    """
+
+    _class = datetime.datetime
+    _arrow_name = "timestamp[us]"
+
+
+def _to_the_second(value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, datetime.time):
+        raise DataError(f"{value!r} is no TimeTypeInfo")
+    return value if value.microsecond == 0 else value.replace(microsecond=0)
+
+
+class SqlTimeTypeInfo:
+    """Makes the types of SQL's dates and times.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.SqlTimeTypeInfo``.
+    """
+
+    @staticmethod
+    def DATE() -> DateTypeInfo:
+        """Return the type of days."""
+        return DateTypeInfo()
+
+    @staticmethod
+    def TIME() -> TimeTypeInfo:
+        """Return the type of times of day."""
+        return TimeTypeInfo()
+
+    @staticmethod
+    def TIMESTAMP() -> TimestampTypeInfo:
+        """Return the type of moments."""
+        return TimestampTypeInfo()

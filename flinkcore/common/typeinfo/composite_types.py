@@ -1,0 +1,480 @@
+"""Types of values that hold others: lists, maps, tuples and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flinkcore.common.row import Row, row_maker
+from flinkcore.common.row_kind import RowKind
+from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
+from flinkcore.errors import ConfigurationError, DataError
+
+
+class SequenceTypeInfo(TypeInformation):
+    """Lists of elements of one type.
+
+    Other iterables become lists, except for texts and dictionaries, which are errors, and bytes, which stay bytes.
+
+    Parameters
+    ----------
+    element_type : TypeInformation
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no type.
+    """
+
+    def __init__(self, element_type: TypeInformation) -> None:
+        if not isinstance(element_type, TypeInformation):
+            raise ConfigurationError(
+                f"the elements of {type(self).__name__} have a type such as Types.INT(), not {element_type!r}"
+            )
+        self.elem_type = element_type
+
+    def accepts(self, value: object) -> bool:
+        return hasattr(value, "__iter__") and not isinstance(value, str | dict)
+
+    def conversion(self) -> Conversion:
+        element = self.elem_type.conversion()
+
+        def convert(values: Any) -> Any:
+            if values is None or isinstance(values, bytes | bytearray):
+                return values
+            if not self.accepts(values):
+                raise DataError(f"{values!r} is no {self!r}")
+            if element is None:
+                return values if type(values) is list else list(values)
+            converted: list[Any] = []
+            try:
+                for value in values:
+                    converted.append(element(value))
+            except DataError as failure:
+                raise DataError(f"item {len(converted)}: {failure}") from failure
+            return converted
+
+        return convert
+
+    def check(self) -> Check | None:
+        element, plain = self.elem_type.check(), self.elem_type.plain_classes()
+        if element is None:
+            return None
+
+        def check(values: Any) -> None:
+            if values is None or isinstance(values, bytes | bytearray) or plain.issuperset(map(type, values)):
+                return
+            for index, value in enumerate(values):
+                try:
+                    element(value)
+                except DataError as failure:
+                    raise DataError(f"item {index}: {failure}") from failure
+
+        return check
+
+    def to_arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.list_(self.elem_type.to_arrow_type())
+
+    def text(self, value: Any) -> str:
+        return "null" if value is None else f"[{', '.join(map(self.elem_type.text, value))}]"
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.elem_type,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.elem_type!r}>"
+
+
+class ListTypeInfo(SequenceTypeInfo):
+    """Lists.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.ListTypeInfo``.
+    """
+
+
+class PrimitiveArrayTypeInfo(SequenceTypeInfo):
+    """Arrays without nulls; of bytes, ``bytes``.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.PrimitiveArrayTypeInfo``.
+    """
+
+
+class BasicArrayTypeInfo(SequenceTypeInfo):
+    """Arrays of basic values that may be null.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.BasicArrayTypeInfo``.
+    """
+
+
+class ObjectArrayTypeInfo(SequenceTypeInfo):
+    """Arrays of anything else.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.ObjectArrayTypeInfo``.
+    """
+
+
+class MapTypeInfo(TypeInformation):
+    """Dictionaries with keys and values of one type each.
+
+    Parameters
+    ----------
+    key_type_info, value_type_info : TypeInformation
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them is no type.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.MapTypeInfo``.
+    """
+
+    def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+        for type_info in (key_type_info, value_type_info):
+            if not isinstance(type_info, TypeInformation):
+                raise ConfigurationError(
+                    f"keys and values of a map have types such as Types.INT(), not {type_info!r}"
+                )
+        self._key_type_info = key_type_info
+        self._value_type_info = value_type_info
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, dict)
+
+    def conversion(self) -> Conversion:
+        key, value = self._key_type_info.conversion(), self._value_type_info.conversion()
+
+        def convert(entries: Any) -> Any:
+            if entries is None:
+                return None
+            if not isinstance(entries, dict):
+                raise DataError(f"{entries!r} is no {self!r}")
+            if key is None and value is None:
+                return entries
+            converted = {}
+            for k, v in entries.items():
+                place = "key"
+                try:
+                    converted_key = k if key is None else key(k)
+                    place = "value of the key"
+                    converted_value = v if value is None else value(v)
+                    place = "key"
+                    converted[converted_key] = converted_value
+                except (DataError, TypeError) as failure:  # a key may become a list, which is none
+                    raise DataError(f"{place} {k!r}: {failure}") from failure
+            return converted
+
+        return convert
+
+    def check(self) -> Check | None:
+        parts = [
+            (place, check, part.plain_classes(), take)
+            for place, part, take in (
+                ("key", self._key_type_info, dict.keys),
+                ("value of the key", self._value_type_info, dict.values),
+            )
+            if (check := part.check()) is not None
+        ]
+        if not parts:
+            return None
+
+        def check_entries(entries: Any) -> None:
+            if entries is None:
+                return
+            for place, check, plain, take in parts:
+                if plain.issuperset(map(type, take(entries))):
+                    continue
+                for key, value in zip(entries, take(entries), strict=True):
+                    try:
+                        check(value)
+                    except DataError as failure:
+                        raise DataError(f"{place} {key!r}: {failure}") from failure
+
+        return check_entries
+
+    def to_arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.map_(self._key_type_info.to_arrow_type(), self._value_type_info.to_arrow_type())
+
+    def text(self, value: Any) -> str:
+        if value is None:
+            return "null"
+        key, item = self._key_type_info.text, self._value_type_info.text
+        return f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._key_type_info, self._value_type_info
+
+    def __repr__(self) -> str:
+        return f"MapTypeInfo<{self._key_type_info!r}, {self._value_type_info!r}>"
+
+
+Values = tuple[Any, ...]
+
+
+def checked_field_types(field_types: Sequence[TypeInformation], of: str) -> tuple[TypeInformation, ...]:
+    """Return the types of fields; raise ConfigurationError unless they are a list of types."""
+    if not isinstance(field_types, list | tuple):
+        raise ConfigurationError(
+            f"{of} takes a list of types such as [Types.INT(), Types.STRING()], not {field_types!r}"
+        )
+    for field_type in field_types:
+        if not isinstance(field_type, TypeInformation):
+            raise ConfigurationError(f"a field of {of} has a type such as Types.INT(), not {field_type!r}")
+    return tuple(field_types)
+
+
+def fields_conversion(field_types: Sequence[TypeInformation], names: Sequence[object]) -> Conversion | None:
+    """Return the conversion of all fields, from tuple to tuple; None if all fields stay as they are.
+
+    It returns the same tuple if no value changes, and raises a DataError if a field is missing or cannot be converted.
+    """
+    conversions = [
+        (index, conversion)
+        for index, field_type in enumerate(field_types)
+        if (conversion := field_type.conversion()) is not None
+    ]
+    if not conversions:
+        return None
+
+    def convert(values: Values) -> Values:
+        try:
+            for index, conversion in conversions:
+                value = values[index]
+                converted = conversion(value)
+                if converted is not value:
+                    values = (*values[:index], converted, *values[index + 1 :])
+        except IndexError:
+            raise DataError(f"{values!r} has {len(values)} fields, not {len(field_types)}") from None
+        except DataError as failure:
+            raise DataError(f"field {names[index]!r}: {failure}") from failure
+        return values
+
+    return convert
+
+
+def fields_check(
+    type_info: TypeInformation, field_types: Sequence[TypeInformation], names: Sequence[object]
+) -> Check:
+    """Return the check of a tuple or Row: the number of its fields, and their values."""
+    checks = [
+        (index, check, field_type.plain_classes())
+        for index, field_type in enumerate(field_types)
+        if (check := field_type.check()) is not None
+    ]
+    n_fields = len(field_types)
+
+    def check_fields(value: Any) -> None:
+        if value is None:
+            return
+        if len(value) != n_fields:
+            raise DataError(f"{value!r} has {len(value)} fields, not {n_fields}: {type_info!r}")
+        for index, check, plain in checks:
+            field = value[index]
+            if type(field) not in plain:
+                try:
+                    check(field)
+                except DataError as failure:
+                    raise DataError(f"field {names[index]!r}: {failure}") from failure
+
+    return check_fields
+
+
+class TupleTypeInfo(TypeInformation):
+    """Tuples with a type for each field.
+
+    Parameters
+    ----------
+    field_types : list of TypeInformation
+
+    Raises
+    ------
+    ConfigurationError
+        If they are no list of types.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.TupleTypeInfo``. Lists and Rows become tuples; the conversion checks the number of
+    fields only if a field needs one. The Arrow type is a struct with the fields f0, f1, ...
+    """
+
+    def __init__(self, field_types: Sequence[TypeInformation]) -> None:
+        self._field_types = checked_field_types(field_types, "Types.TUPLE")
+
+    def get_field_types(self) -> list[TypeInformation]:
+        """Return the types of the fields."""
+        return list(self._field_types)
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, tuple | list | Row) and len(value) == len(self._field_types)
+
+    def conversion(self) -> Conversion:
+        fields = fields_conversion(self._field_types, range(len(self._field_types)))
+
+        def convert_plain(value: Any) -> Any:
+            return value if type(value) is tuple else self._as_tuple(value)
+
+        def convert(value: Any) -> Any:
+            if type(value) is not tuple:
+                value = self._as_tuple(value)
+                if value is None:
+                    return None
+            return fields(value)  # type: ignore[misc]
+
+        return convert_plain if fields is None else convert
+
+    def check(self) -> Check:
+        return fields_check(self, self._field_types, range(len(self._field_types)))
+
+    def is_immutable(self) -> bool:
+        return all(field_type.is_immutable() for field_type in self._field_types)
+
+    def _as_tuple(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, tuple | list | Row):
+            return tuple(value)
+        raise DataError(f"{value!r} is no tuple, as {self!r} wants it")
+
+    def to_arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.struct(
+            [(f"f{index}", field.to_arrow_type()) for index, field in enumerate(self._field_types)]
+        )
+
+    def text(self, value: Any) -> str:
+        if value is None:
+            return "null"
+        fields = zip(self._field_types, value, strict=False)
+        return f"({','.join(field_type.text(field) for field_type, field in fields)})"
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._field_types
+
+    def __repr__(self) -> str:
+        return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"
+
+
+class RowTypeInfo(TypeInformation):
+    """Rows with a name and a type for each field.
+
+    Parameters
+    ----------
+    field_types : list of TypeInformation
+    field_names : list of str, optional
+        f0, f1, ... by default.
+
+    Raises
+    ------
+    ConfigurationError
+        If they are no list of types, or there are not as many different names.
+
+    Notes
+    -----
+    Follows ``pyflink.common.typeinfo.RowTypeInfo``. Tuples, lists, dictionaries and objects with attributes become
+    Rows. A Row with names is read by name if it has all names of the type, otherwise by position. As in PyFlink, names
+    are ignored when types are compared.
+    """
+
+    def __init__(
+        self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
+    ) -> None:
+        self._field_types = checked_field_types(field_types, "Types.ROW")
+        names = tuple(f"f{index}" for index in range(len(self._field_types)))
+        self._field_names = names if field_names is None else tuple(field_names)
+        if len(self._field_names) != len(self._field_types) or len(set(self._field_names)) != len(names):
+            raise ConfigurationError(
+                f"a row of {len(self._field_types)} fields needs as many different names, not {field_names!r}"
+            )
+
+    def get_field_names(self) -> list[str]:
+        """Return the names of the fields."""
+        return list(self._field_names)
+
+    def get_field_types(self) -> list[TypeInformation]:
+        """Return the types of the fields."""
+        return list(self._field_types)
+
+    def get_field_index(self, field_name: str) -> int:
+        """Return the position of a field; ValueError if there is none of this name."""
+        return self._field_names.index(field_name)
+
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, tuple | list | Row):
+            return len(value) == len(self._field_types)
+        return isinstance(value, dict) or hasattr(value, "__dict__")
+
+    def conversion(self) -> Conversion:
+        names, make = self._field_names, row_maker(self._field_names)
+        fields = fields_conversion(self._field_types, self._field_names)
+        insert = RowKind.INSERT
+
+        def convert(value: Any) -> Any:
+            if value is None:
+                return None
+            if isinstance(value, Row):
+                given, kind = value._fields, value._row_kind
+                values = value._values
+                if given is not None and given != names:
+                    values = self._by_name(value)
+            else:
+                given, kind, values = None, insert, self._values(value)
+            converted = values if fields is None else fields(values)
+            if given == names and converted is values:
+                return value
+            if len(converted) != len(names):
+                raise DataError(f"{value!r} has {len(converted)} fields, not {len(names)}: {self!r}")
+            row = make(converted)
+            if kind is not insert:
+                row.set_row_kind(kind)
+            return row
+
+        return convert
+
+    def check(self) -> Check:
+        return fields_check(self, self._field_types, self._field_names)
+
+    def _by_name(self, row: Row) -> tuple[Any, ...]:
+        place = {name: index for index, name in enumerate(row._fields or ())}
+        if all(name in place for name in self._field_names):
+            return tuple(row._values[place[name]] for name in self._field_names)
+        return row._values
+
+    def _values(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, tuple | list):
+            return tuple(value)
+        attributes = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+        if attributes is None:
+            raise DataError(f"{value!r} is no row, as {self!r} wants it")
+        return tuple(map(attributes.get, self._field_names))
+
+    def to_arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        fields = zip(self._field_names, self._field_types, strict=True)
+        return pa.struct([(name, field_type.to_arrow_type()) for name, field_type in fields])
+
+    def text(self, value: Any) -> str:
+        if value is None:
+            return "null"
+        return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._field_types
+
+    def __repr__(self) -> str:
+        fields = zip(self._field_names, self._field_types, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}: {field_type!r}' for name, field_type in fields)})"
