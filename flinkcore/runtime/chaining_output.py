@@ -6,7 +6,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.gauges import WatermarkGauge
-from flinkcore.runtime.operators.input import Input
+from flinkcore.runtime.operators.stream_operator import Input
 
 
 class ChainingOutput:

@@ -7,7 +7,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
 from flinkcore.runtime.gauges import MinWatermarkGauge, WatermarkGauge
-from flinkcore.runtime.operators.input import FirstInput, Input, SecondInput, TwoInputs
+from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
 
 _STATUSES = {status.value: status for status in WatermarkStatus}
 
@@ -87,7 +87,7 @@ class StreamTwoInputProcessor:
 
     Parameters
     ----------
-    operator : TwoInputs
+    operator : TwoInputStreamOperator
     channels1, channels2 : int
         Number of channels of each input, at least 1.
 
@@ -101,9 +101,9 @@ class StreamTwoInputProcessor:
     Flink's ``StreamTwoInputProcessorFactory`` and ``TwoInputStreamTask``.
     """
 
-    def __init__(self, operator: TwoInputs, channels1: int, channels2: int) -> None:
-        self._first = StreamOneInputProcessor(FirstInput(operator), channels1)
-        self._second = StreamOneInputProcessor(SecondInput(operator), channels2)
+    def __init__(self, operator: TwoInputStreamOperator, channels1: int, channels2: int) -> None:
+        self._first = StreamOneInputProcessor(OneOfTwoInputs(operator, 1), channels1)
+        self._second = StreamOneInputProcessor(OneOfTwoInputs(operator, 2), channels2)
         self._watermark_gauge = MinWatermarkGauge(self._first.watermark_gauge, self._second.watermark_gauge)
 
     @property

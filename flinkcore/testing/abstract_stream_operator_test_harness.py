@@ -17,7 +17,7 @@ from flinkcore.runtime.elements import StreamElement, StreamRecord, WatermarkSta
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import AbstractStreamOperator
-from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.operators.function_calls import KeySelector
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.testing.collected_output import CollectedOutput

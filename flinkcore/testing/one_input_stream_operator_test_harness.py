@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 from flinkcore.common.watermark import Watermark
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import OneInputStreamOperator
-from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.operators.function_calls import KeySelector
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,

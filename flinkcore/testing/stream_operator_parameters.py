@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.operators.function_calls import KeySelector
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend

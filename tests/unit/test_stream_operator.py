@@ -42,7 +42,9 @@ def test_an_operator_passes_everything_on(heard: OutputRecorder) -> None:
 def test_a_latency_marker_is_measured_and_passed_on(heard: OutputRecorder) -> None:
     clock = DrivenProcessingTimeService(108)
     stats = LatencyStats(clock, 10, "map", 0, Granularity.SINGLE)
-    Forward(heard, stats).process_latency_marker(LatencyMarker(100, "source", 0))
+    operator = Forward(heard)
+    operator.latency_stats = stats
+    operator.process_latency_marker(LatencyMarker(100, "source", 0))
     (histogram,) = stats.histograms.values()
     assert histogram.statistics.values == (8,)
     assert len(heard.take()) == 1

@@ -22,7 +22,7 @@ from flinkcore.replay.batch_functions.column_runtime_context import ColumnRuntim
 from flinkcore.replay.batch_functions.column_states import ColumnStates
 from flinkcore.replay.batch_functions.known_keys import KnownKeys
 from flinkcore.replay.stages.element_rows import exact_keys
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 
 Int64s = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.results.result import Output
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 
 HELD_ROWS = 1 << 15
 

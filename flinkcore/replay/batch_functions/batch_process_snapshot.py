@@ -21,8 +21,8 @@ from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCal
 from flinkcore.replay.batch_functions.column_states import NumpyColumnState
 from flinkcore.replay.stages.element_rows import exact_keys, key_columns
 from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.operators.function_results import shown
-from flinkcore.runtime.operators.keyed_calls import TIMER_SERVICE_NAME
+from flinkcore.runtime.messages import shown
+from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
 from flinkcore.runtime.state import KeyedStateSnapshot
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
 

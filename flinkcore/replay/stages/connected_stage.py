@@ -34,13 +34,13 @@ from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorBackends
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators import (
     BroadcastProcessOperator,
     CoProcessOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
 )
-from flinkcore.runtime.operators.function_results import shown
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager

@@ -18,7 +18,7 @@ from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.stages.row_results import RowResults, Subject
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 from flinkcore.runtime.output import OutputFullError
 
 NO_ROW = -1

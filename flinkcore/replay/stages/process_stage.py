@@ -49,7 +49,7 @@ from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import KeyedProcessOperator
-from flinkcore.runtime.operators.keyed_calls import TIMER_SERVICE_NAME, KeyedElementCall
+from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME, KeyedElementCall
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo

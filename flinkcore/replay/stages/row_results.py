@@ -14,7 +14,7 @@ from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.copied_value import copied
-from flinkcore.runtime.operators.function_results import cut_off, shown
+from flinkcore.runtime.messages import cut_off, shown
 
 BATCH_ROWS = 1 << 15
 

@@ -1,4 +1,4 @@
-"""What user functions give, on its way to the output; and what is said when they fail."""
+"""The results of user functions on their way to the output, and the errors of functions that fail."""
 
 from collections.abc import Iterable, Iterator
 from types import GeneratorType
@@ -12,13 +12,12 @@ from flinkcore.datastream.window import Window
 from flinkcore.errors import DataError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
+from flinkcore.runtime.messages import shown, shown_time
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.timers import InternalTimer
 
-SHOWN_CHARACTERS = 200
-
 Subject = StreamRecord[Any] | InternalTimer | Window
-"""What a function is called for."""
+"""The element, timer or window that a function is called for."""
 
 
 class FunctionResults:
@@ -27,15 +26,15 @@ class FunctionResults:
     Parameters
     ----------
     function : Function or callable
-        Named in error messages.
+        Named in errors.
     output : Output
     key_context : KeyContext, optional
-        That of a keyed operator, for error messages.
+        Of a keyed operator: its current key is named in errors.
 
     Attributes
     ----------
     waiting : iterator or None
-        What is still to be emitted of a call whose output was full.
+        The remaining results of a call whose output was full.
 
     Notes
     -----
@@ -61,28 +60,29 @@ class FunctionResults:
         method: str,
         subject: Subject,
     ) -> None:
-        """Emit everything that a call of a function yielded or returned.
+        """Emit the results that a call of a function yields or has returned.
 
         Parameters
         ----------
         results : iterable
-            A pair of an `OutputTag` and an element goes to that side output. What is `waiting` is gone on with.
+            A pair of an `OutputTag` and an element goes to that side output. `waiting` continues a call before.
         timestamp : int or None
-            Of records of the main output.
+            Of records of the main output, in ms since the epoch; None for none.
         side_timestamp : int or None
-            Of records of side outputs; None becomes -2**63, as in Flink.
-        method, subject
-            What was called and for what, for error messages.
+            Of records of side outputs, in ms since the epoch; None becomes -2**63, as in Flink.
+        method : str
+        subject : StreamRecord, InternalTimer or Window
+            The method that was called, and for what: named in errors.
 
         Raises
         ------
         UserCodeError
-            If the function raises, which a generator does while its results are taken; or if it gave what
-            cannot be iterated over, or a text or a dict, of which the results would be characters or keys.
+            If the function raises, as a generator does while its results are taken; or if its result is not iterable,
+            or is a text or a dict, whose elements would be characters or keys.
         OutputFullError
-            If the output can take no more now: the other results are `waiting`.
+            If the output is full: the remaining results are `waiting`.
         """
-        if type(results) is list:  # while a list is taken, no code of the user runs
+        if type(results) is list:  # no user code runs while a list is iterated over
             results = iter(results)
         elif results is self.waiting:
             self.waiting = None
@@ -110,14 +110,14 @@ class FunctionResults:
     def failed(
         self, method: str, subject: Subject, failure: Exception, culprit: object | None = None
     ) -> UserCodeError:
-        """Return the error to raise from a failure of the function, or of another object of the user's."""
+        """Return the error to raise from a failure of the function, or of another object of the user."""
         name = self._function if culprit is None else function_name(called_function(culprit))
         return UserCodeError(
             f"{name}.{method} failed at {self.described(subject)}: {type(failure).__name__}: {failure}"
         )
 
     def misfit(self, value: Any, place: str, failure: DataError, method: str) -> DataError:
-        """Return the error to raise where a result is not of the declared type; see :func:`misfit`."""
+        """Return the error to raise for a result that is not of the declared type; see :func:`misfit`."""
         return misfit(f"{self._function}.{method}", value, place, failure)
 
     def _refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:
@@ -128,7 +128,7 @@ class FunctionResults:
             )
 
     def described(self, subject: Subject) -> str:
-        """Return what a function was called for, with its key, for messages."""
+        """Return what a function was called for in words, with its key."""
         keyed = self._key_context
         key = (
             ""
@@ -139,42 +139,23 @@ class FunctionResults:
             return f"the timer at {subject.timestamp_ms} ms{key}"
         if isinstance(subject, Window):
             return f"the window {subject!r}{key}"
-        return f"the element {shown(subject.value)}{key} {told_time(subject)}"
+        return f"the element {shown(subject.value)}{key} {shown_time(subject)}"
 
 
 def misfit(what: str, value: Any, place: str, failure: DataError) -> DataError:
-    """Return the error to raise where what a function gave is not of the declared type.
+    """Return the error to raise for a result that is not of the declared type.
 
     Parameters
     ----------
     what : str
-        What gave it.
-    value
-        What it gave.
+        The function, and its method.
+    value : object
+        The result.
     place : str
-        For what, with a space before; empty if that is not known.
+        The element or key that it is a result for, after a space; empty if unknown.
     failure : DataError
-        Of the conversion: says where in the value.
+        The error of the conversion, which names the place in the value.
     """
     return DataError(
         f"{what} gave {shown(value)}{place}: {failure}; let it give what its declared type says, or declare another"
     )
-
-
-def told_time(record: StreamRecord[Any]) -> str:
-    """Return what messages say of the timestamp of a record."""
-    return "without a timestamp" if record.timestamp is None else f"with the timestamp {record.timestamp}"
-
-
-def shown(value: object) -> str:
-    """Return a value's text for messages, cut off where it is long."""
-    try:
-        text = repr(value)
-    except Exception as failure:
-        return f"<{type(value).__qualname__} whose repr raises {type(failure).__name__}>"
-    return cut_off(text)
-
-
-def cut_off(text: str) -> str:
-    """Return a text, cut off where it is long."""
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"

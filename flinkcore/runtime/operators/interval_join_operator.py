@@ -11,12 +11,11 @@ from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
 from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.keyed_calls import KeySelector, selected_key
-from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
 from flinkcore.runtime.operators.process_contexts import kept_context
-from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
+from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
+from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator, refuse_before_open
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
@@ -31,30 +30,27 @@ CLEANUP_NAMESPACE_RIGHT = "CLEANUP_RIGHT"
 
 
 class JoinContext(ProcessJoinFunction.Context):
-    """Context of a pair; each method raises a LifecycleError outside of a call.
+    """Context of a pair; all methods raise a LifecycleError outside of a call.
 
     Attributes
     ----------
     timestamps : (int, int) or None
-        Of the left and the right element; set by the operator during each call.
+        Of the left and the right element, in ms since the epoch; set by the operator during each call.
     """
 
     timestamps: tuple[int, int] | None = None
 
     def get_left_timestamp(self) -> int:
-        """Return the timestamp of the left element."""
         if self.timestamps is None:
             raise kept_context("get_left_timestamp")
         return self.timestamps[0]
 
     def get_right_timestamp(self) -> int:
-        """Return the timestamp of the right element."""
         if self.timestamps is None:
             raise kept_context("get_right_timestamp")
         return self.timestamps[1]
 
     def get_timestamp(self) -> int:
-        """Return the greater one."""
         if self.timestamps is None:
             raise kept_context("get_timestamp")
         return max(self.timestamps)
@@ -67,13 +63,13 @@ class _Side:
     Attributes
     ----------
     own, other : HeapMapState
-        Elements by timestamp, of this input and of the other one.
+        Buffered elements by timestamp, of this input and of the other one.
     least_ms, greatest_ms : int
-        Bounds of the other timestamp minus the element's.
+        Bounds of the other element's timestamp minus this one's.
     kept_ms : int
-        How long after its timestamp an element may still meet another one.
+        How long after its timestamp an element may still join with another one.
     namespace : str
-        Of the timers that drop its elements.
+        Of the timers that drop the buffered elements.
     late_tag : OutputTag or None
     """
 
@@ -90,8 +86,8 @@ class _Side:
 class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]], TwoInputStreamOperator):
     """Calls a function for every pair of a left and a right element of a key whose timestamps are close.
 
-    Elements of either input wait, by their timestamps, as long as the watermark lets the other input have one that
-    joins. What is given for a pair carries the greater of both timestamps.
+    Elements of either input are buffered until the watermark excludes that an element of the other input joins with
+    them. Results for a pair carry the greater of both timestamps.
 
     Parameters
     ----------
@@ -102,18 +98,17 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
     keyed_state_backend : KeyedStateBackend
         The operator's own, with its key context.
     processing_time_service : ProcessingTimeService
-    latency_stats : LatencyStats, optional
 
     Attributes
     ----------
     num_late_records : int
-        Elements that came behind the watermark, and so were not joined.
+        Elements behind the watermark, which are not joined.
 
     Notes
     -----
-    Flink's ``org.apache.flink.streaming.api.operators.co.IntervalJoinOperator``. An element that meets several others
-    meets them in order of their timestamps, where Flink's order is that of a hash table. Deliberate difference:
-    nothing wraps around at 64 bits; an element that would be dropped behind the last timestamp stays.
+    Flink's ``org.apache.flink.streaming.api.operators.co.IntervalJoinOperator``. An element joins with others in
+    order of their timestamps, where Flink's order is that of a hash table. Deliberate difference: nothing wraps around
+    at 64 bits; an element that would be dropped after the last timestamp stays.
     """
 
     def __init__(
@@ -124,18 +119,14 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         output: Output,
         keyed_state_backend: KeyedStateBackend,
         processing_time_service: ProcessingTimeService,
-        latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(
-            operation.function, output, keyed_state_backend, processing_time_service, latency_stats
-        )
+        super().__init__(operation.function, output, keyed_state_backend, processing_time_service)
         self._operation = operation
         self._key_selectors = (key_selector1, key_selector2)
         self._sides: tuple[_Side, _Side] | None = None
         self.num_late_records = 0
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Start the timers, ask for the state and open the function; before anything is processed."""
         backend, operation = self._keyed_state_backend, self._operation
         self._timers = self._time_service_manager.get_internal_timer_service(CLEANUP_TIMER_NAME, self)
         left: HeapMapState[int, list[Any]] = backend.get_or_create_keyed_state(
@@ -172,19 +163,10 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         self._function.open(runtime_context)
 
     def process_element1(self, record: StreamRecord[Any]) -> None:
-        """Join a left element with the right ones that have come, and keep it for others.
-
-        Raises
-        ------
-        DataError
-            If it has no timestamp, or its key has no key group, or one that is not this operator's.
-        UserCodeError
-            If the function raises, or gives what is no iterable; or the key selector raises.
-        """
+        """Join a left element with the buffered right ones, and buffer it; one without a timestamp is a DataError."""
         self._process(0, record)
 
     def process_element2(self, record: StreamRecord[Any]) -> None:
-        """Join a right element with the left ones that have come; errors as of `process_element1`."""
         self._process(1, record)
 
     def _process(self, number: int, record: StreamRecord[Any]) -> None:
@@ -208,7 +190,7 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         waiting: dict[int, list[Any]] | None = side.own.get_internal()
         if waiting is None:
             side.own.update_internal({timestamp: [value]})
-        else:  # lists in the state are never changed: a snapshot may hold them
+        else:  # lists in the state are not changed: a snapshot may hold them
             waiting[timestamp] = [*waiting.get(timestamp, ()), value]
         others: dict[int, list[Any]] | None = side.other.get_internal()
         if others is not None:
@@ -226,7 +208,7 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
 
     def _join(self, side: _Side, others: dict[int, list[Any]], value: Any, timestamp: int) -> None:
         least, greatest = timestamp + side.least_ms, timestamp + side.greatest_ms
-        if greatest - least < len(others):  # much waits for the watermark, and the interval is short
+        if greatest - least < len(others):  # many elements are buffered, and the interval is short
             joined = [other for other in range(least, greatest + 1) if other in others]
         else:
             joined = sorted([other for other in others if least <= other <= greatest])
@@ -266,10 +248,10 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
             self._context.timestamps = None
 
     def on_event_time(self, timer: InternalTimer) -> None:
-        """Drop the elements that nothing can join any more."""
+        """Drop the buffered elements that can no longer be joined."""
         assert self._sides is not None
         side = self._sides[0 if timer.namespace == CLEANUP_NAMESPACE_LEFT else 1]
         side.own.remove(timer.timestamp_ms - side.kept_ms)
 
     def on_processing_time(self, timer: InternalTimer) -> None:
-        """Do nothing: there are no such timers."""
+        """Do nothing: a join registers no such timers."""

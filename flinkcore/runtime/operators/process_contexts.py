@@ -1,27 +1,34 @@
 """The contexts that process functions are called with, one object for all calls of an operator.
 
-A context has its element or timer during the call only: one that was kept refuses to answer outside of a call, as in
-Flink. Its timer service may be kept.
+A context has its element or timer during the call only: outside of a call it raises a LifecycleError, as in Flink. Its
+timer service may be kept.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
     CoProcessFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
 )
+from flinkcore.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.state import OperatorStateBackend
 from flinkcore.runtime.timers import InternalTimer
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def kept_context(method: str) -> LifecycleError:
-    """Return the error to raise where a context is asked outside of a call."""
+    """Return the error to raise if a context is used outside of a call."""
     return LifecycleError(
         f"{method}() is asked of a context outside of the call that it was passed to: before and after it, a context "
         "has no element, timer or window; keep what it tells during the call instead"
@@ -33,17 +40,17 @@ class ContextOfElements:
 
     Attributes
     ----------
-    element : StreamRecord or None
-        Set by the operator during each call.
+    subject : StreamRecord or None
+        The element; set by the operator during each call.
     """
 
-    element: StreamRecord[Any] | None = None
+    subject: StreamRecord[Any] | None = None
 
     def timestamp(self) -> int | None:
-        """Return the element's timestamp, None if it has none; a LifecycleError outside of a call."""
-        if self.element is None:
+        """Return the element's timestamp in ms since the epoch; None if it has none."""
+        if self.subject is None:
             raise kept_context("timestamp")
-        return self.element.timestamp
+        return self.subject.timestamp
 
 
 class ContextOfTimers:
@@ -51,26 +58,42 @@ class ContextOfTimers:
 
     Attributes
     ----------
-    timer : InternalTimer or None
-        Set by the operator during each call.
+    subject : InternalTimer or None
+        The timer; set by the operator during each call.
     timer_domain : TimeDomain
         Likewise.
     """
 
-    timer: InternalTimer | None = None
+    subject: InternalTimer | None = None
     timer_domain: TimeDomain  # a default would make it slow to set
 
     def timestamp(self) -> int:
-        """Return the timer's timestamp, of a processing-time timer, too; a LifecycleError outside of a call."""
-        if self.timer is None:
+        """Return the timestamp of the timer, of processing time or event time, in ms since the epoch."""
+        if self.subject is None:
             raise kept_context("timestamp")
-        return self.timer.timestamp_ms
+        return self.subject.timestamp_ms
 
     def time_domain(self) -> TimeDomain:
-        """Return the timer's domain; a LifecycleError outside of a call."""
-        if self.timer is None:
+        """Return the time domain of the timer."""
+        if self.subject is None:
             raise kept_context("time_domain")
         return self.timer_domain
+
+
+class _KeyedContext:
+    subject: Any
+
+    def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
+        self._timer_service = timer_service
+        self._key_context = key_context
+
+    def timer_service(self) -> TimerService:
+        return self._timer_service
+
+    def get_current_key(self) -> Any:
+        if self.subject is None:
+            raise kept_context("get_current_key")
+        return self._key_context.current_key
 
 
 class ElementContext(ContextOfElements, ProcessFunction.Context, CoProcessFunction.Context):
@@ -80,43 +103,77 @@ class ElementContext(ContextOfElements, ProcessFunction.Context, CoProcessFuncti
         self._timer_service = timer_service
 
     def timer_service(self) -> TimerService:
-        """Return the service that tells the time."""
         return self._timer_service
 
 
-class KeyedElementContext(ContextOfElements, KeyedProcessFunction.Context, KeyedCoProcessFunction.Context):
+class KeyedElementContext(
+    _KeyedContext, ContextOfElements, KeyedProcessFunction.Context, KeyedCoProcessFunction.Context
+):
     """Context of an element of a keyed stream."""
-
-    def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
-        self._key_context = key_context
-        self._timer_service = timer_service
-
-    def get_current_key(self) -> Any:
-        """Return the element's key; a LifecycleError outside of a call."""
-        if self.element is None:
-            raise kept_context("get_current_key")
-        return self._key_context.current_key
-
-    def timer_service(self) -> TimerService:
-        """Return the service for timers of the key."""
-        return self._timer_service
 
 
 class KeyedTimerContext(
-    ContextOfTimers, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext
+    _KeyedContext, ContextOfTimers, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext
 ):
     """Context of a timer that fires."""
 
-    def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
-        self._key_context = key_context
+
+class _BroadcastContext:
+    _operator_state_backend: OperatorStateBackend
+    _timer_service: TimerService
+
+    def __init__(self, timer_service: TimerService, operator_state_backend: OperatorStateBackend) -> None:
         self._timer_service = timer_service
+        self._operator_state_backend = operator_state_backend
 
-    def get_current_key(self) -> Any:
-        """Return the timer's key; a LifecycleError outside of a call."""
-        if self.timer is None:
-            raise kept_context("get_current_key")
-        return self._key_context.current_key
+    def current_processing_time(self) -> int:
+        return self._timer_service.current_processing_time()
 
-    def timer_service(self) -> TimerService:
-        """Return the service for timers of the key."""
-        return self._timer_service
+    def current_watermark(self) -> int:
+        return self._timer_service.current_watermark()
+
+
+class _ReadOnlyBroadcastContext(_BroadcastContext):
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
+        return self._operator_state_backend.declared_broadcast_state(state_descriptor).read_only()
+
+
+class BroadcastElementContext(
+    _BroadcastContext,
+    ContextOfElements,
+    BroadcastProcessFunction.Context,
+    KeyedBroadcastProcessFunction.Context,
+):
+    """Context of an element of the broadcast stream."""
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
+        return self._operator_state_backend.declared_broadcast_state(state_descriptor)
+
+
+class ReadOnlyElementContext(
+    _ReadOnlyBroadcastContext, ContextOfElements, BroadcastProcessFunction.ReadOnlyContext
+):
+    """Context of an element of a stream without keys, beside a broadcast one."""
+
+
+class _KeyedBroadcastContext(_KeyedContext, _ReadOnlyBroadcastContext):
+    def __init__(
+        self,
+        timer_service: TimerService,
+        operator_state_backend: OperatorStateBackend,
+        key_context: KeyContext,
+    ) -> None:
+        _KeyedContext.__init__(self, timer_service, key_context)
+        self._operator_state_backend = operator_state_backend
+
+
+class KeyedReadOnlyElementContext(
+    _KeyedBroadcastContext, ContextOfElements, KeyedBroadcastProcessFunction.ReadOnlyContext
+):
+    """Context of an element of a keyed stream, beside a broadcast one."""
+
+
+class KeyedBroadcastTimerContext(
+    _KeyedBroadcastContext, ContextOfTimers, KeyedBroadcastProcessFunction.OnTimerContext
+):
+    """Context of a timer that fires, beside a broadcast stream."""

@@ -1,73 +1,96 @@
-"""What operators do with the elements that are no records, unless they do otherwise."""
+"""Operators, and what all of them do with watermarks, statuses and latency markers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, NoReturn, Protocol
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import RuntimeContext
+from flinkcore.errors import LifecycleError
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.timers import InternalTimeServiceManager
 
+ElementCall = Callable[[StreamRecord[Any]], None]
+"""Processes a record."""
+
+
+class Input(Protocol):
+    """The upstream side of an operator with one input, or of one input of two.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.Input``.
+    """
+
+    def process_element(self, record: StreamRecord[Any]) -> None:
+        """Process a record."""
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        """Process a watermark: of several channels, the combined one."""
+
+    def process_watermark_status(self, status: WatermarkStatus) -> None:
+        """Process that the input turns idle, or active again."""
+
+    def process_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Measure a latency marker, and forward it."""
+
 
 class AbstractStreamOperator:
-    """Passes watermarks, statuses and latency markers on, and measures the markers; has nothing to open or close.
+    """Forwards watermarks, statuses and latency markers, and measures the markers.
 
     Parameters
     ----------
     output : Output
-        Where the operator emits to.
-    latency_stats : LatencyStats, optional
-        Measures the latency markers that come by; without it they are only passed on.
+
+    Attributes
+    ----------
+    latency_stats : LatencyStats or None
+        Measures the latency markers that pass; set, if at all, by the task before it opens the operator.
 
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.operators.AbstractStreamOperator``.
     """
 
-    def __init__(self, output: Output, latency_stats: LatencyStats | None = None) -> None:
+    latency_stats: LatencyStats | None = None
+
+    def __init__(self, output: Output) -> None:
         self._output = output
-        self._latency_stats = latency_stats
 
     @property
     def time_service_manager(self) -> InternalTimeServiceManager | None:
-        """The operator's timers; None for an operator that has none."""
+        """The operator's timers, to be restored before `open`; None for an operator without timers."""
         return None
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Prepare for work: after the operator's state was restored, and before anything is processed."""
+        """Open the operator and its function, once its state is restored and before anything is processed."""
 
     def finish(self) -> None:
         """Emit what is still held back, at the end of the input."""
 
     def close(self) -> None:
-        """Let go of what `open` took."""
+        """Release what `open` acquired, and close the function."""
 
     def process_watermark(self, watermark: Watermark) -> None:
-        """Pass a watermark on."""
+        """Fire the event-time timers that are due, and forward the watermark."""
         self._output.emit_watermark(watermark)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Pass a status on."""
+        """Forward a status."""
         self._output.emit_watermark_status(status)
 
     def process_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Measure a latency marker, and pass it on."""
-        if self._latency_stats is not None:
-            self._latency_stats.report_latency(latency_marker)
+        """Measure a latency marker, and forward it."""
+        if self.latency_stats is not None:
+            self.latency_stats.report_latency(latency_marker)
         self._output.emit_latency_marker(latency_marker)
 
 
 class OneInputStreamOperator(AbstractStreamOperator, ABC):
     """An operator with one input; an :class:`Input`.
-
-    Parameters
-    ----------
-    output, latency_stats
-        As of :class:`AbstractStreamOperator`.
 
     Notes
     -----
@@ -76,24 +99,27 @@ class OneInputStreamOperator(AbstractStreamOperator, ABC):
 
     @abstractmethod
     def process_element(self, record: StreamRecord[Any]) -> None:
-        """Process a record."""
+        """Process a record, with its key as the current key if the input is keyed.
+
+        Raises
+        ------
+        UserCodeError
+            If a function, or the key selector, raises, or a function gives what cannot be iterated over.
+        DataError
+            If the key has no key group, or one of another subtask, or a result is not of the declared type.
+        """
 
     @property
-    def element_call(self) -> Callable[[StreamRecord[Any]], None]:
-        """What processes a record as `process_element` does, in fewer calls; to be asked for once it is open."""
+    def element_call(self) -> ElementCall:
+        """What processes a record as `process_element` does, in fewer calls; valid once the operator is open."""
         return self.process_element
 
 
 class TwoInputStreamOperator(AbstractStreamOperator, ABC):
-    """An operator with two inputs, whose watermark is the lesser of theirs; :class:`TwoInputs`.
+    """An operator with two inputs, whose watermark is the lesser of theirs.
 
-    An idle input does not hold the watermark back. The operator is idle while both are; when the second one
-    turns idle, the greater watermark of both is passed on before the status.
-
-    Parameters
-    ----------
-    output, latency_stats
-        As of :class:`AbstractStreamOperator`.
+    An idle input does not hold the watermark back. The operator is idle while both inputs are; when the second one
+    turns idle, the greater watermark of both is forwarded before the status.
 
     Notes
     -----
@@ -101,8 +127,8 @@ class TwoInputStreamOperator(AbstractStreamOperator, ABC):
     ``AbstractStreamOperator`` does for two inputs.
     """
 
-    def __init__(self, output: Output, latency_stats: LatencyStats | None = None) -> None:
-        super().__init__(output, latency_stats)
+    def __init__(self, output: Output) -> None:
+        super().__init__(output)
         self._combined = IndexedCombinedWatermarkStatus(2)
 
     @property
@@ -112,11 +138,11 @@ class TwoInputStreamOperator(AbstractStreamOperator, ABC):
 
     @abstractmethod
     def process_element1(self, record: StreamRecord[Any]) -> None:
-        """Process a record of the first input."""
+        """Process a record of the first input; see :meth:`OneInputStreamOperator.process_element`."""
 
     @abstractmethod
     def process_element2(self, record: StreamRecord[Any]) -> None:
-        """Process a record of the second input."""
+        """Process a record of the second input; see :meth:`OneInputStreamOperator.process_element`."""
 
     def process_watermark1(self, watermark: Watermark) -> None:
         """Take a watermark of the first input; process the combined one if it advances."""
@@ -127,20 +153,12 @@ class TwoInputStreamOperator(AbstractStreamOperator, ABC):
         self._process_watermark_of(1, watermark)
 
     def process_watermark_status1(self, status: WatermarkStatus) -> None:
-        """Take the status of the first input; pass the combined one on if it changes."""
+        """Take the status of the first input; forward the combined one if it changes."""
         self._process_status_of(0, status)
 
     def process_watermark_status2(self, status: WatermarkStatus) -> None:
-        """Take the status of the second input; pass the combined one on if it changes."""
+        """Take the status of the second input; forward the combined one if it changes."""
         self._process_status_of(1, status)
-
-    def process_latency_marker1(self, latency_marker: LatencyMarker) -> None:
-        """Measure a latency marker of the first input, and pass it on."""
-        self.process_latency_marker(latency_marker)
-
-    def process_latency_marker2(self, latency_marker: LatencyMarker) -> None:
-        """Measure a latency marker of the second input, and pass it on."""
-        self.process_latency_marker(latency_marker)
 
     def _process_watermark_of(self, index: int, watermark: Watermark) -> None:
         if self._combined.update_watermark(index, watermark.timestamp):
@@ -152,3 +170,21 @@ class TwoInputStreamOperator(AbstractStreamOperator, ABC):
             self.process_watermark(Watermark(self._combined.combined_watermark))
         if was_idle != self._combined.is_idle:
             self._output.emit_watermark_status(status)
+
+
+class OneOfTwoInputs:
+    """The first or the second input of an operator with two; an :class:`Input`."""
+
+    def __init__(self, operator: TwoInputStreamOperator, number: Literal[1, 2]) -> None:
+        is_first = number == 1
+        self.process_element = operator.process_element1 if is_first else operator.process_element2
+        self.process_watermark = operator.process_watermark1 if is_first else operator.process_watermark2
+        self.process_watermark_status = (
+            operator.process_watermark_status1 if is_first else operator.process_watermark_status2
+        )
+        self.process_latency_marker = operator.process_latency_marker
+
+
+def refuse_before_open(record: StreamRecord[Any]) -> NoReturn:
+    """Raise a LifecycleError: the operator is not open."""
+    raise LifecycleError(f"the element {record.value!r} comes before the operator was opened")

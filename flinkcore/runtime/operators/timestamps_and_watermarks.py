@@ -1,4 +1,4 @@
-"""The operator that gives records their event time and makes the watermarks of a stream."""
+"""The operator that assigns timestamps to records and generates the watermarks of a stream."""
 
 from typing import Any
 
@@ -11,37 +11,33 @@ from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.copied_strategy import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 
 
 class TimestampsAndWatermarksOperator(OneInputStreamOperator):
-    """Assigns timestamps and makes watermarks, by a strategy.
+    """Assigns timestamps and generates watermarks by a strategy.
 
-    A record is forwarded before the watermark that it causes. Periodic watermarks are made at processing-time
-    ticks: the first an interval after `open`, each next one an interval after the clock's time at the tick before,
-    be it late; and at `finish`. A watermark that does not advance is not emitted, so a generator that goes
-    backwards has no effect until it has caught up; one that does advance ends idleness.
+    A record is forwarded before the watermark that it causes. Periodic watermarks are emitted at processing-time ticks,
+    the first an interval after `open`, each further one an interval after the clock's time at the tick before; and at
+    `finish`. A watermark that does not advance is not emitted; one that does ends idleness.
 
-    Watermarks from upstream are ignored but for the last, 2**63 - 1, and so are statuses.
+    Statuses from upstream are ignored, and watermarks except for the last, 2**63 - 1.
 
     Parameters
     ----------
     watermark_strategy : WatermarkStrategy
-        Copied, so that operators that share a strategy share no state of its timestamp assigner.
+        Copied at `open`, so that operators with the same strategy share no state of its timestamp assigner.
     output : Output
     processing_time_service : ProcessingTimeService
-        Its clock is also what idleness is measured by.
+        Its clock also measures idleness.
     auto_watermark_interval_ms : int
         0: no ticks.
     emit_progressive_watermarks : bool
-        False, for batch execution: the strategy's generator is not used, and only the last watermark passes.
+        False, for batch execution: the strategy's generator is not used; only the last watermark is forwarded.
     split : str or None
-        Whose records they are, for error messages.
-    latency_stats : LatencyStats or None
-        Measures the latency markers that come by.
+        The split of the records, named in errors.
 
     Raises
     ------
@@ -50,10 +46,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
 
     Notes
     -----
-    Flink's ``org.apache.flink.streaming.runtime.operators.TimestampsAndWatermarksOperator``. It is the periodic
-    and the punctuated operator of before, too: those assigners run in it through adapters, as in 1.20.
-    Deliberate differences: there is no backpressure, which stops the clock of Flink's idleness; `close` cancels
-    the next tick, which in Flink is left to the task's timer service.
+    Flink's ``org.apache.flink.streaming.runtime.operators.TimestampsAndWatermarksOperator``. Legacy
+    periodic and punctuated assigners run in it through adapters, as in 1.20. Deliberate differences: there is no
+    backpressure, which stops the clock of idleness in Flink; `close` cancels the next tick, which in Flink is left to
+    the task's timer service.
     """
 
     def __init__(
@@ -64,9 +60,8 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         auto_watermark_interval_ms: int,
         emit_progressive_watermarks: bool = True,
         split: str | None = None,
-        latency_stats: LatencyStats | None = None,
     ) -> None:
-        super().__init__(output, latency_stats)
+        super().__init__(output)
         if auto_watermark_interval_ms < 0:
             raise ConfigurationError(
                 f"the auto-watermark interval cannot be negative, it is {auto_watermark_interval_ms} ms"
@@ -82,14 +77,14 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._tick: ScheduledTimer | None = None
 
     def open(self, runtime_context: RuntimeContext | None = None) -> None:
-        """Make assigner and generator, and schedule the first tick; before anything is processed.
+        """Create assigner and generator, and schedule the first tick.
 
         Raises
         ------
         ConfigurationError
-            If the strategy cannot handle elements one by one.
+            If the strategy is for columns only.
         UserCodeError
-            If its generator cannot be made, or the strategy not be copied.
+            If its generator cannot be created, or the strategy cannot be copied.
         """
         strategy = copied_strategy(self._watermark_strategy)
         self._timestamp_assigner = strategy.create_timestamp_assigner(self._split)
@@ -101,17 +96,8 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             self._schedule_tick()
 
     def process_element(self, record: StreamRecord[Any]) -> None:
-        """Set the record's timestamp and forward it, then show it to the generator.
-
-        Raises
-        ------
-        UserCodeError
-            If the strategy's assigner or generator raises.
-        DataError
-            If the assigner gives no timestamp.
-        """
         previous = NO_TIMESTAMP if record.timestamp is None else record.timestamp
-        value = record.value  # what comes next may reuse the record
+        value = record.value  # downstream may change the record
         timestamp = self._timestamp_assigner.extract_timestamp(value, previous)
         record.timestamp = timestamp
         self._output.collect(record)
@@ -126,11 +112,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         """Ignore it: this operator has its own idleness."""
 
     def finish(self) -> None:
-        """Emit the watermark that is due, at the end of the input."""
+        """Let the generator emit a last watermark, at the end of the input."""
         self._watermark_generator.on_periodic_emit(self._watermark_output)
 
     def close(self) -> None:
-        """Cancel the next tick."""
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
@@ -143,20 +128,20 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
 
     def _on_processing_time(self, timestamp_ms: int) -> None:
         self._watermark_generator.on_periodic_emit(self._watermark_output)
-        if self._tick is not None:  # else what the watermark led to has closed the operator
+        if self._tick is not None:  # None if the watermark has led to the operator being closed
             self._schedule_tick()
 
 
 class WatermarkEmitter:
-    """Passes on the watermarks and statuses that are news.
+    """Forwards watermarks that advance and statuses that change.
 
     Parameters
     ----------
     output : Output
     watermark_ms : int
-        The last one that it has passed on; -2**63 if there was none.
+        The last watermark that was forwarded, in ms since the epoch; -2**63 if there was none.
     is_idle : bool
-        Whether it has told that the output is idle.
+        The last status that was forwarded.
 
     Notes
     -----
@@ -170,12 +155,12 @@ class WatermarkEmitter:
 
     @property
     def watermark_ms(self) -> int:
-        """The last watermark that it has passed on; -2**63 if there was none."""
+        """The last watermark that was forwarded, in ms since the epoch; -2**63 if there was none."""
         return self._current_watermark
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has told that the output is idle."""
+        """The last status that was forwarded."""
         return self._idle
 
     def emit_watermark(self, watermark: Watermark) -> None:

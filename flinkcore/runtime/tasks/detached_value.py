@@ -11,7 +11,7 @@ from typing import Any
 from flinkcore.common.row import Row
 from flinkcore.common.time import Instant
 from flinkcore.errors import UserCodeError
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 
 _UNCHANGING = frozenset(
     (

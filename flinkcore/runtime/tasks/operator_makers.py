@@ -53,19 +53,22 @@ from flinkcore.runtime.operators import (
     ProcessOperator,
     TimestampsAndWatermarksOperator,
 )
-from flinkcore.runtime.operators.co_stream_flat_map import CoStreamFlatMap
-from flinkcore.runtime.operators.co_stream_map import CoStreamMap
-from flinkcore.runtime.operators.element_function_operator import KeyedInput
+from flinkcore.runtime.operators.function_operators import (
+    BatchGroupedReduce,
+    CoStreamFlatMap,
+    CoStreamMap,
+    KeyedInput,
+    StreamFilter,
+    StreamFlatMap,
+    StreamGroupedReduce,
+    StreamMap,
+)
 from flinkcore.runtime.operators.function_results import misfit
-from flinkcore.runtime.operators.sink_writer_operator import (
+from flinkcore.runtime.operators.sink_operators import (
     CollectSinkOperator,
     SinkWriterOperator,
     StreamSink,
 )
-from flinkcore.runtime.operators.stream_filter import StreamFilter
-from flinkcore.runtime.operators.stream_flat_map import StreamFlatMap
-from flinkcore.runtime.operators.stream_grouped_reduce import BatchGroupedReduce, StreamGroupedReduce
-from flinkcore.runtime.operators.stream_map import StreamMap
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.tasks.detached_value import detached
 from flinkcore.runtime.tasks.operator_setup import OperatorSetup

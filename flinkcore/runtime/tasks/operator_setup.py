@@ -14,8 +14,8 @@ from flinkcore.datastream.functions import Function, FunctionOrCallable, functio
 from flinkcore.datastream.transformations import PartitionTransformation, Transformation
 from flinkcore.errors import DataError
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
-from flinkcore.runtime.operators.function_results import shown
-from flinkcore.runtime.operators.keyed_calls import KeySelector
+from flinkcore.runtime.messages import shown
+from flinkcore.runtime.operators.function_calls import KeySelector
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo

@@ -10,8 +10,8 @@ from flinkcore._native.key_groups import key_group
 from flinkcore._native.keys import canonical_key
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_results import shown
-from flinkcore.runtime.operators.keyed_calls import KeySelector, selected_key
+from flinkcore.runtime.messages import shown
+from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
 
 ChannelSelector = Callable[[StreamRecord[Any]], int]
 """Returns the number of the channel that a record goes to, from 0 on."""

@@ -13,7 +13,7 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.functions import Function, KeySelector, Partitioner, function_name
 from flinkcore.datastream.transformations import PartitionTransformation
-from flinkcore.runtime.operators.sink_writer_operator import SinkWriterOperator
+from flinkcore.runtime.operators.sink_operators import SinkWriterOperator
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks import stream_partitioners as partitioners
 from flinkcore.runtime.tasks.job_vertex import JobVertex, source_indices

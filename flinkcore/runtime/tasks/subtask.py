@@ -9,8 +9,7 @@ from flinkcore.datastream.functions import Function
 from flinkcore.runtime.chaining_output import ChainingOutput
 from flinkcore.runtime.elements import StreamElement
 from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
-from flinkcore.runtime.operators.input import FirstInput, Input, SecondInput
-from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
+from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
 from flinkcore.runtime.stream_input_processor import StreamOneInputProcessor
 from flinkcore.runtime.tasks.job_vertex import source_indices
 from flinkcore.runtime.tasks.operator_setup import OperatorSetup
@@ -40,7 +39,7 @@ class Subtask:
         if isinstance(operator, OneInputStreamOperator):
             inputs = [(operator, operator.element_call)]
         elif isinstance(operator, TwoInputStreamOperator):
-            first, second = FirstInput(operator), SecondInput(operator)
+            first, second = OneOfTwoInputs(operator, 1), OneOfTwoInputs(operator, 2)
             inputs = [(first, first.process_element), (second, second.process_element)]
         return [
             (given, call, StreamOneInputProcessor(given, self._channels(number)))

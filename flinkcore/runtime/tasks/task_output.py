@@ -11,7 +11,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 from flinkcore.runtime.tasks.detached_value import detached
 from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector
 

@@ -1,40 +1,172 @@
-"""What a window operator does where windows merge."""
+"""Windows that merge: those in flight of each key, and their state, triggers and timers, which merge with them."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, Generic, TypeVar
 
 from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.window import MergingWindowAssigner, Window
-from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.datastream.window import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    MergingWindowAssigner,
+    ProcessingTimeSessionWindows,
+    Window,
+)
+from flinkcore.errors import FlinkcoreError, LifecycleError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_results import FunctionResults, Subject
 from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.windowing.merging_window_set import MergingWindowSet
-from flinkcore.runtime.windowing.trigger_calls import TriggerCalls
+from flinkcore.runtime.windowing.window_calls import TriggerCalls
 from flinkcore.runtime.windowing.window_cleanup import WindowCleanup
+
+W = TypeVar("W", bound=Window)
+
+
+SESSIONS: Final = (
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+)
+"""Assigners whose windows merge if they touch."""
+
+
+MergeFunction = Callable[[W, list[W], W, list[W]], None]
+"""Called with the merged window, the windows in flight that it replaces, its state window, and the state windows to be
+merged into that."""
+
+
+class MergingWindowSet(Generic[W]):
+    """The windows in flight of a key, each with its state window: the window whose state it uses.
+
+    When windows merge, the merged window uses the state of one of them, and the others are merged into that.
+
+    Parameters
+    ----------
+    assigner : MergingWindowAssigner
+        Says which windows merge.
+    state_windows : dict of Window to Window
+        State windows by window in flight; changed in place.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.runtime.operators.windowing.MergingWindowSet``, which reads and writes the
+    mapping as list state for each element; here it is the map state itself.
+    """
+
+    __slots__ = ("_assigner", "_state_windows")
+
+    def __init__(self, assigner: MergingWindowAssigner[object, W], state_windows: dict[W, W]) -> None:
+        self._assigner = assigner
+        self._state_windows = state_windows
+
+    def get_state_window(self, window: W) -> W | None:
+        """Return the state window of a window; None if the window is not in flight."""
+        return self._state_windows.get(window)
+
+    def retire_window(self, window: W) -> None:
+        """Remove a window.
+
+        Raises
+        ------
+        LifecycleError
+            If it is not in flight.
+        """
+        if self._state_windows.pop(window, None) is None:
+            raise LifecycleError(f"{window!r} is not one of the windows in flight")
+
+    def add_window(self, new_window: W, merge_function: MergeFunction[W]) -> W:
+        """Add a window, which may merge windows in flight.
+
+        Parameters
+        ----------
+        new_window : Window
+        merge_function : callable
+            Called for every merge, except if a window in flight covers the new one as it is.
+
+        Returns
+        -------
+        Window
+            The new window itself, or the window that it was merged into.
+
+        Raises
+        ------
+        UserCodeError
+            If the assigner merges windows that are not in flight.
+        """
+        result, is_merged = new_window, False
+        for merge_result, group in self._merges(new_window).items():
+            if new_window in group:
+                group.remove(new_window)
+                result, is_merged = merge_result, True
+            state_windows = [
+                held for window in group if (held := self._state_windows.pop(window, None)) is not None
+            ]
+            if not state_windows:
+                raise UserCodeError(
+                    f"{type(self._assigner).__qualname__}.merge_windows merges {group!r} into {merge_result!r}, but "
+                    "none of them is in flight: it is to merge at least two of the windows that it is given"
+                )
+            state_window = state_windows.pop(0)
+            self._state_windows[merge_result] = state_window
+            if group != [merge_result]:
+                merge_function(merge_result, group, state_window, state_windows)
+        if not is_merged:
+            self._state_windows[result] = result
+        return result
+
+    def _merges(self, new_window: W) -> dict[W, list[W]]:
+        """Return the groups of windows to be merged, by merged window."""
+        if type(self._assigner) in SESSIONS:
+            return _merged_session(new_window, self._state_windows)
+        merges = _Merges[W]()
+        self._assigner.merge_windows([*self._state_windows, new_window], merges)
+        return merges.results
+
+
+def _merged_session(new_window: Any, in_flight: Iterable[Any]) -> dict[Any, list[Any]]:
+    """Return the merges that `TimeWindow.merge_windows` finds, given that no two windows in flight touch."""
+    group = [window for window in in_flight if window.intersects(new_window)]
+    if not group or group == [new_window]:
+        return {}
+    merged = new_window
+    for window in group:
+        merged = merged.cover(window)
+    return {merged: group if new_window in group else [*group, new_window]}
+
+
+class _Merges(MergingWindowAssigner.MergeCallback[W]):
+    """Collects the groups of windows that merge."""
+
+    def __init__(self) -> None:
+        self.results: dict[W, list[W]] = {}
+
+    def merge(self, to_be_merged: Collection[W], merge_result: W) -> None:
+        self.results[merge_result] = list(dict.fromkeys(to_be_merged))
+
 
 MERGING_WINDOW_SET = "merging-window-set"
 
 
 class MergingWindows:
-    """Keeps the windows in flight of every key in state, and merges their state, triggers and timers with them.
+    """Holds the windows in flight of every key in state, and merges their state, triggers and timers with them.
 
     Parameters
     ----------
     assigner : MergingWindowAssigner
     backend : KeyedStateBackend
     contents : object
-        The state of the windows' contents, which merges.
+        The state of the windows' contents, a merging one.
     trigger_calls : TriggerCalls
     cleanup : WindowCleanup
     results : FunctionResults
-        Describes failures.
+        Describes elements and windows in errors.
     merge_failed : callable
-        From a window and what a function raised to what is to be raised.
+        From a window and the exception of a function to the exception to raise.
 
     Notes
     -----
-    What Flink's ``WindowOperator`` does for a ``MergingWindowAssigner``.
+    Does what Flink's ``WindowOperator`` does for a ``MergingWindowAssigner``.
     """
 
     def __init__(
@@ -56,17 +188,17 @@ class MergingWindows:
         self._merge_failed = merge_failed
 
     def add(self, window: Window, record: StreamRecord[Any]) -> tuple[Window, Window] | None:
-        """Add a window of an element to those of the current key.
+        """Add a window of an element to the windows in flight of the current key.
 
         Returns
         -------
         (Window, Window) or None
-            What it has become, and the window whose state that uses; None if it is late.
+            The window, merged or not, and its state window; None if it is late.
 
         Raises
         ------
         UserCodeError
-            If the assigner or the trigger raise, or the windows merge into one of the past.
+            If the assigner or the trigger raises, or the merged window is late.
         """
         state_windows: dict[Window, Window] = self._sets.get_internal() or {}
         in_flight: MergingWindowSet[Window] = MergingWindowSet(self._assigner, state_windows)
@@ -83,12 +215,12 @@ class MergingWindows:
         return None if is_late else (actual, state_windows[actual])
 
     def state_window(self, window: Window) -> Window | None:
-        """Return the window whose state a window of the current key uses; None if it is not in flight."""
+        """Return the state window of a window of the current key; None if the window is not in flight."""
         state_windows: dict[Window, Window] = self._sets.get_internal() or {}
         return state_windows.get(window)
 
     def retire(self, window: Window) -> None:
-        """Take a window of the current key out."""
+        """Remove a window of the current key."""
         state_windows: dict[Window, Window] = self._sets.get_internal() or {}
         MergingWindowSet(self._assigner, state_windows).retire_window(window)
         self._persist(state_windows)

@@ -1,13 +1,13 @@
-"""What an element takes whose windows are open, and fire at their end only: most elements of most jobs.
+"""A short cut for elements whose windows are open and fire at their end only: most elements of most jobs.
 
-A pane is what a key has in a window. Between two bounds of windows all timestamps have the same windows: a slot::
+A pane is the contents of a window for one key. A slot is a range of timestamps that belong to the same windows::
 
     windows   [-------)       [-------)            of 10 every 4
                   [-------)       [-------)
     slots     |   |   | | |   |
 
-The slot of the last element is at hand, with the state tables of its windows. An element of it goes into its panes
-without asking assigner and trigger, which would say and do again what they did for the first element of the pane.
+The slot of the last element is remembered, with the state tables of its windows. An element of the same slot goes into
+its panes without a call of assigner and trigger, which would repeat what they did for the first element of the pane.
 """
 
 from collections import Counter
@@ -27,25 +27,25 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.window_operation import PreAggregation
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.keyed_calls import KeyedElementCall
+from flinkcore.runtime.operators.function_calls import KeyedElementCall
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.state.heap_states import HeapState
 from flinkcore.runtime.timers import InternalTimerService
 
 NO_CONTEXT: Any = None
-"""These assigners ask for none."""
+"""These assigners use no context."""
 
 
 class OpenPaneCalls(NamedTuple):
-    """What a window operator calls.
+    """The calls of a window operator with open panes.
 
     Attributes
     ----------
     process : callable
         Processes a record of a key.
     pass_watermark : callable
-        To be called with every watermark before timers fire.
+        Called with every watermark, in ms since the epoch, before timers fire.
     """
 
     process: KeyedElementCall
@@ -53,7 +53,7 @@ class OpenPaneCalls(NamedTuple):
 
 
 def has_open_panes(operation: WindowOperation) -> bool:
-    """Return whether windows are of event time, do not depend on more than the timestamp, and fire at their end."""
+    """Return whether windows are of event time, depend on the timestamp alone, and fire only at their end."""
     assigner = operation.assigner
     return (
         type(operation.trigger) is EventTimeTrigger
@@ -82,9 +82,9 @@ def open_pane_calls(
     timers : InternalTimerService
         Of the windows.
     process_any : callable
-        Processes a record of a key whose slot is not known.
+        Processes a record of a key in any slot.
     failed : callable
-        From a record and what a function raised for it to what is to be raised.
+        From a record and the exception of a function to the exception to raise.
     """
     set_current_key, cleanups = backend.key_context.set_current_key, backend.cleanups_per_record
     key_context = backend.key_context
@@ -145,10 +145,10 @@ def open_pane_calls(
         forget_emptied()
 
     def remember(timestamp: int) -> None:
-        """Make the slot of a timestamp that has just been processed the one at hand, if its windows are open."""
+        """Remember the slot of a timestamp that was just processed, if its windows are open."""
         nonlocal low, high, panes, first_end
         found = []
-        # A watermark may go back: a pane that has fired waits for its end no more.
+        # After a watermark that goes back, a pane that has fired does not fire again at its end.
         watermark = max(timers.current_watermark(), passed_ms)
         for window in assign_windows(None, timestamp, NO_CONTEXT):
             end, values = window.max_timestamp(), state.table.values_in(window)
@@ -156,13 +156,13 @@ def open_pane_calls(
                 return
             found.append((window, end, values))
             first_end = min(first_end, end)
-        if found:  # else it is between two windows
+        if found:  # else the timestamp is between two windows
             low, high = slot_bounds(timestamp)
             panes = found
             slots[low] = low, high, panes
 
     def forget_emptied() -> None:
-        """Forget all if an aggregation has emptied a window, whose values are no longer those that are known."""
+        """Forget all slots if an aggregation has emptied a window: its table is dropped, and made anew."""
         if may_empty and any(not values for _, _, held in slots.values() for _, _, values in held):
             forget()
 
@@ -182,7 +182,7 @@ def open_pane_calls(
 
 
 def _maybe_fired(state: HeapState, timers: InternalTimerService, lateness_ms: int) -> set[Hashable]:
-    """Return the restored windows of which some pane does not wait for its end: it may have fired."""
+    """Return the restored windows with a pane that has no timer at its end, and so may have fired."""
     panes = Counter(window for window, _ in state.table.places_in_windows())
     if not panes:
         return set()
@@ -197,7 +197,7 @@ def _maybe_fired(state: HeapState, timers: InternalTimerService, lateness_ms: in
 
 
 def _slot_bounds(operation: WindowOperation) -> Callable[[int], tuple[int, int]]:
-    """Return what gives the first timestamp of a timestamp's slot, and the first one behind it."""
+    """Return the function from a timestamp to the bounds of its slot, the upper one exclusive."""
     assigner = operation.assigner
     if isinstance(assigner, SlidingEventTimeWindows):
         slide_ms, start_offset_ms = assigner.slide_ms, assigner.offset_ms
@@ -225,7 +225,7 @@ def _slot_bounds(operation: WindowOperation) -> Callable[[int], tuple[int, int]]
 def _additions(
     aggregation: PreAggregation | None,
 ) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
-    """Return what makes the contents of a pane of its first element, and of a further one and the contents."""
+    """Return how the contents of a pane are made: of its first element, and of each further one and the contents."""
     if aggregation is None:
         return lambda value: [value], _append
     if isinstance(aggregation, AggregateFunction):

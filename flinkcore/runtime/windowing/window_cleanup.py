@@ -1,4 +1,4 @@
-"""When a window is late, and dropped."""
+"""When windows are late, and when they are dropped."""
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.datastream.window import EventTimeTrigger, Window, WindowOperation
@@ -6,7 +6,7 @@ from flinkcore.runtime.timers import InternalTimerService
 
 
 class WindowCleanup:
-    """Knows when windows are dropped, and has the timers for that.
+    """Decides when windows are dropped, and sets the timers for it.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ class WindowCleanup:
 
     Notes
     -----
-    What Flink's ``WindowOperator`` does in ``cleanupTime``, ``isWindowLate``, ``registerCleanupTimer`` and their kin.
+    ``cleanupTime``, ``isWindowLate``, ``registerCleanupTimer`` and the like of Flink's ``WindowOperator``.
     """
 
     __slots__ = ("_has_timers", "_is_event_time", "_lateness_ms", "_timers")
@@ -25,24 +25,24 @@ class WindowCleanup:
         self._timers = timers
         self._is_event_time = operation.assigner.is_event_time()
         self._lateness_ms = operation.allowed_lateness_ms if self._is_event_time else 0
-        # The one timer of this trigger is at the cleanup time then; a second one would be the same.
+        # The only timer of this trigger is at the cleanup time then, and serves for both.
         same_as_trigger = type(operation.trigger) is EventTimeTrigger and not self._lateness_ms
         self._has_timers = not (self._is_event_time and same_as_trigger)
 
     def time_of(self, window: Window) -> int:
-        """Return when a window is dropped, in ms; the maximum timestamp is never."""
+        """Return when a window is dropped, in ms since the epoch; the maximum timestamp stands for never."""
         return min(window.max_timestamp() + self._lateness_ms, MAX_TIMESTAMP)
 
     def is_past(self, window: Window) -> bool:
-        """Return whether a window of event time has been dropped already, or would have been."""
+        """Return whether the watermark has reached the time at which a window is dropped."""
         return self._is_event_time and self.time_of(window) <= self._timers.current_watermark()
 
     def is_element_late(self, timestamp: int) -> bool:
-        """Return whether the watermark has passed an element, and the allowed lateness."""
+        """Return whether the watermark has reached an element's timestamp plus the allowed lateness."""
         return self._is_event_time and timestamp + self._lateness_ms <= self._timers.current_watermark()
 
     def is_merge_late(self, window: Window) -> str | None:
-        """Return what a merged window comes too late for, as a text; None if it is in time."""
+        """Return the time in words that a merged window is too late for; None if it is not late."""
         if self._is_event_time:
             time = self._timers.current_watermark()
             is_late = window.max_timestamp() + self._lateness_ms <= time

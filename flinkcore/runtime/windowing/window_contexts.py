@@ -36,7 +36,7 @@ class OperatorAssignerContext(WindowAssigner.WindowAssignerContext):
         return self._runtime_context
 
     def get_stagger_offset(self, window_stagger: WindowStagger, size_ms: int) -> int:
-        """Return the offset of the key group at hand, which its first element decided; that key's state holds it."""
+        """Return the offset of the current key group in ms, which its first element decides; the state holds it."""
         state = self._backend.get_or_create_keyed_state(STAGGER)
         key_context = self._backend.key_context
         if self._stagger_offsets is None:
@@ -59,9 +59,9 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
     Attributes
     ----------
     window : Window
-        Set by the operator before each call.
+        The current window; set by the operator before each call.
     merged_windows : list of Window
-        Those that have become `window`; set before `on_merge`.
+        The windows that were merged into `window`; set before `on_merge`.
 
     Notes
     -----
@@ -98,12 +98,12 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         return self._backend.get_partitioned_state(self.window, state_descriptor)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Move what the merged windows have into the state of the new one.
+        """Merge a state of the merged windows into that of the new one.
 
         Raises
         ------
         ConfigurationError
-            If the descriptor is of a kind of state that does not merge.
+            If the state is of a kind that does not merge.
         """
         state = self._backend.get_or_create_keyed_state(state_descriptor)
         merge_namespaces = getattr(state, "merge_namespaces", None)
@@ -123,12 +123,12 @@ class OperatorWindowContext(ProcessWindowFunction.Context[Window], ProcessAllWin
     timers : InternalTimerService
     backend : KeyedStateBackend
     windows_merge : bool
-        Then there is no state of a window.
+        If true, there is no per-window state.
 
     Attributes
     ----------
     current_window : Window or None
-        Set by the operator during each call.
+        Set by the operator during each call; outside of one, `window` and `window_state` raise a LifecycleError.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The operator that groups the elements of a key by windows."""
+"""The operators that group the elements of a key by windows."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import partial
@@ -16,25 +16,32 @@ from flinkcore.datastream.state import (
 )
 from flinkcore.datastream.window import (
     MergingWindowAssigner,
+    TimestampedValue,
     TriggerResult,
     Window,
     WindowOperation,
 )
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.latency import LatencyStats
-from flinkcore.runtime.operators.function_results import FunctionResults, Subject, shown
-from flinkcore.runtime.operators.keyed_calls import KeyedElementCall, KeySelector, selected_key
-from flinkcore.runtime.operators.keyed_function_operator import KeyedFunctionOperator, refuse_before_open
-from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
+from flinkcore.runtime.messages import shown
+from flinkcore.runtime.operators.function_calls import KeyedElementCall, KeySelector, selected_key
+from flinkcore.runtime.operators.function_results import FunctionResults, Subject
+from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
+from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator, refuse_before_open
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer
 from flinkcore.runtime.windowing.merging_windows import MergingWindows
 from flinkcore.runtime.windowing.open_panes import OpenPaneCalls, has_open_panes, open_pane_calls
-from flinkcore.runtime.windowing.trigger_calls import TriggerCalls
-from flinkcore.runtime.windowing.window_calls import WindowFunctions, clear_call, window_call
+from flinkcore.runtime.windowing.window_calls import (
+    TriggerCalls,
+    WindowFunctions,
+    aggregated,
+    clear_call,
+    reduced,
+    window_call,
+)
 from flinkcore.runtime.windowing.window_cleanup import WindowCleanup
 from flinkcore.runtime.windowing.window_contexts import (
     OperatorAssignerContext,
@@ -47,7 +54,7 @@ CONTENTS = "window-contents"
 
 
 class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOperator):
-    """Puts each element into its windows, and gives what a function makes of a window when that fires.
+    """Adds each element to its windows, and emits the results of a function for a window that fires.
 
     Parameters
     ----------
@@ -59,14 +66,13 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     keyed_state_backend : KeyedStateBackend
         The operator's own, with its key context; windows are its namespaces.
     processing_time_service : ProcessingTimeService
-    latency_stats : LatencyStats, optional
 
     Attributes
     ----------
     num_late_records : int
         Elements that were late for all their windows.
     num_records_in_no_window : int
-        Elements that no live window took, and were not late, as between windows whose slide is longer than their size.
+        Elements in no window that were not late, such as between windows whose slide is longer than their size.
 
     Notes
     -----
@@ -81,10 +87,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         output: Output,
         keyed_state_backend: KeyedStateBackend,
         processing_time_service: ProcessingTimeService,
-        latency_stats: LatencyStats | None = None,
     ) -> None:
         functions = WindowFunctions(operation)
-        super().__init__(functions, output, keyed_state_backend, processing_time_service, latency_stats)
+        super().__init__(functions, output, keyed_state_backend, processing_time_service)
         self._operation = operation
         self._key_selector = key_selector
         self._assigner = operation.assigner
@@ -97,7 +102,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     @property
     def operation(self) -> WindowOperation:
-        """What it does."""
+        """The windows, their trigger and functions."""
         return self._operation
 
     @property
@@ -106,7 +111,6 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         return self.num_late_records if self._operation.late_tag is None else 0
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Start the timers, ask for the state and open the functions; before anything is processed."""
         backend, operation = self._keyed_state_backend, self._operation
         timers = self._time_service_manager.get_internal_timer_service(TIMER_SERVICE_NAME, self)
         self._cleanup = WindowCleanup(operation, timers)
@@ -158,15 +162,15 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     # ---- elements ----
 
     def process_element(self, record: StreamRecord[Any]) -> None:
-        """Put an element into its windows, with its key as the current key.
+        """Add an element to its windows, with its key as the current key.
 
         Raises
         ------
         UserCodeError
-            If a function, the trigger, the assigner or the key selector raises, or gives what it must not give.
+            If a function, the trigger, the assigner or the key selector raises, or gives an unsupported result.
         DataError
-            If the key has no key group, or one that is not this operator's; or the element has no timestamp, but its
-            windows need one, or would be in a window beyond 64 bits.
+            If the key has no key group, or one of another subtask; or the element lacks the timestamp that its windows
+            need, or would be in a window beyond 64 bits.
         """
         if self._key_selector is None:
             raise ConfigurationError(
@@ -186,7 +190,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         if left is None:
             self._keyed_state_backend.set_current_key(key)
             windows, is_skipped = iter(self._assigned(record, timestamp)), True
-        else:  # the element is in a window whose results were to wait
+        else:  # resumed after the output was full
             windows, is_skipped = left, False
         merging = self._merging
         for window in windows:
@@ -230,7 +234,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def _admit_window(self, window: Window) -> None:
         if not isinstance(window, Window):
             raise TypeError(f"{shown(window)} is no Window")
-        hash(window)  # the namespace of its state
+        hash(window)  # it is the namespace of its state
         self._window_types.add(type(window))
 
     def _add(self, window: Window, record: StreamRecord[Any], timestamp: int) -> None:
@@ -259,18 +263,18 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         super().process_watermark(watermark)
 
     def on_event_time(self, timer: InternalTimer) -> None:
-        """Ask the trigger, and drop the window if it is time."""
+        """Call the trigger, and drop the window if this is its cleanup time."""
         self._fire(timer)
 
     def on_processing_time(self, timer: InternalTimer) -> None:
-        """Ask the trigger, and drop the window if it is time."""
+        """Call the trigger, and drop the window if this is its cleanup time."""
         self._on_timer(timer, self._trigger_calls.on_processing_time, not self._is_event_time)
 
     def _on_event_time(self, timer: InternalTimer) -> None:
         self._on_timer(timer, self._trigger_calls.on_event_time, self._is_event_time)
 
     def _fire_at_end(self, timer: InternalTimer) -> None:
-        """Fire and drop a window without lateness that only its end fires: all its timers are at its end."""
+        """Fire and drop a window without lateness that fires at its end only: all its timers are there."""
         window = timer.namespace
         contents = self._state.table.remove(window, self._keyed_state_backend.key_context.current_key_id)
         if contents is not None:
@@ -292,7 +296,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         window = timer.namespace
         state_window = window if self._merging is None else self._merging.state_window(window)
         if state_window is None:
-            return  # a timer that the trigger did not delete when it cleared the window
+            return  # the trigger did not delete this timer when it cleared the window
         self._state.set_current_namespace(state_window)
         result = ask(timer.timestamp_ms, window)
         is_last = may_clean_up and timer.timestamp_ms == self._cleanup.time_of(window)
@@ -326,7 +330,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     # ---- firing ----
 
     def _act(self, result: TriggerResult, window: Window) -> None:
-        """Do what a trigger wants done with a window whose state is selected."""
+        """Fire or purge a window whose state is selected, as its trigger says."""
         if result.is_fire():
             try:
                 self._emit_contents(window)
@@ -392,3 +396,92 @@ def _refuse_before_open(key: Hashable, record: StreamRecord[Any]) -> None:
 
 def _pass_nothing(watermark_ms: int) -> None:
     pass
+
+
+class EvictingWindowOperator(WindowOperator):
+    """Holds all elements of a window with their timestamps, and lets an evictor remove some at each firing.
+
+    The functions, including a reduce or aggregate function, see at each firing the elements that the evictor leaves;
+    these stay for the next firing. A window that the evictor has emptied still fires once.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.runtime.operators.windowing.EvictingWindowOperator``.
+    """
+
+    def _contents_descriptor(self) -> StateDescriptor:
+        return ListStateDescriptor(CONTENTS)
+
+    def _append(self, record: StreamRecord[Any]) -> None:
+        self._state.add((record.value, record.timestamp))
+
+    def _emit_contents(self, window: Window) -> None:
+        contents = self._state.get()
+        if not contents:
+            return
+        elements = [TimestampedValue(value, timestamp) for value, timestamp in contents]
+        self._evict("evict_before", elements, window)
+        try:
+            self._give([element.value for element in elements], window)
+        except OutputFullError as full:
+            full.then(partial(self._keep, elements, window))
+            raise
+        self._keep(elements, window)
+
+    def _keep(self, elements: list[TimestampedValue], window: Window) -> None:
+        """Keep the elements that the evictor leaves after the functions."""
+        self._evict("evict_after", elements, window)
+        self._state.update([(element.value, element.timestamp) for element in elements])
+
+    def _evict(self, method: str, elements: list[TimestampedValue], window: Window) -> None:
+        evictor = self._operation.evictor
+        before = len(elements)
+        try:
+            given = getattr(evictor, method)(elements, before, window, self._trigger_context)
+        except Exception as failure:
+            raise self._results.failed(method, window, failure, evictor) from failure
+        if isinstance(given, list):  # meant as the elements to keep, which Flink would ignore
+            raise self._misused(method, f"gave {shown(given)} at", window)
+        for element in elements:
+            if type(element) is not TimestampedValue:
+                raise self._misused(method, f"left {shown(element)} in", window)
+
+    def _misused(self, method: str, what: str, window: Window) -> UserCodeError:
+        return UserCodeError(
+            f"{type(self._operation.evictor).__qualname__}.{method} {what} {self._results.described(window)}: it is to "
+            "remove elements from the list that it is given, to put nothing else in, and to return no list"
+        )
+
+    def _give(self, values: list[Any], window: Window) -> None:
+        aggregation = self._operation.pre_aggregation
+        if aggregation is None:
+            self._emit(window, values)
+            return
+        try:
+            if isinstance(aggregation, AggregateFunction):
+                result = aggregated(aggregation, values)
+            else:
+                result = reduced(aggregation, values)
+        except Exception as failure:
+            raise self._aggregation_failed(window, failure) from failure
+        if self._call is None:
+            self._output.collect(StreamRecord(result, window.max_timestamp()))
+        else:
+            self._emit(window, [result])
+
+
+def make_window_operator(
+    operation: WindowOperation,
+    key_selector: KeySelector | None,
+    output: Output,
+    keyed_state_backend: KeyedStateBackend,
+    processing_time_service: ProcessingTimeService,
+) -> WindowOperator:
+    """Return the operator of an operation, with an evictor or without; parameters as of :class:`WindowOperator`.
+
+    Notes
+    -----
+    Flink's ``WindowOperatorBuilder``.
+    """
+    kind = WindowOperator if operation.evictor is None else EvictingWindowOperator
+    return kind(operation, key_selector, output, keyed_state_backend, processing_time_service)

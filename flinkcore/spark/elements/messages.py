@@ -27,7 +27,7 @@ from pyspark import cloudpickle
 
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.order_key import emission_key
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 
 RUNS: Final = RowFormat("slot int, target int, first_key binary, payload binary")

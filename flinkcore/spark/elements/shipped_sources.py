@@ -16,7 +16,7 @@ from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.elements.task_sources import TaskSource, TaskSplits
-from flinkcore.runtime.operators.function_results import shown
+from flinkcore.runtime.messages import shown
 from flinkcore.spark.shipping.tasks import unsendable
 
 _UNREAD: Final = re.compile(r"element (\d+) of the collection of task (\d+)")

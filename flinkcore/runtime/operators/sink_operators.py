@@ -6,28 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkcore.datastream.connectors.base import SinkWriter
-from flinkcore.datastream.functions import RuntimeContext, SinkFunction
+from flinkcore.datastream.functions import SinkFunction
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.element_function_operator import ElementCall, ElementFunctionOperator
-from flinkcore.runtime.operators.function_results import shown
-from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
+from flinkcore.runtime.messages import shown
+from flinkcore.runtime.operators.function_operators import ElementFunctionOperator
+from flinkcore.runtime.operators.stream_operator import ElementCall, OneInputStreamOperator
 from flinkcore.runtime.output import Output
 
 
 class SinkWriterOperator(OneInputStreamOperator):
-    """Gives the value of each record to a writer.
-
-    Parameters
-    ----------
-    writer : SinkWriter
-    output : Output
-        Gets watermarks and the like; nobody reads it.
+    """Writes the value of each record by a writer; the output takes watermarks and statuses.
 
     Notes
     -----
-    Flink's ``org.apache.flink.streaming.runtime.operators.sink.SinkWriterOperator``. Who runs the job commits what
-    the writer has prepared.
+    Flink's ``org.apache.flink.streaming.runtime.operators.sink.SinkWriterOperator``. The job's driver commits what the
+    writer has prepared.
     """
 
     def __init__(self, writer: SinkWriter, output: Output) -> None:
@@ -41,7 +35,7 @@ class SinkWriterOperator(OneInputStreamOperator):
         Raises
         ------
         UserCodeError
-            If the writer raises something else than an error of flinkcore's.
+            If the writer raises an error that is not flinkcore's.
         """
         try:
             self._write(record.value)
@@ -53,14 +47,11 @@ class SinkWriterOperator(OneInputStreamOperator):
             ) from failure
 
     def close(self) -> None:
-        """Close the writer."""
         self.writer.close()
 
 
 class StreamSink(ElementFunctionOperator, OneInputStreamOperator):
-    """Calls a function for the value of each record.
-
-    Parameters are those of :class:`ElementFunctionOperator`; the function is a SinkFunction.
+    """Calls a SinkFunction for the value of each record.
 
     Notes
     -----
@@ -70,13 +61,6 @@ class StreamSink(ElementFunctionOperator, OneInputStreamOperator):
     _function: SinkFunction
 
     def process_element(self, record: StreamRecord[Any]) -> None:
-        """Give a record's value to the function.
-
-        Raises
-        ------
-        UserCodeError
-            If it raises.
-        """
         try:
             self._function.invoke(record.value)
         except Exception as failure:
@@ -84,14 +68,7 @@ class StreamSink(ElementFunctionOperator, OneInputStreamOperator):
 
 
 class CollectSinkOperator(OneInputStreamOperator):
-    """Puts the value of each record into a list.
-
-    Parameters
-    ----------
-    collect : callable
-        Takes a value.
-    output : Output
-        Gets watermarks and the like; nobody reads it.
+    """Passes the value of each record to a callable; the output takes watermarks and statuses.
 
     Notes
     -----
@@ -100,23 +77,11 @@ class CollectSinkOperator(OneInputStreamOperator):
 
     def __init__(self, collect: Callable[[Any], None], output: Output) -> None:
         super().__init__(output)
-        self._collect = collect
-        self._call: ElementCall = self.process_element
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Get ready."""
-        collect = self._collect
-
-        def process(record: StreamRecord[Any]) -> None:
-            collect(record.value)
-
-        self._call = process
+        self._call: ElementCall = lambda record: collect(record.value)
 
     @property
     def element_call(self) -> ElementCall:
-        """What processes a record as `process_element` does, in fewer calls."""
         return self._call
 
     def process_element(self, record: StreamRecord[Any]) -> None:
-        """Collect a record's value."""
-        self._collect(record.value)
+        self._call(record)

@@ -1,16 +1,18 @@
-"""How operators on keyed streams call their function: for an element of a key, and for a timer."""
+"""How operators call process functions: for an element, with a key or without one, and for a timer."""
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from flinkcore.datastream.functions import Results
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.element_calls import ElementContext, call_for_element
-from flinkcore.runtime.operators.function_results import FunctionResults, shown, told_time
+from flinkcore.runtime.messages import shown, shown_time
+from flinkcore.runtime.operators.function_results import FunctionResults
+from flinkcore.runtime.operators.process_contexts import ContextOfElements, ContextOfTimers
+from flinkcore.runtime.operators.stream_operator import ElementCall
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer, InternalTimeServiceManager, SimpleTimerService
@@ -24,30 +26,64 @@ KeyedElementCall = Callable[[Hashable, StreamRecord[Any]], None]
 TIMER_SERVICE_NAME = "user-timers"
 
 
-class TimerContext(Protocol):
-    """What `on_timer` is called with."""
+def call_for_element(
+    method: Callable[[Any, Any], Results],
+    context: ContextOfElements,
+    results: FunctionResults,
+    record: StreamRecord[Any],
+    given: Results = None,
+) -> None:
+    """Call a function's method for a record, and emit its results with the record's timestamp.
 
-    timer: InternalTimer | None
-    timer_domain: TimeDomain
+    Parameters
+    ----------
+    method : callable
+    context : ContextOfElements
+        Passed to the method, with the record as its `subject`.
+    results : FunctionResults
+    record : StreamRecord
+    given : iterable, optional
+        The remaining results of a call whose output was full: nothing is called.
+
+    Raises
+    ------
+    UserCodeError
+        If the method raises, or its result is not iterable.
+    OutputFullError
+        If the output is full.
+    """
+    context.subject = record
+    try:
+        if given is None:
+            try:
+                given = method(record.value, context)
+            except Exception as failure:
+                raise results.failed(method.__name__, record, failure) from failure
+        if given is not None:
+            results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
+    except OutputFullError as full:
+        full.then(partial(call_for_element, method, context, results, record, results.waiting))
+        raise
+    finally:
+        context.subject = None
 
 
 class KeyedCalls:
-    """Calls a function with the key set, and emits what it gives; the :class:`Triggerable` of its timers.
+    """Calls a function with the current key set, and emits its results; the :class:`Triggerable` of its timers.
 
     Parameters
     ----------
     function : KeyedProcessFunction, KeyedCoProcessFunction or KeyedBroadcastProcessFunction
     output : Output
     keyed_state_backend : KeyedStateBackend
-        Sets the key.
     time_service_manager : InternalTimeServiceManager
-        The function's timers are its service "user-timers", as in Flink.
+        Its service "user-timers", as in Flink, has the function's timers.
     make_timer_context : callable
-        From the function's timer service, makes what `on_timer` is called with.
+        From the function's timer service to the context that `on_timer` is called with.
 
     Notes
     -----
-    What ``KeyedProcessOperator``, ``KeyedCoProcessOperator`` and ``CoBroadcastWithKeyedOperator`` of Flink have in
+    What Flink's ``KeyedProcessOperator``, ``KeyedCoProcessOperator`` and ``CoBroadcastWithKeyedOperator`` have in
     common.
     """
 
@@ -57,7 +93,7 @@ class KeyedCalls:
         output: Output,
         keyed_state_backend: KeyedStateBackend,
         time_service_manager: InternalTimeServiceManager,
-        make_timer_context: Callable[[TimerService], TimerContext],
+        make_timer_context: Callable[[TimerService], ContextOfTimers],
     ) -> None:
         self._function = function
         self._keyed_state_backend = keyed_state_backend
@@ -73,33 +109,32 @@ class KeyedCalls:
         return self._timer_service
 
     def keyed_element_call(
-        self, method: Callable[[Any, Any], Results], context: ElementContext
+        self, method: Callable[[Any, Any], Results], context: ContextOfElements
     ) -> KeyedElementCall:
-        """Return what processes the records of an input whose keys are known.
+        """Return the call that processes the records of an input whose keys are known.
 
         Parameters
         ----------
         method : callable
             The function's method for the input.
-        context
-            What the method is called with, its `element` set.
+        context : ContextOfElements
+            Passed to the method, with the record as its `subject`.
 
         Returns
         -------
         callable
-            Raises a UserCodeError if the method raises, a DataError for a key that cannot be one.
+            Raises a UserCodeError if the method raises, a DataError for an unsupported key.
         """
         set_current_key = self._keyed_state_backend.key_context.set_current_key
         cleanups = self._keyed_state_backend.cleanups_per_record
         results = self._results
 
         def process(key: Hashable, record: StreamRecord[Any]) -> None:
-            # What the backend's `set_current_key` and `call_for_element` do, spelled out: calls are most of the time
-            # that this takes.
+            # The bodies of the backend's `set_current_key` and of `call_for_element`: calls cost most of the time here.
             set_current_key(key)
             for clean_up in cleanups:
                 clean_up()
-            context.element = record
+            context.subject = record
             try:
                 try:
                     given = method(record.value, context)
@@ -111,14 +146,14 @@ class KeyedCalls:
                 full.then(partial(call_for_element, method, context, results, record, results.waiting))
                 raise
             finally:
-                context.element = None
+                context.subject = None
 
         return process
 
     def element_call(
-        self, method: Callable[[Any, Any], Results], key_selector: KeySelector, context: ElementContext
-    ) -> Callable[[StreamRecord[Any]], None]:
-        """Return what processes the records of an input.
+        self, method: Callable[[Any, Any], Results], key_selector: KeySelector, context: ContextOfElements
+    ) -> ElementCall:
+        """Return the call that processes the records of an input.
 
         Parameters
         ----------
@@ -130,7 +165,7 @@ class KeyedCalls:
         Returns
         -------
         callable
-            Raises a UserCodeError if method or key selector raise, a DataError for a key that cannot be one.
+            Raises a UserCodeError if the method or the key selector raises, a DataError for an unsupported key.
         """
         process_of_key = self.keyed_element_call(method, context)
 
@@ -144,7 +179,7 @@ class KeyedCalls:
         self._fire(timer, TimeDomain.EVENT_TIME, timer.timestamp_ms)
 
     def on_processing_time(self, timer: InternalTimer) -> None:
-        """Call `on_timer`; its results carry no timestamp, in side outputs the timer's."""
+        """Call `on_timer`; its results carry no timestamp, those for side outputs the timer's."""
         self._fire(timer, TimeDomain.PROCESSING_TIME, None)
 
     def _fire(
@@ -155,7 +190,7 @@ class KeyedCalls:
         given: Results = None,
     ) -> None:
         context = self._timer_context
-        context.timer = timer
+        context.subject = timer
         context.timer_domain = domain
         try:
             if given is None:
@@ -169,7 +204,7 @@ class KeyedCalls:
             full.then(partial(self._fire, timer, domain, result_timestamp, self._results.waiting))
             raise
         finally:
-            context.timer = None
+            context.subject = None
 
 
 def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashable:
@@ -184,6 +219,6 @@ def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashab
         return key_selector(record.value)
     except Exception as failure:
         raise UserCodeError(
-            f"the key selector failed at the element {shown(record.value)} {told_time(record)}: "
+            f"the key selector failed at the element {shown(record.value)} {shown_time(record)}: "
             f"{type(failure).__name__}: {failure}"
         ) from failure
