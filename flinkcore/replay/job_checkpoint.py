@@ -16,7 +16,8 @@ from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation
-from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
@@ -31,7 +32,7 @@ class JobCheckpoints:
 
     Parameters
     ----------
-    plan : JobPlan
+    plan : ReplayPlan or JobPlan
     restored : Checkpoint or None
     cuts : tuple of TimeCut
         Those of the checkpoint, by log; none: the job begins with its logs.
@@ -39,13 +40,13 @@ class JobCheckpoints:
         Where the job stops with a checkpoint.
     """
 
-    plan: JobPlan
+    plan: ReplayPlan | JobPlan
     restored: Checkpoint | None = None
     cuts: tuple[TimeCut, ...] = ()
     stop_path: str | PathLike[str] | None = None
 
     @classmethod
-    def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
+    def of(cls, plan: ReplayPlan | JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
         """Open what a job goes on from.
 
         Raises
@@ -57,12 +58,12 @@ class JobCheckpoints:
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
-        if not plan.is_chain:
+        if isinstance(plan, JobPlan) and not plan.is_chain:
             raise ConfigurationError(
                 "a job in which an operator behind the first one takes a log, or the results of several operators, "
                 "neither stops with a checkpoint nor goes on from one: leave restore_from and stop_with_checkpoint out"
             )
-        for log in plan.logs:
+        for log in plan.log_plans:
             _refuse_what_is_not_carried(log)
         if settings.restore_from is None:
             return cls(plan, stop_path=settings.stop_with_checkpoint)
@@ -74,11 +75,11 @@ class JobCheckpoints:
                 "without the checkpoint"
             )
         refuse_changes(checkpoint.manifest.job, describe_job(plan), checkpoint.storage.path)
-        for uid in (*plan.operator_uids, *(log.watermarks_uid for log in plan.logs)):
+        for uid in (*plan.operator_uids, *(log.watermarks_uid for log in plan.log_plans)):
             checkpoint.watermark_ms(uid)
         with refused_as(checkpoint.storage.path):
             _refuse_other_tables(checkpoint, plan)
-            tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.logs]
+            tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.log_plans]
             cuts = cuts_of_one_replay([TimeCut.of_table(table) for table in tables])
             _refuse_other_watermarks(checkpoint, plan, cuts)
         return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint)
@@ -124,12 +125,12 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
 
     Parameters
     ----------
-    plan : JobPlan
+    plan : ReplayPlan or JobPlan
     pending : PendingCheckpoint or None
         None: the job does not stop with one, and nothing is written.
     """
 
-    def __init__(self, plan: JobPlan, pending: PendingCheckpoint | None) -> None:
+    def __init__(self, plan: ReplayPlan | JobPlan, pending: PendingCheckpoint | None) -> None:
         self.pending = pending
         self._plan = plan
         self._parts: list[OperatorPart] = []
@@ -149,7 +150,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
     def write_cuts(self, cuts: Sequence[TimeCut]) -> None:
         """Write where the time plane of each log ends; there is none where the job does not stop."""
         if self.pending is not None:
-            for log, cut in zip(self._plan.logs, cuts, strict=True):
+            for log, cut in zip(self._plan.log_plans, cuts, strict=True):
                 snapshot = OperatorSnapshot(watermark_ms=cut.watermark_ms, time_plane=cut.to_table())
                 self.add([self.pending.writer().write(log.watermarks_uid, 0, snapshot)])
 
@@ -179,7 +180,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
 
 
 def write_partition(
-    plan: JobPlan,
+    plan: ReplayPlan | JobPlan,
     pending: PendingCheckpoint,
     number: int,
     partition: int,
@@ -189,11 +190,13 @@ def write_partition(
     return pending.writer().write(plan.operator_uids[number], partition, snapshot)
 
 
-def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequence[TimeCut]) -> None:
+def _refuse_other_watermarks(
+    checkpoint: Checkpoint, plan: ReplayPlan | JobPlan, cuts: Sequence[TimeCut]
+) -> None:
     """Accept the watermarks of the parts if they are those of the time planes: operators stand where these do."""
     parts = checkpoint.manifest.parts_by_operator()
-    expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.logs, cuts, strict=True)}
-    of_operators = cuts[0].watermark_ms if len(cuts) == 1 else cuts[0].operator_watermark_ms
+    expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.log_plans, cuts, strict=True)}
+    of_operators = cuts[0].watermark_ms if isinstance(plan, ReplayPlan) else cuts[0].operator_watermark_ms
     expected |= dict.fromkeys(plan.operator_uids, of_operators)
     for uid, watermark_ms in expected.items():
         for part in parts[uid]:
@@ -204,13 +207,15 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
                 )
 
 
-def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:
+def _refuse_other_tables(checkpoint: Checkpoint, plan: ReplayPlan | JobPlan) -> None:
     """Accept the parts if each has the tables that its operator always writes, and no kind that it never does."""
     parts = checkpoint.manifest.parts_by_operator()
     kinds: dict[str, tuple[tuple[TableKind, ...], tuple[TableKind, ...]]] = {
-        log.watermarks_uid: ((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)) for log in plan.logs
+        log.watermarks_uid: ((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)) for log in plan.log_plans
     }
-    kinds |= {stage.uid: _tables_of(stage.operator) for stage in plan.stages}
+    operators: Sequence[OperatorPlan] = (plan,) if isinstance(plan, ReplayPlan) else plan.stages
+    for uid, operator in zip(plan.operator_uids, operators, strict=True):
+        kinds[uid] = _tables_of(operator.operator)
     for uid, (always, possible) in kinds.items():
         for part in parts[uid]:
             found = [table.kind for table in part.tables]
@@ -237,7 +242,7 @@ def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[Ta
     return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE)
 
 
-def _refuse_what_is_not_carried(plan: LogPlan) -> None:
+def _refuse_what_is_not_carried(plan: ReplayPlan) -> None:
     strategy = plan.strategy
     if strategy.alignment_parameters is not None:
         raise ConfigurationError(

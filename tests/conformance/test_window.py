@@ -29,7 +29,7 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.shared_accumulators import are_shareable
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.plans.native_windows import window_kernel
+from flinkcore.replay.stages.native_windows import window_kernel
 
 
 def make_operator(

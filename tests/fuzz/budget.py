@@ -53,8 +53,8 @@ class Fuzz:
     ) -> None:
         """Check drawn examples: some rounds of them, or as many as the budget has time for.
 
-        Of each new example Hypothesis makes several others of the round. Where examples are large, many rounds of two
-        find more: the simplest one and a new one.
+        Each round begins with the simplest example, which is tried in the first one only. Of each new one Hypothesis
+        makes several others of the round: where examples are large, many rounds of two find more.
 
         Parameters
         ----------
@@ -89,9 +89,13 @@ class Fuzz:
     ) -> None:
         seed = self.rounds if self.seed is None else self.seed + self.rounds
         failing = False
+        is_tried_already = self.rounds > 0
 
         def checked(**drawn: Any) -> None:
-            nonlocal failing
+            nonlocal failing, is_tried_already
+            if is_tried_already:  # the simplest example
+                is_tried_already = False
+                return
             if self.seconds is not None and not failing and time.monotonic() - start >= self.seconds:
                 return  # what is left of the round
             self.trials += 1

@@ -24,6 +24,7 @@ from flinkcore.datastream.functions import (
     ProcessJoinFunction,
     ProcessWindowFunction,
     ReduceFunction,
+    WindowFunction,
 )
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
@@ -46,17 +47,25 @@ from flinkcore.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindows,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeSessionWindows,
     PurgingTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TimeEvictor,
+    TimeWindow,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
+    Window,
     WindowAssigner,
 )
 from flinkcore.datastream.windowed_stream import WindowedStream
 
 LATE = OutputTag("late")
+LATE_RIGHT = OutputTag("late right")
+RECORD_TIME = "record_time"
+"""The timestamp column of those jobs that ask for one."""
+
 Logs = list[DataStream]
 Keys = tuple[KeyColumn, ...]
 
@@ -274,6 +283,76 @@ class Elements(ProcessWindowFunction[Any, Any, Any, Any]):
         yield (*parts_of(key, self.keys), *bounds, numbers, context.current_watermark(), count)
 
 
+class Applied(WindowFunction[Any, Any, Any, Any]):
+    """`Elements`, as a function that is told less."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterator[Any]:
+        bounds = getattr(window, "start", None), getattr(window, "end", None)
+        yield (*parts_of(key, self.keys), *bounds, [element.number for element in inputs], None, None)
+
+
+def reduced(first: Row, second: Row) -> Row:
+    """A row that tells which ones came together, and in which order."""
+    fields = first.as_dict()
+    return Row(**{**fields, "number": (fields["number"] * 31 + second.number) % 1_000_003})
+
+
+class Rest(Window):
+    """A window that is no stretch of time."""
+
+    def __init__(self, rest: int) -> None:
+        self.rest = rest
+
+    def max_timestamp(self) -> int:
+        return 2**63 - 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rest) and other.rest == self.rest
+
+    def __hash__(self) -> int:
+        return self.rest
+
+
+@dataclass(frozen=True)
+class ByRest(WindowAssigner[Any, Rest]):
+    """Windows of a class that flinkcore does not know."""
+
+    divisor: int
+
+    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[Rest]:
+        return [Rest(element.number % self.divisor)]
+
+    def get_default_trigger(self, env: Any = None) -> Any:
+        return CountTrigger(2)
+
+    def is_event_time(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Uneven(WindowAssigner[Any, TimeWindow]):
+    """Windows whose number and size depend on the element and on its time."""
+
+    size: int
+
+    def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
+        start = timestamp - timestamp % self.size
+        return [TimeWindow(start, start + self.size * (number + 1)) for number in range(element.number % 3)]
+
+    def get_default_trigger(self, env: Any = None) -> Any:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+def gap_of_number(element: Any) -> int:
+    return 1 + element.number % 20
+
+
 def listed(keys: Keys) -> pa.Schema:
     """What `Elements` gives."""
     columns = [*fields_of(keys), ("window_start", pa.int64()), ("window_end", pa.int64())]
@@ -347,6 +426,15 @@ class Job:
         """Types that the column `value` must have; None: any."""
         return None
 
+    @property
+    def goes_into_checkpoints(self) -> bool:
+        return True
+
+    @property
+    def timed(self) -> dict[str, Any]:
+        """What the job asks for beyond the columns of its functions."""
+        return {"timestamp_column": RECORD_TIME} if getattr(self, "has_timestamps", False) else {}
+
     def build(self, logs: Logs) -> DataStream:
         raise NotImplementedError
 
@@ -366,9 +454,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Function(Job):
+    has_timestamps: bool = False
+
     def build(self, logs: Logs) -> DataStream:
         process = self.keyed(logs[0]).process
-        return process(Acting(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)])
+        return process(Acting(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)], **self.timed)
 
 
 @dataclass(frozen=True)
@@ -449,12 +539,24 @@ class WindowsOfBothPaths(Windows):
 @dataclass(frozen=True)
 class WindowsByFunctions(Windows):
     how: str
+    has_timestamps: bool = False
+
+    @property
+    def goes_into_checkpoints(self) -> bool:
+        return not isinstance(self.assigner, ByRest)  # checkpoints take windows of Flink's classes
 
     def build(self, logs: Logs) -> DataStream:
-        windows = self.windowed(logs[0])
+        windows, given = self.windowed(logs[0]), listed(self.keys)
         if self.how == "aggregate":
-            return windows.aggregate(Numbers(), Elements(self.keys, False), output_type=listed(self.keys))
-        return windows.process(Elements(self.keys, self.how == "states"), listed(self.keys))
+            elements = Elements(self.keys, False)
+            return windows.aggregate(Numbers(), elements, output_type=given, **self.timed)
+        if self.how == "apply":
+            return windows.apply(Applied(self.keys), given, **self.timed)
+        if self.how == "reduce":
+            return windows.reduce(reduced, **self.timed)
+        if self.how == "reduce and apply":
+            return windows.reduce(reduced, Applied(self.keys), given, **self.timed)
+        return windows.process(Elements(self.keys, self.how == "states"), given, **self.timed)
 
 
 @dataclass(frozen=True)
@@ -486,13 +588,16 @@ class WindowsBehindFunction(Windows):
 @dataclass(frozen=True)
 class TwoLogs(Job):
     logs: int = field(default=2, init=False, repr=False)
+    has_timestamps: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Connected(TwoLogs):
     def build(self, logs: Logs) -> DataStream:
         connected = self.keyed(logs[0]).connect(self.keyed_second(logs[1]))
-        return connected.process(ActingOnTwo(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)])
+        return connected.process(
+            ActingOnTwo(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)], **self.timed
+        )
 
 
 @dataclass(frozen=True)
@@ -500,18 +605,26 @@ class Broadcast(TwoLogs):
     def build(self, logs: Logs) -> DataStream:
         connected = self.keyed(logs[0]).connect(self.second(logs[1]).broadcast(RULES))
         return connected.process(
-            ActingByRules(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)]
+            ActingByRules(self.keys), acted(self.keys), side_outputs=[side_of(self.keys)], **self.timed
         )
 
 
 @dataclass(frozen=True)
 class IntervalJoin(TwoLogs):
+    """`late` has the sides whose late rows are wanted, `exclusive` the bounds that do not belong to it."""
+
     lower: int
     upper: int
+    late: frozenset[str]
+    exclusive: frozenset[str]
 
     def build(self, logs: Logs) -> DataStream:
         join = self.keyed(logs[0]).interval_join(self.keyed_second(logs[1])).between(self.lower, self.upper)
-        return join.side_output_left_late_data(LATE).process(Near(self.keys), paired(self.keys))
+        join = join.lower_bound_exclusive() if "lower" in self.exclusive else join
+        join = join.upper_bound_exclusive() if "upper" in self.exclusive else join
+        join = join.side_output_left_late_data(LATE) if "left" in self.late else join
+        join = join.side_output_right_late_data(LATE_RIGHT) if "right" in self.late else join
+        return join.process(Near(self.keys), paired(self.keys), **self.timed)
 
 
 @dataclass(frozen=True)
@@ -527,7 +640,7 @@ class WindowJoin(TwoLogs):
             streams.where(*names_of(self.keys)).equal_to(*names_of(self.keys, "w")).window(self.assigner)
         )
         function = Group(self.keys) if self.groups else Pair(self.keys)
-        return windows.allowed_lateness(self.lateness).apply(function, paired(self.keys))
+        return windows.allowed_lateness(self.lateness).apply(function, paired(self.keys), **self.timed)
 
 
 ONE_LOG = {job.__name__: job for job in resumed_jobs.ONE_LOG}
@@ -598,12 +711,16 @@ def distance(old: Any, new: Any) -> float:
     return float(abs(new.number - old.number))
 
 
-by_functions = st.tuples(
+of_any_windows = st.tuples(
     st.one_of(
         event_time,
         event_time,
         st.builds(TumblingProcessingTimeWindows, lengths, st.just(0)),
         st.just(SlidingProcessingTimeWindows(20, 10, 0)),
+        st.builds(ProcessingTimeSessionWindows, lengths),
+        st.just(EventTimeSessionWindows.with_dynamic_gap(gap_of_number)),
+        st.just(ProcessingTimeSessionWindows.with_dynamic_gap(gap_of_number)),
+        st.builds(Uneven, lengths),
         st.just(GlobalWindows.create()),
     ),
     st.one_of(
@@ -611,6 +728,9 @@ by_functions = st.tuples(
         triggers,
         st.builds(ContinuousProcessingTimeTrigger, st.integers(1, 50)),
         st.just(DeltaTrigger(2.0, distance)),
+        st.builds(
+            ProcessingTimeoutTrigger, counts, st.sampled_from([0, 5, 60]), st.booleans(), st.booleans()
+        ),
         counts,
     ),
     st.one_of(
@@ -621,6 +741,13 @@ by_functions = st.tuples(
         st.builds(lambda after: DeltaEvictor(3.0, distance, after), st.booleans()),
     ),
 )
+# A continuous trigger would go on to the end of time, which is that of these windows.
+of_other_windows = st.tuples(
+    st.builds(ByRest, st.integers(1, 3)),
+    st.one_of(st.none(), counts, st.builds(PurgingTrigger, counts)),
+    st.one_of(st.none(), st.builds(CountEvictor, st.integers(1, 4), st.booleans())),
+)
+by_functions = st.one_of(*[of_any_windows] * 9, of_other_windows)
 
 AGGREGATES = [
     "count",
@@ -662,18 +789,24 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     if kind is WindowsOfBothPaths:
         return kind(keys, *draw(settings_of_windows(windows)))
     if kind is WindowsByFunctions:
-        how = draw(st.sampled_from(["process", "states", "aggregate"]))
-        return kind(keys, *draw(settings_of_windows(by_functions)), how)
+        how = draw(st.sampled_from(HOW))
+        return kind(keys, *draw(settings_of_windows(by_functions)), how, draw(st.booleans()))
     if kind is WindowsBehindFunction:
         return kind(keys, *draw(settings_of_windows(of_time)))
     if kind is Batches:
         return kind(keys, draw(st.sampled_from([1, 10, 40])))
     if kind is IntervalJoin:
-        return kind(keys, *draw(st.sampled_from([(-20, 12), (0, 0), (-5, 40)])))
+        bounds = draw(st.sampled_from([(-20, 12), (0, 0), (-5, 40)]))
+        late = draw(st.frozensets(st.sampled_from(["left", "right"])))
+        exclusive = draw(st.sampled_from([frozenset(), frozenset(["lower"]), frozenset(["lower", "upper"])]))
+        return kind(keys, *bounds, late, exclusive, has_timestamps=draw(st.booleans()))
     if kind is WindowJoin:
-        return kind(keys, draw(event_time), draw(st.sampled_from([0, 10])), draw(st.booleans()))
-    return kind(keys)
+        settings = draw(event_time), draw(st.sampled_from([0, 10])), draw(st.booleans())
+        return kind(keys, *settings, has_timestamps=draw(st.booleans()))
+    return kind(keys, has_timestamps=draw(st.booleans()))
 
+
+HOW = ["process", "states", "aggregate", "apply", "reduce", "reduce and apply"]
 
 SHAPES: list[Any] = [
     Function,

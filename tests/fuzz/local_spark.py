@@ -10,19 +10,23 @@ import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import Row
 
-from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.spark import element_pass, time_pass
-from flinkcore.spark.environment import SparkExecutor
+from flinkcore.errors import SchemaError
+from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.spark import SparkExecutionEnvironment, element_pass, time_pass
+from flinkcore.spark.logs import log_input
+from flinkcore.spark.logs.log_input import log_schema
 from flinkcore.spark.shipping import tasks
 from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.spark_types import SparkSchema
 
 BATCH_ROWS = 3
 """Rows that a task gets at once."""
@@ -35,12 +39,51 @@ class LocalFrame:
     """A DataFrame: its partitions are computed when they are asked for; what comes to a shuffle is so once."""
 
     partitions: list[Partition]
+    schema: Any = None
 
-    def mapInArrow(self, task: Any, schema: Any) -> LocalFrame:
+    @classmethod
+    def of(cls, table: pa.Table, partitions: int) -> LocalFrame | None:
+        """The rows of a table; None where Spark has other types for them."""
+        plain = plain_schema(table.schema)
+        try:
+            frame = cls([], SparkSchema(plain).struct_type)
+        except SchemaError:
+            return None
+        if log_schema(frame) != plain:
+            return None
+        rows = table.cast(plain)
+        bounds = [rows.num_rows * number // partitions for number in range(partitions + 1)]
+        frame.partitions += [
+            partial(iter, rows.slice(start, stop - start).to_batches()) for start, stop in pairwise(bounds)
+        ]
+        return frame
+
+    def select(self, *columns: str) -> LocalFrame:
+        names = [column[1:-1].replace("``", "`") for column in columns]
+
         def of(partition: Partition) -> Partition:
-            return lambda: task(small_batches(partition()))
+            return lambda: (batch.select(names) for batch in partition())
 
         return LocalFrame([of(partition) for partition in self.partitions])
+
+    def selectExpr(self, *columns: str) -> LocalFrame:
+        """Columns, and the number of the partition as the last one."""
+        *plain, number_column = columns
+        name = number_column.removeprefix("spark_partition_id() AS ")
+
+        def of(number: int, partition: Partition) -> Partition:
+            return lambda: (
+                batch.append_column(name, pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows))
+                for batch in partition()
+            )
+
+        return LocalFrame([of(*each) for each in enumerate(self.select(*plain).partitions)])
+
+    def mapInArrow(self, task: Any, schema: Any) -> LocalFrame:
+        def of(number: int, partition: Partition) -> Partition:
+            return lambda: running(number, task(small_batches(partition())))
+
+        return LocalFrame([of(*each) for each in enumerate(self.partitions)])
 
     def union(self, other: LocalFrame) -> LocalFrame:
         return LocalFrame(self.partitions + other.partitions)
@@ -82,6 +125,33 @@ class LocalFrame:
             raise PythonException("".join(traceback.format_exception(error))) from error
 
 
+class LocalTask:
+    """Stands for `pyspark.TaskContext`: tells tasks their partition."""
+
+    current: ClassVar[list[int]] = []
+
+    @classmethod
+    def get(cls) -> LocalTask:
+        return cls()
+
+    def partitionId(self) -> int:
+        return self.current[-1]
+
+
+def running(partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task gives, which is told its partition while it works."""
+    batches = iter(batches)
+    while True:
+        LocalTask.current.append(partition)
+        try:
+            batch = next(batches, None)
+        finally:
+            LocalTask.current.pop()
+        if batch is None:
+            return
+        yield batch
+
+
 def small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -109,11 +179,11 @@ class LocalSpark:
         return LocalFrame([of(ids) for ids in numbers])
 
 
-def local_spark_environment(cores: int) -> StreamExecutionEnvironment:
+def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
     """An environment whose jobs run as Spark's tasks in this process."""
-    executor = SparkExecutor(LocalSpark())
-    executor._cores = cores
-    return StreamExecutionEnvironment(executor)
+    env = SparkExecutionEnvironment(LocalSpark())
+    env.executor._cores = cores
+    return env
 
 
 def rows_at_once(frame: LocalFrame, key: str) -> Generator[Any, None, None]:
@@ -130,4 +200,5 @@ def without_jvm() -> ExitStack:
     for module in (element_pass, time_pass):
         stack.enter_context(patch.object(module, "rows_by_and_by", rows_at_once))
     stack.enter_context(patch.object(tasks, "check_executors"))  # there are none
+    stack.enter_context(patch.object(log_input, "TaskContext", LocalTask))
     return stack

@@ -30,7 +30,10 @@ OTHER_NAN = struct.unpack("<d", bytes.fromhex("010000000000f8ff"))[0]
 
 FLOATS = [0.0, 1.5, -math.inf, -0.0, math.nan, OTHER_NAN]
 TICKS = [0, 1, -1, 86_399, 1_700_000_000]
-FINE_TICKS = [0, 1_000, -1_000, 1_700_000_000_123_456_000]
+MICROS = [0, 1_000, -1_000, 1_700_000_000_123_456_000]
+NANOS = [1, 999, -1, 1_000, 1_700_000_000_123_456_789]
+"""Most have digits below a microsecond, which functions cannot be given, but windows over columns can."""
+
 OF_DAY = [0, 1, 3_599]
 
 KEY_POOLS: dict[str, Pool] = {
@@ -56,14 +59,18 @@ KEY_POOLS: dict[str, Pool] = {
     "timestamp[s]": (pa.timestamp("s"), TICKS),
     "timestamp[ms]": (pa.timestamp("ms"), TICKS),
     "timestamp[us]": (pa.timestamp("us"), TICKS),
-    "timestamp[ns]": (pa.timestamp("ns"), FINE_TICKS),
+    "timestamp[ns]": (pa.timestamp("ns"), MICROS),
     "timestamp[s, zone]": (pa.timestamp("s", "Europe/Berlin"), TICKS),
     "timestamp[us, zone]": (pa.timestamp("us", "UTC"), TICKS),
-    "timestamp[ns, zone]": (pa.timestamp("ns", "America/New_York"), FINE_TICKS),
+    "timestamp[ns, zone]": (pa.timestamp("ns", "America/New_York"), MICROS),
     "duration[s]": (pa.duration("s"), TICKS),
     "duration[ms]": (pa.duration("ms"), TICKS),
     "duration[us]": (pa.duration("us"), TICKS),
-    "duration[ns]": (pa.duration("ns"), FINE_TICKS),
+    "duration[ns]": (pa.duration("ns"), MICROS),
+    "fine timestamp[ns]": (pa.timestamp("ns"), NANOS),
+    "fine timestamp[ns, zone]": (pa.timestamp("ns", "Europe/Berlin"), NANOS),
+    "fine duration[ns]": (pa.duration("ns"), NANOS),
+    "fine time64[ns]": (pa.time64("ns"), [1, 999, 86_399_999_999_999, 1_000]),
     "decimal128": (
         pa.decimal128(12, 2),
         [Decimal("0.00"), Decimal("1.50"), Decimal("-1.50"), Decimal("1e9")],
@@ -90,6 +97,11 @@ SPLIT_POOLS: dict[str, Pool] = {
     "int64": (pa.int64(), [0, -1, 2**40]),
     "string": (pa.string(), ["p-0", "", "ä"]),
     "int8": (pa.int8(), [3, -3, 0]),
+    "uint64": (pa.uint64(), [2**63 + 5, 0, 2**64 - 1]),
+    "uint16": (pa.uint16(), [65_535, 7, 256]),
+    "binary": (pa.binary(), [b"\x00", b"", b"\xff"]),
+    "date32": (pa.date32(), [date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29)]),
+    "bool": (pa.bool_(), [True, False]),
 }
 
 BASES = {
@@ -260,6 +272,7 @@ AWKWARD = [
     "timestamp[ns, zone]",
     "duration[ns]",
     "time64[ns]",
+    "fine timestamp[ns]",
     "struct",
 ]
 kinds = st.one_of(
@@ -298,7 +311,7 @@ def logs(
         keys,
         tuple(draw(st.lists(events, min_size=count, max_size=count))),
         draw(st.sampled_from(list(VALUE_POOLS))) if value is None else value,
-        draw(st.sampled_from([None, "int64", "int64", "string", "int8"])),
+        draw(st.sampled_from([None, "int64", "int64", "string", *SPLIT_POOLS])),
         draw(st.sampled_from(["zero"] * 4 + list(BASES))),
         draw(st.sampled_from([True] * 5 + [False])),
         draw(st.sampled_from(["drop", "drop", "bad", "fail"])),

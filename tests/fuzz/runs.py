@@ -3,23 +3,26 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from fuzz.jobs import Job, WindowsOfBothPaths
-from fuzz.local_spark import local_spark_environment, without_jvm
+from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import INT64_MIN, Log
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
 from models.small_batches import reading_batches_of
 
 from flinkcore.common import OutputTag
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
 
 BAD = OutputTag("bad")
@@ -40,13 +43,15 @@ class Way:
     parallelism
         Of each part of the run, the last one for all that follow.
     source
-        "table", or a format of files.
+        "table", "dataframe", or a format of files.
     read_rows
         Most rows of a batch that is read.
     cuts
         Where the logs are cut, in thousandths; each part goes on from the checkpoint of the one before.
     files
-        Into how many the log is divided.
+        Into how many the log is divided; of a DataFrame, its partitions.
+    splits
+        How files tell the split: by a "column", by the "folder" that they are in, or each "file" is one.
     """
 
     place: str = "embedded"
@@ -55,6 +60,7 @@ class Way:
     read_rows: int = 100
     cuts: tuple[int, ...] = ()
     files: int = 1
+    splits: str = "column"
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ class Scenario:
             return [[list(range(len(log.events))) for log in self.logs]]
         if any(strategy.alignment is not None for strategy in self.strategies):
             return None  # which checkpoints do not know
+        if not self.job.goes_into_checkpoints:
+            return None
         places = list(total_order(self.logs))
         first = rows_until_all_splits(self.logs, places)
         if first is None:
@@ -104,7 +112,7 @@ def total_order(logs: Sequence[Log]) -> Iterator[tuple[int, int]]:
 
 
 def split_order(split: Any) -> Any:
-    return split.encode() if isinstance(split, str) else split or 0
+    return split.encode() if isinstance(split, str) else 0 if split is None else split
 
 
 def rows_until_all_splits(logs: Sequence[Log], places: list[tuple[int, int]]) -> int | None:
@@ -217,6 +225,8 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None) -> Outcome 
     parts = scenario.parts(way)
     if parts is None:
         return None
+    if way.source == "dataframe" and way.cuts and not all(any(rows_of_logs) for rows_of_logs in parts):
+        return None  # of DataFrames without a row Spark runs no task that could write a checkpoint
     outcome = Outcome()
     with TemporaryDirectory(dir=MEMORY) as folder, reading_batches_of(way.read_rows), without_jvm():
         for number, rows_of_logs in enumerate(parts):
@@ -227,7 +237,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None) -> Outcome 
                 checkpoints["stop_with_checkpoint"] = Path(folder, f"checkpoint-{number}")
             parallelism = way.parallelism[min(number, len(way.parallelism) - 1)]
             sources = [
-                source_of(log.table(rows), way, Path(folder, f"log-{number}-{index}"))
+                source_of(log, rows, way, Path(folder, f"log-{number}-{index}"))
                 for index, (log, rows) in enumerate(zip(scenario.logs, rows_of_logs, strict=True))
             ]
             if any(source is None for source in sources):
@@ -273,13 +283,34 @@ def run(
     return outcome
 
 
-def stream_of(env: StreamExecutionEnvironment, log: Log, source: Any, strategy: Strategy) -> DataStream:
-    return env.from_event_log(
-        source,
+@dataclass(frozen=True)
+class Source:
+    """Where a log is.
+
+    Attributes
+    ----------
+    data
+        A table, a DataFrame or paths.
+    split
+        What an environment is told of splits.
+    options
+        What else it is told.
+    """
+
+    data: Any
+    split: Any
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def stream_of(env: StreamExecutionEnvironment, log: Log, source: Source, strategy: Strategy) -> DataStream:
+    from_source = env.from_dataframe if hasattr(source.data, "mapInArrow") else env.from_event_log  # type: ignore[attr-defined]
+    return from_source(  # type: ignore[no-any-return]
+        source.data,
         timestamp="ts",
         arrival="at" if log.has_arrivals else None,
-        split="split" if log.split else None,
+        split=source.split,
         on_bad_row=BAD if log.on_bad_row == "bad" else log.on_bad_row,
+        **source.options,
     ).assign_timestamps_and_watermarks(strategy.build())
 
 
@@ -290,9 +321,9 @@ def by_key(table: pa.Table, keys: Sequence[str]) -> dict[str, list[str]]:
     at = [table.column_names.index(name) for name in names]
     found = defaultdict(list)
     for row in zip(*columns, strict=True):
-        found[repr([row[index] for index in at])].append(
-            repr(dict(zip(table.column_names, row, strict=True)))
-        )
+        # Columns that folders tell are the last ones, wherever a table has them.
+        named = sorted(zip(table.column_names, row, strict=True), key=itemgetter(0))
+        found[repr([row[index] for index in at])].append(repr(dict(named)))
     return dict(found)
 
 
@@ -306,35 +337,83 @@ def exact(column: pa.ChunkedArray) -> list[Any]:
     return column.to_pylist()  # type: ignore[no-any-return]
 
 
-def source_of(table: pa.Table, way: Way, folder: Path) -> Any:
-    """The log as the way wants it; None: files of this format cannot hold it."""
+def source_of(log: Log, rows: list[int], way: Way, folder: Path) -> Source | None:
+    """Rows of the log as the way wants them; None: they cannot be had so."""
+    column = "split" if log.split else None
     if way.source == "table":
-        return table
-    folder.mkdir()
-    paths = []
-    bounds = [table.num_rows * part // way.files for part in range(way.files + 1)]
-    for number, (start, stop) in enumerate(pairwise(bounds)):
-        path = folder / f"{number}.{way.source}"
-        if not write(table.slice(start, stop - start), path, way):
-            return None
-        paths.append(str(path))
-    return paths
+        return Source(log.table(rows), column)
+    if way.source == "dataframe":
+        frame = LocalFrame.of(log.table(rows), way.files) if way.place == "spark" else None
+        return None if frame is None else Source(frame, column)
+    parts = rows_of_files(log, rows, way)
+    if parts is None:
+        return None
+    tables = {folder / f"{name}.{way.source}": log.table(some) for name, some in parts.items()}
+    if way.splits == "folder":
+        tables = {path: table.drop_columns(["split"]) for path, table in tables.items()}
+    for path in tables:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    options = write(tables, way)
+    if options is None:
+        return None
+    if way.splits == "folder":
+        return Source(str(folder), column, options)
+    return Source([*map(str, tables)], FILE if way.splits == "file" else column, options)
 
 
-def write(table: pa.Table, path: Path, way: Way) -> bool:
-    """Write a file; whether the format can hold the table."""
+def rows_of_files(log: Log, rows: list[int], way: Way) -> dict[str, list[int]] | None:
+    """Which rows are in which file, by its name without an extension; None: no files can tell the splits so."""
+    if way.splits == "column":
+        bounds = [len(rows) * part // way.files for part in range(way.files + 1)]
+        return {str(number): rows[slice(*part)] for number, part in enumerate(pairwise(bounds))}
+    of_split = defaultdict(list)
+    values = log.rows()
+    for row in rows:
+        of_split[values[row]["split"]].append(row)
+    if log.split is None or not rows:
+        return None
+    in_order = sorted(of_split, key=split_order)
+    if way.splits == "file":
+        return {str(number): of_split[split] for number, split in enumerate(in_order)}
+    if log.split not in ("int64", "string") or "" in of_split:
+        return None  # the name of a folder tells integers or text
+    return {f"split={quote(str(split), safe='')}/log": of_split[split] for split in in_order}
+
+
+def write(tables: dict[Path, pa.Table], way: Way) -> dict[str, Any] | None:
+    """Write files; what their reader must be told, or None if the format cannot hold the tables."""
     try:
-        if way.source == "parquet":
-            pq.write_table(table, path, row_group_size=max(1, min(way.read_rows, 7)))
-        elif way.source == "arrow":
-            unified = table.unify_dictionaries()
-            with pa.ipc.new_file(path, table.schema) as file:
-                file.write_table(unified.combine_chunks() if way.read_rows > 50 else unified)
-        else:
-            return write_json_lines(table, path)
+        for path, table in tables.items():
+            if way.source == "parquet":
+                pq.write_table(table, path, row_group_size=max(1, min(way.read_rows, 7)))
+            elif way.source == "arrow":
+                unified = table.unify_dictionaries()
+                with pa.ipc.new_file(path, table.schema) as file:
+                    file.write_table(unified.combine_chunks() if way.read_rows > 50 else unified)
+            elif way.source == "csv":
+                pacsv.write_csv(table, path)
+            elif not write_json_lines(table, path):
+                return None
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        return False
-    return True
+        return None
+    return types_to_tell(tables) if way.source == "csv" else {}
+
+
+def types_to_tell(tables: dict[Path, pa.Table]) -> dict[str, Any] | None:
+    """Which types a reader of CSV must be told, if it finds others by itself; None if it cannot read them at all."""
+    schema = next(iter(tables.values())).schema
+    for types in ({}, dict(zip(schema.names, schema.types, strict=True))):
+        told = pacsv.ConvertOptions(column_types=types)
+        try:
+            read = [(pacsv.read_csv(path, convert_options=told), table) for path, table in tables.items()]
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            continue
+        if all(
+            found.schema == schema and repr(found.to_pylist()) == repr(table.to_pylist())
+            for found, table in read
+        ):
+            return {"format_options": {"column_types": types}} if types else {}
+    return None
 
 
 def write_json_lines(table: pa.Table, path: Path) -> bool:
@@ -345,22 +424,38 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
     return True
 
 
+parallelisms = st.sampled_from([1, 2, 3, 7])
+batches = st.sampled_from([1, 2, 5, 100])
+in_parts = st.builds(
+    Way,
+    st.sampled_from(["embedded", "embedded", "spark"]),
+    st.tuples(*[st.sampled_from([1, 2, 7])] * 3),
+    st.sampled_from(["table", "table", "arrow"]),
+    st.sampled_from([2, 100]),
+    st.lists(st.integers(0, 1_000), min_size=1, max_size=2).map(tuple),
+)
 ways = st.one_of(
+    st.builds(
+        Way, st.sampled_from(["embedded", "spark"]), st.tuples(parallelisms), st.just("table"), batches
+    ),
     st.builds(
         Way,
         st.sampled_from(["embedded", "spark"]),
-        st.tuples(st.sampled_from([1, 2, 3, 7])),
-        st.sampled_from(["table", "table", "table", "parquet", "arrow", "json"]),
-        st.sampled_from([1, 2, 5, 100]),
-        st.just(()),
-        st.sampled_from([1, 1, 2, 3]),
+        st.tuples(parallelisms),
+        st.sampled_from(["parquet", "arrow", "json", "csv"]),
+        batches,
+        files=st.sampled_from([1, 1, 2, 3]),
+        splits=st.sampled_from(["column", "column", "file", "folder"]),
     ),
     st.builds(
         Way,
-        st.sampled_from(["embedded", "embedded", "spark"]),
-        st.tuples(*[st.sampled_from([1, 2, 7])] * 3),
-        st.sampled_from(["table", "table", "arrow"]),
-        st.sampled_from([2, 100]),
-        st.lists(st.integers(0, 1_000), min_size=1, max_size=2).map(tuple),
+        st.just("spark"),
+        st.tuples(parallelisms),
+        st.just("dataframe"),
+        batches,
+        files=st.sampled_from([1, 2, 5]),
     ),
+    in_parts,
+    in_parts.map(lambda way: replace(way, source="parquet", splits="folder")),
+    in_parts.map(lambda way: replace(way, place="spark", source="dataframe", files=2)),
 )

@@ -24,7 +24,7 @@ from models.forged_checkpoints import (
 )
 
 SECONDS = 30.0
-"""Of a trial; most take less than a tenth of one."""
+"""Of a processor's time that a trial may take; most take less than a tenth of one."""
 
 OTHER_ROWS = {
     "keyed_state": {"value", "namespace", "a row less"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -14,12 +13,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from models.process_limits import answers_within
+
 ADDRESS_SPACE_BYTES = 4 << 30
 """That a program may take beyond what it has before its first trial."""
 RESIDENT_BYTES = 256 << 20
 """That a trial may add to the memory in use."""
 SECONDS = 30.0
-"""That a trial may take."""
+"""Of a processor's time that a trial may take."""
 
 
 class Trials:
@@ -54,9 +55,9 @@ class Trials:
         assert program.stdout is not None
         program.stdin.write(json.dumps(request).encode() + b"\n")
         program.stdin.flush()
-        if not select.select([program.stdout], [], [], SECONDS)[0]:
+        if not answers_within(program, SECONDS):
             self._stop()
-            return {"outcome": "hang", "detail": f"no answer within {SECONDS:.0f} s"}
+            return {"outcome": "hang", "detail": f"no answer after {SECONDS:.0f} s of work"}
         line = program.stdout.readline()
         if line:
             answer: dict[str, Any] = json.loads(line)

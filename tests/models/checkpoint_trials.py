@@ -10,9 +10,9 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
+from models.process_limits import answers_within
 from models.resumed_jobs import ONE_LOG, TWO_LOGS, entries_of, tables_of
 
 from flinkcore.common import Duration, WatermarkStrategy
@@ -110,11 +110,10 @@ class Restorer:
         assert process.stdout is not None
         process.stdin.write(json.dumps({"job": job, "path": str(path)}) + "\n")
         process.stdin.flush()
-        limit = Timer(self._seconds, process.kill)
-        limit.start()
+        if not answers_within(process, self._seconds):
+            process.kill()
         line = process.stdout.readline()
-        limit.cancel()
-        assert line, f"the process ended with {process.wait()}, after {self._seconds} s at most"
+        assert line, f"the process ended with {process.wait()}, after {self._seconds} s of work at most"
         told: dict[str, Any] = json.loads(line)
         assert "raw" not in told, told["raw"]
         assert told["grown_kib"] < SWELLS_BY, f"{told['grown_kib']} KiB more"

@@ -1,0 +1,220 @@
+"""Replays of jobs with several logs or operators in one process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from flinkcore.replay.job_checkpoint import JobCheckpoints
+from flinkcore.replay.log_merge import LogMerge
+from flinkcore.replay.partition_threads import ReplayThreads
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
+from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.result import Output
+from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.job_stages import connected_inputs, opened_stage_of, stages_of
+from flinkcore.replay.stages.keyed_stage import KeyedStage
+from flinkcore.replay.stages.placed_events import placed
+from flinkcore.replay.stages.stage_inputs import SharedItems, linked, merged, passed_on, without_outputs
+from flinkcore.replay.stages.stage_link import StageLink
+from flinkcore.replay.stages.stage_run import StageRun, Step
+from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
+from flinkcore.replay.time_plane.time_pass import time_planes_of
+from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+
+
+@dataclass(frozen=True)
+class ReadStep(Step):
+    """What one batch of a log lets go on.
+
+    Attributes
+    ----------
+    ready_for
+        As of `MergedStep.ready`.
+    """
+
+    ready_for: dict[int, list[tuple[Events, RowNumbers | None]]] = field(default_factory=dict)
+
+
+class JobReplay:
+    """One replay of a job in this process.
+
+    Each operator runs behind those whose results it takes: what they give for a batch of a log comes to it before
+    another batch is read.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    parallelism
+        Number of threads of each operator, each with its range of key groups.
+    progress
+        Told how far the replay has come.
+    checkpoints
+        From which checkpoint it goes on, and with which it stops.
+    """
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        parallelism: int,
+        progress: ProgressListener | None,
+        checkpoints: JobCheckpoints,
+    ) -> None:
+        self._plan = plan
+        self._parallelism = parallelism
+        self._progress = progress
+        self._checkpoints = checkpoints
+        self._threads = ReplayThreads()
+        self._chunks = [log.log.chunks(parallelism) for log in plan.logs]
+        self.report = ReplayReport()
+        self.stopping = checkpoints.begin()
+
+    def run(self) -> Iterator[Output]:
+        """Run the replay; results and side outputs as they come, `report` is complete at the end.
+
+        The order of the rows depends on the parallelism alone.
+        """
+        plan = self._plan
+        cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
+        time_planes = time_planes_of(
+            [log.timed_log for log in plan.logs], self._chunks, self._parallelism, cuts=cuts, stops=stops
+        )
+        time = JobTime(plan.streams, time_planes, cuts)
+        times = time.replay_times()
+        self.report = ReplayReport()
+        self.report.add_logs(plan.logs, time.time_planes, times[-1].timeline)
+        self.report.add_later_operators(plan.stages[1:], plan.is_chain)
+        self.stopping.write_cuts(time.cuts())
+        links = self._links()
+        with ExitStack() as open_stages:
+            runs = [self._stage_run(number, times[number], open_stages) for number in range(len(plan.stages))]
+            yield Output.no_results(plan.stages[-1].result_schema())
+            *_, last_steps = self._steps(time, times, runs, links, open_stages)
+            last = runs[-1].run(last_steps)
+            open_stages.enter_context(self._threads.closing(last))
+            meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), self._progress)
+            for step, outputs in last:
+                yield from step.outputs
+                yield from chain.from_iterable(outputs)
+                if step.events_read:
+                    meter.advance(step.events_read, runs[-1].current_watermark)
+        reports = [self.report, *self.report.later_operators]
+        for run, report in zip(runs, reports, strict=True):
+            for stage in run.stages:
+                report.add_counts(stage.counts())
+        for link in links:
+            reports[link.number].add_read(events_read=link.rows, filtered=link.filtered, rejected={})
+        for report in reports:
+            report.check()
+
+    def _links(self) -> list[StageLink]:
+        """What is between operators, in the order of those that take results."""
+        return [
+            StageLink(stage, number, input_number, between)
+            for number, stage in enumerate(self._plan.stages)
+            for input_number, between in stage.results
+        ]
+
+    def _steps(
+        self,
+        time: JobTime,
+        times: Sequence[ReplayTime],
+        runs: Sequence[StageRun],
+        links: Sequence[StageLink],
+        open_stages: ExitStack,
+    ) -> Iterator[Iterator[Step]]:
+        """What comes to each operator."""
+        stages = self._plan.stages
+        by_logs = [
+            connected_inputs(stage, each.second_from) for stage, each in zip(stages, times, strict=True)
+        ]
+        reading = self._read(time, by_logs)
+        open_stages.enter_context(self._threads.closing(reading))
+        takers = [number for number, stage in enumerate(stages) if stage.logs]
+        of_logs = SharedItems(reading, len(takers))
+        given: dict[int, SharedItems[Step]] = {}
+        readers = Counter(link.between.stage for link in links)
+        for number, (stage, run) in enumerate(zip(stages, runs, strict=True)):
+            sources: list[Iterator[Step]] = []
+            if stage.logs:
+                reader = takers.index(number)
+                rows = self._rows_for(number, of_logs.reader(reader), times[number], by_logs[number])
+                sources.append(rows if reader == 0 else without_outputs(rows))
+            for link in links:
+                if link.number == number:
+                    before = link.between.stage
+                    readers[before] -= 1
+                    steps = given[before].reader(readers[before])
+                    sources.append(
+                        linked(steps if readers[before] == 0 else without_outputs(steps), link, run.inputs)
+                    )
+            together = merged(sources) if stage.merges_results else sources[0]
+            if number + 1 < len(stages):
+                # Closed before the stages, whose threads it ends.
+                passing = passed_on(run, together)
+                open_stages.enter_context(self._threads.closing(passing))
+                given[number] = SharedItems(passing, readers[number])
+            yield together
+
+    def _rows_for(
+        self, number: int, steps: Iterator[ReadStep], time: ReplayTime, inputs: ConnectedInputs | None
+    ) -> Iterator[Step]:
+        """Rows of logs for an operator, which have places if they are merged with results."""
+        merges_results = self._plan.stages[number].merges_results
+        for step in steps:
+            ready = step.ready_for.get(number, [])
+            if merges_results:
+                ready = [(placed(*each, time.timeline, number, inputs), None) for each in ready]
+            yield replace(step, ready=ready)
+
+    def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
+        plan = self._plan
+        stage = plan.stages[number]
+        partitions = stage.partitions(self._parallelism)
+        restored = self._checkpoints.operator(number)
+        makes_stages, inputs = stages_of(plan, time, partitions, number, restored)
+        stages = [
+            open_stages.enter_context(opened_stage_of(plan, makes_stages, partition, number))
+            for partition in range(partitions)
+        ]
+        return StageRun(
+            stage,
+            inputs,
+            makes_stages,
+            stages,
+            end=lambda partition, stage: self._end(number, partition, stage),
+            advances=number + 1 < len(plan.stages),
+            threads=self._threads,
+        )
+
+    def _end(self, number: int, partition: int, stage: KeyedStage) -> Iterator[Output]:
+        if self._checkpoints.stops:
+            yield from stage.stop()
+            self.stopping.write(number, partition, stage.snapshot())
+        else:
+            yield from stage.finish()
+
+    def _read(
+        self, time: JobTime, inputs: Sequence[ConnectedInputs | None]
+    ) -> Generator[ReadStep, None, None]:
+        for step in LogMerge(self._plan, time, self._chunks, inputs).steps():
+            events_read = 0
+            outputs = []
+            if step.mapped is not None:
+                mapped = step.mapped
+                events_read = mapped.events_read
+                self.report.add_read(
+                    events_read=events_read, filtered=mapped.filtered, rejected=mapped.rejected
+                )
+                self.report.add_passed_on(step.stage, mapped.events.batch.num_rows)
+            if step.rejected_rows:
+                outputs.append(Output(step.rejected_tag, step.rejected_rows))
+            until_ms = step.until_ms
+            if until_ms is not None and time.last_arrival_ms is not None:
+                until_ms = min(until_ms, time.last_arrival_ms)  # the end has its own order
+            yield ReadStep([], until_ms, outputs, events_read, step.ready)
