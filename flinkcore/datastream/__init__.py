@@ -5,17 +5,14 @@ from typing import NoReturn
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.all_windowed_stream import AllWindowedStream
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
-from flinkcore.datastream.closeable_iterator import CloseableIterator
 from flinkcore.datastream.connected_streams import (
     BroadcastConnectedStream,
     BroadcastStream,
     ConnectedStreams,
 )
-from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.data_stream_sink import DataStreamSink
+from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SideOutputStream
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -48,11 +45,9 @@ from flinkcore.datastream.functions import (
     WindowFunction,
 )
 from flinkcore.datastream.functions.join_functions import TaggedUnion
-from flinkcore.datastream.interval_join import IntervalJoin, IntervalJoined
-from flinkcore.datastream.joined_streams import CoGroupedStreams, JoinedStreams
-from flinkcore.datastream.keyed_stream import KeyedStream
+from flinkcore.datastream.joined_streams import CoGroupedStreams, IntervalJoin, IntervalJoined, JoinedStreams
+from flinkcore.datastream.keyed_stream import AllWindowedStream, KeyedStream, WindowedStream
 from flinkcore.datastream.missing_features import refuse_name
-from flinkcore.datastream.side_output_stream import SideOutputStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.time_domain import TimeDomain
@@ -75,7 +70,6 @@ from flinkcore.datastream.window import (
     Window,
     WindowAssigner,
 )
-from flinkcore.datastream.windowed_stream import WindowedStream
 
 __all__ = [
     "FILE",

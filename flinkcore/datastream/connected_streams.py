@@ -1,5 +1,7 @@
 """Two streams that one function processes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +22,9 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.transformations import Transformation
-from flinkcore.datastream.two_input_transformations import (
+from flinkcore.datastream.transformations import (
     BroadcastTransformation,
+    Transformation,
     TwoInputFunction,
     TwoInputTransformation,
 )
@@ -63,7 +65,7 @@ class ConnectedStreams:
 
     def key_by(
         self, key_selector1: Key, key_selector2: Key, key_type: TypeInformation | None = None
-    ) -> "ConnectedStreams":
+    ) -> ConnectedStreams:
         """Return these streams partitioned by key.
 
         Parameters

@@ -24,8 +24,7 @@ from flinkcore.datastream.functions import (
     function_name,
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
-from flinkcore.datastream.transformations import OneInputTransformation, Transformation
-from flinkcore.datastream.two_input_transformations import TwoInputFunction
+from flinkcore.datastream.transformations import OneInputTransformation, Transformation, TwoInputFunction
 from flinkcore.datastream.window import WindowOperation
 
 

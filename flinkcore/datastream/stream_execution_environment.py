@@ -1,10 +1,12 @@
-"""Where programs start: settings, sources, and what executes them."""
+"""What programs tell an environment about a cluster."""
+
+from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn, TypeVar
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig
@@ -14,22 +16,26 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.cluster_settings import ClusterSettings
+from flinkcore.datastream.checkpoint_config import CheckpointConfig
+from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.connectors.base import Source
 from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_job import ElementJob, ElementJobRun
 from flinkcore.datastream.element_transformations import SinkTransformation, SourceTransformation
-from flinkcore.datastream.pipeline_executor import PipelineExecutor, load_executor
+from flinkcore.datastream.execution_mode import RuntimeExecutionMode
+from flinkcore.datastream.missing_features import MISSING_METHODS, MissingMethodError
+from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, PipelineExecutor, load_executor
 from flinkcore.datastream.python_files import python_file
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, Transformation
 from flinkcore.errors import ConfigurationError
 
+S = TypeVar("S", bound="StreamExecutionEnvironment")
 
-class StreamExecutionEnvironment(ClusterSettings):
+
+class StreamExecutionEnvironment:
     """Holds the settings of jobs and makes their source streams.
 
     Parameters
@@ -53,14 +59,15 @@ class StreamExecutionEnvironment(ClusterSettings):
     """
 
     def __init__(self, executor: PipelineExecutor | None = None) -> None:
-        super().__init__()
         self._executor = executor
+        self._checkpoint_config = CheckpointConfig()
+        self._buffer_timeout_ms = 100
         self._config = ExecutionConfig()
         self._time_characteristic = TimeCharacteristic.EventTime
         self._sinks: list[SinkTransformation] = []
 
     @staticmethod
-    def get_execution_environment(configuration: Configuration | None = None) -> "StreamExecutionEnvironment":
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
         """Return a new environment that runs jobs embedded, in this process.
 
         Parameters
@@ -98,7 +105,7 @@ class StreamExecutionEnvironment(ClusterSettings):
         """Return the number of parallel tasks; -1 leaves it to the executor (embedded: one per processor)."""
         return self._config.get_parallelism()
 
-    def set_parallelism(self, parallelism: int) -> "StreamExecutionEnvironment":
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """Set the number of parallel tasks (embedded: threads), and return this environment.
 
         Results do not depend on it.
@@ -110,7 +117,7 @@ class StreamExecutionEnvironment(ClusterSettings):
         """Return the number of key groups."""
         return self._config.get_max_parallelism()
 
-    def set_max_parallelism(self, max_parallelism: int) -> "StreamExecutionEnvironment":
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """Set the number of key groups, from 1 to 32,768 (128 unless set), and return this environment."""
         self._config.set_max_parallelism(max_parallelism)
         return self
@@ -260,7 +267,7 @@ class StreamExecutionEnvironment(ClusterSettings):
         self._sinks.clear()
         return self.executor.start(job, self._config)
 
-    def disable_operator_chaining(self) -> "StreamExecutionEnvironment":
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Let no operator call the next one directly; results stay the same."""
         self._config.set_chaining_enabled(False)
         return self
@@ -387,6 +394,75 @@ class StreamExecutionEnvironment(ClusterSettings):
                 on_bad_row=on_bad_row,
             ),
         )
+
+    def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
+        """Set whether a job of Python functions gives results as its input comes, or final ones only.
+
+        Parameters
+        ----------
+        execution_mode : RuntimeExecutionMode
+            STREAMING and AUTOMATIC: for each element. BATCH: no watermark before the end of the input, and a reduce
+            gives one result for each key, at that end. Elements of a key come as they arrive, where Flink sorts
+            them by time. Columnar jobs are replays of streams in any mode.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is something else.
+        """
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise ConfigurationError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
+        self._config.set_batch(execution_mode is RuntimeExecutionMode.BATCH)
+        return self
+
+    def set_buffer_timeout(self: S, timeout_millis: int) -> S:
+        """Accept a timeout, which has no effect: elements are never buffered."""
+        self._buffer_timeout_ms = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """Return the timeout that was set, 100 ms unless it was."""
+        return self._buffer_timeout_ms
+
+    def enable_checkpointing(self: S, interval: int, mode: CheckpointingMode | None = None) -> S:
+        """Accept checkpoints, which are not made: a job runs in one go."""
+        self._checkpoint_config.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Return the settings of checkpoints."""
+        return self._checkpoint_config
+
+    def get_checkpoint_interval(self) -> int:
+        """Return the interval of checkpoints that was set, in ms; -1 unless it was."""
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Return the mode of checkpoints."""
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
+        """Accept a group, which has no effect: there are no slots."""
+        return self
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Accept an archive, which has no effect: functions run in this process."""
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Accept requirements, which have no effect: functions run in this process, with what it can import."""
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Accept an executable, which has no effect: functions run in this process."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        instead = MISSING_METHODS.get(name)
+        if instead is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise MissingMethodError(f"flinkcore has no {name}(), which PyFlink has: {instead}")
 
 
 def _require_column(name: object, setting: str, alternative: str = "") -> None:

@@ -1,9 +1,13 @@
-"""The graph of a job as data: each transformation names its input, down to a source."""
+"""Steps of a job as data: each transformation names its inputs, down to the sources."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, ClassVar, Literal
 
+from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, require_row_schema
@@ -11,12 +15,69 @@ from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.columnar_windows import OutputMode
 from flinkcore.datastream.declared_type import declared_type
+from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+)
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
-from flinkcore.datastream.operator_settings import OperatorSettings
-from flinkcore.datastream.output_mode import OutputMode
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 from flinkcore.errors import ConfigurationError
+
+
+class ChainingStrategy(Enum):
+    """Whether a step's operator may be called directly by the one before it.
+
+    Notes
+    -----
+    Flink's ``ChainingStrategy``.
+    """
+
+    ALWAYS = "always"
+    HEAD = "head"
+    NEVER = "never"
+
+
+@dataclass
+class OperatorSettings:
+    """Name, id and parallelism of a step; unlike the step itself they can be changed.
+
+    Attributes
+    ----------
+    name, uid, description : str or None
+        For messages, ``explain`` and metrics.
+    parallelism, max_parallelism : int or None
+        None: those of the environment.
+    chaining : ChainingStrategy
+    """
+
+    name: str | None = None
+    uid: str | None = None
+    description: str | None = None
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+
+    def set_parallelism(self, parallelism: int) -> None:
+        """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""
+        ExecutionConfig().set_parallelism(parallelism)
+        self.parallelism = None if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else parallelism
+
+    def set_max_parallelism(self, max_parallelism: int) -> None:
+        """Set the number of key groups; ConfigurationError unless it is from 1 to 32,768."""
+        ExecutionConfig().set_max_parallelism(max_parallelism)
+        self.max_parallelism = max_parallelism
+
+    def set_text(self, what: str, text: str) -> None:
+        """Set name, uid or description; ConfigurationError unless it is a text."""
+        if not isinstance(text, str) or not text:
+            raise ConfigurationError(f"a {what} is a text that is not empty, not {text!r}")
+        setattr(self, what, text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +116,7 @@ class Transformation:
         """The declared type of what this step gives; any Python object unless declared."""
         return Types.PICKLED_BYTE_ARRAY()
 
-    def inputs(self) -> "tuple[Transformation, ...]":
+    def inputs(self) -> tuple[Transformation, ...]:
         """Return the transformations whose output this one reads; none for a source."""
         return ()
 
@@ -63,7 +124,7 @@ class Transformation:
         """Return the tags of the side outputs that this step itself can fill."""
         return ()
 
-    def in_order(self) -> Iterator["Transformation"]:
+    def in_order(self) -> Iterator[Transformation]:
         """Yield all that this transformation depends on, each once, sources first, and last itself."""
         seen: set[int] = set()
         for step in self.inputs():
@@ -383,3 +444,152 @@ class StreamGraph:
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of all side outputs, from the source to the result."""
         return tuple(tag for step in self.transformations() for tag in step.side_outputs())
+
+
+TwoInputFunction = (
+    CoProcessFunction
+    | KeyedCoProcessFunction
+    | BroadcastProcessFunction
+    | KeyedBroadcastProcessFunction
+    | IntervalJoinOperation
+    | WindowOperation
+)
+
+
+@dataclass(frozen=True, eq=False)
+class UnionTransformation(Transformation):
+    """All rows of several streams with the same columns (Flink's ``UnionTransformation``)."""
+
+    united: tuple[Transformation, ...] = field(repr=False)
+
+    def inputs(self) -> tuple[Transformation, ...]:
+        """Return the streams."""
+        return self.united
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """That of the first stream."""
+        return self.united[0].element_type
+
+    def __str__(self) -> str:
+        return f"union of {len(self.united)} streams"
+
+
+@dataclass(frozen=True, eq=False)
+class BroadcastTransformation(OneInputTransformation):
+    """Sends each row to every task (Flink's ``PartitionTransformation`` with a ``BroadcastPartitioner``).
+
+    Attributes
+    ----------
+    descriptors : tuple of MapStateDescriptor
+        Broadcast states of the function that gets the rows.
+    """
+
+    descriptors: tuple[MapStateDescriptor[Any, Any], ...]
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """That of the input."""
+        return self.input.element_type
+
+    def __str__(self) -> str:
+        return f"broadcast, for the states {', '.join(descriptor.name for descriptor in self.descriptors)}"
+
+
+@dataclass(frozen=True, eq=False)
+class TwoInputTransformation(Transformation):
+    """Calls a function for each row of two streams (Flink's ``TwoInputTransformation``).
+
+    Attributes
+    ----------
+    input1, input2 : Transformation
+        Both partitioned by key, or none; or the second is broadcast.
+    function : CoProcessFunction, KeyedCoProcessFunction, one of the broadcast process functions, or a join
+    output_type, tags, timestamp_column
+        As of ``ProcessTransformation``.
+    """
+
+    path: ClassVar[str] = "rows"
+    call: ClassVar[str] = "process"
+
+    input1: Transformation = field(repr=False)
+    input2: Transformation = field(repr=False)
+    function: TwoInputFunction
+    output_type: Schema
+    tags: tuple[OutputTag, ...] = ()
+    timestamp_column: str | None = None
+
+    @property
+    def element_type(self) -> TypeInformation:
+        """Rows with the columns of the schema."""
+        return declared_type(self.output_type)
+
+    def __post_init__(self) -> None:
+        check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
+
+    def inputs(self) -> tuple[Transformation, ...]:
+        """Return both inputs."""
+        return self.input1, self.input2
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of the function."""
+        return self.tags
+
+    def __str__(self) -> str:
+        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        return (
+            f"process two streams by {type(self.function).__qualname__}, Python called for each row and timer: "
+            f"{outputs}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalJoinTransformation(TwoInputTransformation):
+    """Calls a function for the pairs of rows of a key whose timestamps are close.
+
+    Attributes
+    ----------
+    function : IntervalJoinOperation
+    """
+
+    function: IntervalJoinOperation
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named = self.side_outputs()
+        for tag in named:
+            if named.count(tag) > 1:
+                raise ConfigurationError(
+                    f"side output {tag.tag_id!r} is named for two of left late rows, right late rows and the "
+                    "function's: take two names"
+                )
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Return the tags of late rows, if they go to side outputs, and those of the function."""
+        late = (self.function.left_late_tag, self.function.right_late_tag)
+        return (*(tag for tag in late if tag is not None), *self.tags)
+
+    def __str__(self) -> str:
+        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        name = type(self.function.function).__qualname__
+        return f"{self.function}: {outputs}; row by row, as {name} in Python"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowJoinTransformation(TwoInputTransformation):
+    """Calls a function for what two streams have in each window of a key.
+
+    Attributes
+    ----------
+    function : WindowOperation
+        Its windows are of elements of both streams.
+    """
+
+    call: ClassVar[str] = "apply"
+
+    function: WindowOperation
+
+    def __str__(self) -> str:
+        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        name = self.function.function_names[-1]
+        return f"two streams in windows, {self.function}: {outputs}; row by row, as {name} in Python"

@@ -11,7 +11,7 @@ from itertools import chain
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
-from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.job_replay import JobReplay

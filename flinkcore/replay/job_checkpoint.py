@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from flinkcore.common.supplied_generators import supplied_generator
-from flinkcore.datastream.checkpoint_settings import CheckpointSettings
+from flinkcore.datastream.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes

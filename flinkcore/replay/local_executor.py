@@ -11,9 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
-from flinkcore.datastream.element_job import ElementJob
-from flinkcore.datastream.pipeline_executor import ProgressListener
+from flinkcore.datastream.pipeline_executor import (
+    NO_CHECKPOINTS,
+    CheckpointSettings,
+    ElementJob,
+    ProgressListener,
+)
 from flinkcore.datastream.python_files import ARCHIVES
 from flinkcore.datastream.transformations import StreamGraph
 

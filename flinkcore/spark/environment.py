@@ -10,8 +10,7 @@ from typing import Any, Literal
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.checkpoint_settings import NO_CHECKPOINTS, CheckpointSettings
-from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.job_checkpoint import JobCheckpoints

@@ -26,6 +26,7 @@ from flinkcore.datastream.functions import (
     ReduceFunction,
     WindowFunction,
 )
+from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -59,7 +60,6 @@ from flinkcore.datastream.window import (
     Window,
     WindowAssigner,
 )
-from flinkcore.datastream.windowed_stream import WindowedStream
 
 LATE = OutputTag("late")
 LATE_RIGHT = OutputTag("late right")

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import Time
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
-from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import PROGRAM, RunRow, merged

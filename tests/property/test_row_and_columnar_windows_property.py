@@ -18,6 +18,7 @@ from flinkcore.datastream.functions import (
     ProcessWindowFunction,
     WindowContext,
 )
+from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
@@ -36,7 +37,6 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from flinkcore.datastream.windowed_stream import WindowedStream
 from flinkcore.replay.stages import native_windows, row_results
 
 LATE = OutputTag("late")

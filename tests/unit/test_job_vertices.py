@@ -4,7 +4,7 @@ import pytest
 
 from flinkcore.common import ExecutionConfig
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.task_metrics import TaskMetricGroup, values_of_tasks
 from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices

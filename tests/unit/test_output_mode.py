@@ -16,6 +16,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
+from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -25,7 +26,6 @@ from flinkcore.datastream.window import (
     PurgingTrigger,
     SlidingEventTimeWindows,
 )
-from flinkcore.datastream.windowed_stream import WindowedStream
 from flinkcore.errors import ConfigurationError
 
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(10))

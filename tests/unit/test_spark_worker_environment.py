@@ -16,7 +16,7 @@ from pyspark import SparkFiles
 from flinkcore.common import ExecutionConfig
 from flinkcore.common.configuration import Configuration
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import UserCodeError
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
 from flinkcore.spark.shipping.sent_files import SentFiles

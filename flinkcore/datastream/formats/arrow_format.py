@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
-from flinkcore.datastream.connectors.file_system.stream_format import BulkFormat
+from flinkcore.datastream.connectors.file_system.file_source import BulkFormat
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 ROWS_AT_ONCE = 8192

@@ -1,12 +1,5 @@
 """Timestamp and watermark assigners as they were before ``WatermarkStrategy`` (Flink 1.20), to be subclassed."""
 
-from flinkcore.datastream.timestamps.ascending_timestamp_extractor import (
-    AscendingTimestampExtractor,
-    FailingHandler,
-    IgnoringHandler,
-    LoggingHandler,
-    MonotonyViolationHandler,
-)
 from flinkcore.datastream.timestamps.assigner_adapters import (
     AssignerWithPeriodicWatermarksAdapter,
     AssignerWithPunctuatedWatermarksAdapter,
@@ -14,13 +7,16 @@ from flinkcore.datastream.timestamps.assigner_adapters import (
     as_watermark_strategy,
 )
 from flinkcore.datastream.timestamps.assigners import (
+    AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,
     AssignerWithPunctuatedWatermarks,
-)
-from flinkcore.datastream.timestamps.bounded_out_of_orderness_timestamp_extractor import (
     BoundedOutOfOrdernessTimestampExtractor,
+    FailingHandler,
+    IgnoringHandler,
+    IngestionTimeExtractor,
+    LoggingHandler,
+    MonotonyViolationHandler,
 )
-from flinkcore.datastream.timestamps.ingestion_time_extractor import IngestionTimeExtractor
 
 __all__ = [
     "AscendingTimestampExtractor",

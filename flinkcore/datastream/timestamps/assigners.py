@@ -1,10 +1,16 @@
-"""Assigners of timestamps that make watermarks, too."""
+"""Assigners of timestamps that emit watermarks, too, from before there were watermark strategies (Flink 1.20)."""
 
-from abc import abstractmethod
-from typing import Any
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, final
 
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.timestamp_assigner import TimestampAssigner
 from flinkcore.common.watermark import Watermark
+from flinkcore.errors import DataError
 
 
 class AssignerWithPeriodicWatermarks(TimestampAssigner):
@@ -43,3 +49,179 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
         Watermark or None
             None, or a watermark that does not advance, is not emitted.
         """
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class MonotonyViolationHandler(ABC):
+    """Handles timestamps that go back.
+
+    Notes
+    -----
+    Flink 1.20's ``AscendingTimestampExtractor.MonotonyViolationHandler``.
+    """
+
+    @abstractmethod
+    def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+        """Handle an element whose timestamp is below the largest so far, both in ms since the epoch."""
+
+
+class IgnoringHandler(MonotonyViolationHandler):
+    """Does nothing."""
+
+    def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+        """Do nothing."""
+
+
+class FailingHandler(MonotonyViolationHandler):
+    """Lets the job fail."""
+
+    def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+        """Raise.
+
+        Raises
+        ------
+        DataError
+            Always.
+        """
+        raise DataError(
+            f"timestamps should ascend, but an element with {element_timestamp} ms follows one with "
+            f"{last_timestamp} ms: allow for out-of-orderness, or ignore or log such elements by another handler"
+        )
+
+
+class LoggingHandler(MonotonyViolationHandler):
+    """Logs a warning."""
+
+    def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+        """Log both timestamps."""
+        _LOG.warning("Timestamp monotony violated: %d < %d", element_timestamp, last_timestamp)
+
+
+class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
+    """The watermark is the largest timestamp less 1 ms; timestamps that go back are logged, unless set otherwise.
+
+    An element whose timestamp goes back keeps it, and does not move the watermark.
+
+    Notes
+    -----
+    Flink 1.20's ``AscendingTimestampExtractor``. Before the first element, and as long as the largest timestamp
+    is -2**63, the watermark is -2**63.
+    """
+
+    def __init__(self) -> None:
+        self._current_timestamp = MIN_TIMESTAMP
+        self._violation_handler: MonotonyViolationHandler = LoggingHandler()
+
+    @abstractmethod
+    def extract_ascending_timestamp(self, element: Any) -> int:
+        """Return the element's timestamp in ms since the epoch."""
+
+    def with_violation_handler(self, handler: MonotonyViolationHandler) -> "AscendingTimestampExtractor":
+        """Set what is done with a timestamp that goes back; returns this extractor itself."""
+        self._violation_handler = handler
+        return self
+
+    @final
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the element's timestamp, after the violation handler was called if it goes back."""
+        timestamp = self.extract_ascending_timestamp(value)
+        if timestamp >= self._current_timestamp:
+            self._current_timestamp = timestamp
+        else:
+            self._violation_handler.handle_violation(timestamp, self._current_timestamp)
+        return timestamp
+
+    @final
+    def get_current_watermark(self) -> Watermark:
+        """Return the watermark that holds now."""
+        return Watermark(max(self._current_timestamp - 1, MIN_TIMESTAMP))
+
+
+class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
+    """The watermark is the largest timestamp less a bound.
+
+    That is 1 ms more than ``WatermarkStrategy.for_bounded_out_of_orderness`` gives: an element that is late by
+    just the bound is behind the watermark here, and not there.
+
+    Parameters
+    ----------
+    max_out_of_orderness : Duration or Time
+        Not negative; counted in whole milliseconds.
+
+    Raises
+    ------
+    ConfigurationError
+        If the bound is negative.
+
+    Notes
+    -----
+    Flink 1.20's ``BoundedOutOfOrdernessTimestampExtractor``, whose ``extractTimestamp(element)`` is
+    `extract_element_timestamp` here, for want of overloading. No sum leaves 64 bits.
+    """
+
+    def __init__(self, max_out_of_orderness: Duration | Time) -> None:
+        self._max_out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
+        self._current_max_timestamp = MIN_TIMESTAMP + self._max_out_of_orderness_ms
+
+    def get_max_out_of_orderness_in_millis(self) -> int:
+        """Return the bound in ms."""
+        return self._max_out_of_orderness_ms
+
+    @abstractmethod
+    def extract_element_timestamp(self, element: Any) -> int:
+        """Return the element's timestamp in ms since the epoch."""
+
+    @final
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the element's timestamp."""
+        timestamp = self.extract_element_timestamp(value)
+        if timestamp > self._current_max_timestamp:
+            self._current_max_timestamp = timestamp
+        return timestamp
+
+    @final
+    def get_current_watermark(self) -> Watermark:
+        """Return the watermark that holds now."""
+        return Watermark(self._current_max_timestamp - self._max_out_of_orderness_ms)
+
+
+def _system_time_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
+    """Each element gets the time at which it arrives, which never goes back; the watermark is that of now, less 1 ms.
+
+    The watermark moves while nothing arrives, too: there is no need for idleness.
+
+    Parameters
+    ----------
+    clock : callable or None
+        Gives the time in ms since the epoch, such as ``ProcessingTimeService.current_processing_time``. None:
+        the system clock.
+
+    Notes
+    -----
+    Flink 1.20's ``IngestionTimeExtractor``, which knows the system clock only. As there, the time starts at 0: a
+    clock before the epoch counts as the epoch. A copy begins anew, on the same clock.
+    """
+
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        self._clock = clock or _system_time_ms
+        self._max_timestamp = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "IngestionTimeExtractor":
+        # The clock is shared: a copy of it would stand still.
+        return IngestionTimeExtractor(self._clock)
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the time of now."""
+        self._max_timestamp = max(self._clock(), self._max_timestamp)
+        return self._max_timestamp
+
+    def get_current_watermark(self) -> Watermark:
+        """Return the watermark that holds now."""
+        self._max_timestamp = max(self._clock(), self._max_timestamp)
+        return Watermark(self._max_timestamp - 1)

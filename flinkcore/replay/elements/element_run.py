@@ -8,8 +8,8 @@ from typing import Any
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
-from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.element_transformations import SinkTransformation
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources

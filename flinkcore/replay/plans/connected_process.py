@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.two_input_transformations import TwoInputFunction
+from flinkcore.datastream.transformations import TwoInputFunction
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.plans.keyed_operator import UserProcess
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.datastream.join_transformations import IntervalJoinTransformation, WindowJoinTransformation
-from flinkcore.datastream.output_mode import ROW_KIND
 from flinkcore.datastream.transformations import (
+    BroadcastTransformation,
     EventLogSource,
     FilterTransformation,
+    IntervalJoinTransformation,
     OneInputTransformation,
     PartitionTransformation,
     ProcessTransformation,
@@ -25,13 +26,11 @@ from flinkcore.datastream.transformations import (
     StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
-    WindowTransformation,
-    WithColumnsTransformation,
-)
-from flinkcore.datastream.two_input_transformations import (
-    BroadcastTransformation,
     TwoInputTransformation,
     UnionTransformation,
+    WindowJoinTransformation,
+    WindowTransformation,
+    WithColumnsTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, output_schema

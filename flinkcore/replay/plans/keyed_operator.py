@@ -13,9 +13,9 @@ from flinkcore._native.window_kernel import WindowKernel
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import columnar_trigger
+from flinkcore.datastream.columnar_windows import ROW_KIND, OutputMode, columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.output_mode import ROW_KIND, OutputMode
+from flinkcore.datastream.keyed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -26,7 +26,6 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowOperation,
 )
-from flinkcore.datastream.windowed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
 from flinkcore.replay.stages.native_windows import window_kernel

@@ -33,13 +33,14 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.transformations import (
+    BroadcastTransformation,
     PartitionTransformation,
     ProcessTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
+    TwoInputTransformation,
     WindowProcessTransformation,
 )
-from flinkcore.datastream.two_input_transformations import BroadcastTransformation, TwoInputTransformation
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.operators import (

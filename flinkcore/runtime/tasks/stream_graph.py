@@ -9,7 +9,6 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_job import ElementJob
 from flinkcore.datastream.element_transformations import (
     ConnectedTransformation,
     CustomPartitionTransformation,
@@ -22,19 +21,21 @@ from flinkcore.datastream.element_transformations import (
     SourceTransformation,
 )
 from flinkcore.datastream.functions import function_name
-from flinkcore.datastream.operator_settings import ChainingStrategy
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.datastream.transformations import (
     BatchProcessTransformation,
+    BroadcastTransformation,
+    ChainingStrategy,
     EventLogSource,
     FilterTransformation,
     PartitionTransformation,
     SelectTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
+    UnionTransformation,
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.datastream.two_input_transformations import BroadcastTransformation, UnionTransformation
 from flinkcore.errors import ConfigurationError
 
 Partition = (

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.element_job import ElementJob
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.elements.element_run import commit, discard
 from flinkcore.replay.elements.started_job import StartedJob

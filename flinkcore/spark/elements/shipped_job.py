@@ -12,9 +12,8 @@ from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Source, SourceSplit
-from flinkcore.datastream.element_job import ElementJob
-from flinkcore.datastream.operator_settings import OperatorSettings
-from flinkcore.datastream.transformations import EventLogSource
+from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.transformations import EventLogSource, OperatorSettings
 from flinkcore.errors import FlinkcoreError
 from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode

@@ -3,12 +3,19 @@
 from typing import NoReturn
 
 from flinkcore.common.serialization import BulkWriterFactory
-from flinkcore.datastream.connectors.file_system.bucket_assigner import BucketAssigner
-from flinkcore.datastream.connectors.file_system.file_sink import FileSink, FileSinkBuilder
-from flinkcore.datastream.connectors.file_system.file_source import FileSource, FileSourceBuilder
-from flinkcore.datastream.connectors.file_system.output_file_config import OutputFileConfig
-from flinkcore.datastream.connectors.file_system.rolling_policy import RollingPolicy
-from flinkcore.datastream.connectors.file_system.stream_format import BulkFormat, StreamFormat
+from flinkcore.datastream.connectors.file_system.file_sink import (
+    BucketAssigner,
+    FileSink,
+    FileSinkBuilder,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from flinkcore.datastream.connectors.file_system.file_source import (
+    BulkFormat,
+    FileSource,
+    FileSourceBuilder,
+    StreamFormat,
+)
 from flinkcore.datastream.missing_features import MISSING_FILE_NAMES, refuse_name
 
 __all__ = [

@@ -1,21 +1,314 @@
-"""Sinks of files."""
+"""Which directory of a sink an element is written to."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone, tzinfo
+from pathlib import Path
 from typing import Any, BinaryIO
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from flinkcore.common.free_room import free_room
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
-from flinkcore.datastream.connectors.file_system.bucket_assigner import BucketAssigner
-from flinkcore.datastream.connectors.file_system.file_writer import FileWriter, PendingFile
-from flinkcore.datastream.connectors.file_system.output_file_config import OutputFileConfig
-from flinkcore.datastream.connectors.file_system.rolling_policy import RollingPolicy
 from flinkcore.errors import ConfigurationError, SourceError, UnsupportedOperationError
+
+_DIRECTIVES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+
+
+class BucketAssigner:
+    """Names the directory of an element by the job's clock; made by its static methods.
+
+    Parameters
+    ----------
+    bucket_at : callable
+        From a processing time in ms since the epoch to the directory below the sink's.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.connectors.file_system.BucketAssigner``.
+    """
+
+    def __init__(self, bucket_at: Callable[[int], str]) -> None:
+        self.bucket_at = bucket_at
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """Return an assigner of the sink's own directory."""
+        return BucketAssigner(lambda time_ms: "")
+
+    @staticmethod
+    def date_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
+    ) -> BucketAssigner:
+        """Return an assigner of directories by date and time.
+
+        Parameters
+        ----------
+        format_str : str
+            With the fields yyyy, MM, dd, HH, mm and ss of Java's formats.
+        timezone_id : str, optional
+            Such as "Europe/Berlin"; UTC unless given, where Flink takes the machine's.
+
+        Raises
+        ------
+        ConfigurationError
+            If the format has other fields, or there is no such time zone.
+        """
+        try:
+            zone: tzinfo = timezone.utc if timezone_id is None else ZoneInfo(timezone_id)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ConfigurationError(f"no time zone is named {timezone_id!r}") from None
+        if unknown := [field for field in re.findall(r"[A-Za-z]+", format_str) if field not in _DIRECTIVES]:
+            raise ConfigurationError(
+                f"the format {format_str!r} has the fields {unknown}; there are {', '.join(_DIRECTIVES)}"
+            )
+        pattern = re.sub(r"[A-Za-z]+", lambda field: _DIRECTIVES[field[0]], format_str)
+        return BucketAssigner(lambda time_ms: datetime.fromtimestamp(time_ms / 1000, zone).strftime(pattern))
+
+
+@dataclass(frozen=True)
+class RollingPolicy:
+    """Ends a file when it is large, old, or has not been written to for long, by the job's clock.
+
+    Parameters
+    ----------
+    part_size : int
+        Bytes.
+    rollover_interval, inactivity_interval : int
+        Milliseconds.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.connectors.file_system.RollingPolicy``.
+    """
+
+    part_size: int
+    rollover_interval: int
+    inactivity_interval: int
+
+    def __post_init__(self) -> None:
+        if min(self.part_size, self.rollover_interval, self.inactivity_interval) < 1:
+            raise ConfigurationError(f"size and intervals of a rolling policy are above 0, not {self}")
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1024 * 1024 * 128,
+        rollover_interval: int = 60 * 1000,
+        inactivity_interval: int = 60 * 1000,
+    ) -> RollingPolicy:
+        """Return a policy by size, age and inactivity."""
+        return RollingPolicy(part_size, rollover_interval, inactivity_interval)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> RollingPolicy:
+        """Return a policy that ends files at checkpoints only: here, at the end of the job."""
+        return RollingPolicy(sys.maxsize, sys.maxsize, sys.maxsize)
+
+    def ends(self, size: int, begun_ms: int, written_ms: int, now_ms: int) -> bool:
+        """Return whether a file is not to be written to any more.
+
+        Parameters
+        ----------
+        size : int
+            Bytes of the file.
+        begun_ms, written_ms, now_ms : int
+            When it was begun and last written to, and the time now.
+        """
+        return (
+            size >= self.part_size
+            or now_ms - begun_ms >= self.rollover_interval
+            or now_ms - written_ms >= self.inactivity_interval
+        )
+
+
+@dataclass(frozen=True)
+class OutputFileConfig:
+    """What the names of files begin and end with.
+
+    Parameters
+    ----------
+    part_prefix, part_suffix : str
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.connectors.file_system.OutputFileConfig``.
+    """
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    @staticmethod
+    def builder() -> OutputFileConfigBuilder:
+        """Return a builder."""
+        return OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        """Return what names begin with."""
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        """Return what names end with."""
+        return self.part_suffix
+
+
+class OutputFileConfigBuilder:
+    """Says how files are named."""
+
+    def __init__(self) -> None:
+        self.part_prefix = "part"
+        self.part_suffix = ""
+
+    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
+        """Let names begin with a text."""
+        self.part_prefix = prefix
+        return self
+
+    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
+        """Let names end with a text."""
+        self.part_suffix = suffix
+        return self
+
+    def build(self) -> OutputFileConfig:
+        """Return the names."""
+        return OutputFileConfig(self.part_prefix, self.part_suffix)
+
+
+@dataclass(frozen=True)
+class PendingFile:
+    """A file that is complete, and not yet visible.
+
+    Attributes
+    ----------
+    hidden, visible : str
+        Its path now, and later.
+    """
+
+    hidden: str
+    visible: str
+
+
+class _OpenFile:
+    def __init__(
+        self, pending: PendingFile, open_writer: Callable[[BinaryIO], BulkWriter], now_ms: int
+    ) -> None:
+        self.pending = pending
+        self.file = open(pending.hidden, "wb")  # noqa: SIM115 - closed by the writer
+        self.writer = open_writer(self.file)
+        self.begun_ms = self.written_ms = now_ms
+
+
+class FileWriter(SinkWriter):
+    """Writes elements into a file of their bucket.
+
+    Parameters
+    ----------
+    folder : str
+    open_writer : callable
+        From an open file to what writes elements into it.
+    buckets : BucketAssigner
+    policy : RollingPolicy
+    names : OutputFileConfig
+    now_ms : callable
+        Returns the time of the job's clock.
+
+    Notes
+    -----
+    Flink's ``FileWriter``: files are ``bucket/prefix-uuid-number suffix``, and hidden until they are committed.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        open_writer: Callable[[BinaryIO], BulkWriter],
+        buckets: BucketAssigner,
+        policy: RollingPolicy,
+        names: OutputFileConfig,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._folder = Path(folder)
+        self._open_writer = open_writer
+        self._buckets = buckets
+        self._policy = policy
+        self._names = names
+        self._now_ms = now_ms
+        self._id = uuid.uuid4()
+        self._begun = 0
+        self._open: dict[str, _OpenFile] = {}
+        self._complete: list[PendingFile] = []
+
+    def write(self, element: Any) -> None:
+        """Write an element into the file of its bucket.
+
+        Raises
+        ------
+        SourceError
+            If the file cannot be written.
+        """
+        now_ms = self._now_ms()
+        bucket = self._buckets.bucket_at(now_ms)
+        try:
+            file = self._open.get(bucket)
+            if file is not None and self._policy.ends(
+                file.file.tell(), file.begun_ms, file.written_ms, now_ms
+            ):
+                self._end(bucket)
+                file = None
+            if file is None:
+                file = self._open[bucket] = self._begin(bucket, now_ms)
+            file.writer.add_element(element)
+            file.written_ms = now_ms
+        except OSError as failure:
+            raise _unwritten(self._folder / bucket, failure) from failure
+
+    def _begin(self, bucket: str, now_ms: int) -> _OpenFile:
+        folder = self._folder / bucket
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{self._names.part_prefix}-{self._id}-{self._begun}{self._names.part_suffix}"
+        self._begun += 1
+        pending = PendingFile(str(folder / f".{name}.inprogress"), str(folder / name))
+        return _OpenFile(pending, self._open_writer, now_ms)
+
+    def _end(self, bucket: str) -> None:
+        file = self._open.pop(bucket)
+        self._complete.append(file.pending)
+        with file.file:
+            file.writer.finish()
+
+    def prepare_commit(self) -> list[PendingFile]:
+        """Return all files, complete."""
+        try:
+            for bucket in list(self._open):
+                self._end(bucket)
+        except OSError as failure:
+            raise _unwritten(self._folder, failure) from failure
+        complete, self._complete = self._complete, []
+        return complete
+
+    def close(self) -> None:
+        """Remove the files that nobody has asked for."""
+        for file in self._open.values():
+            with suppress(Exception), file.file:
+                file.writer.finish()  # a writer of Parquet writes its end at the latest when it is forgotten
+        left = [*(file.pending for file in self._open.values()), *self._complete]
+        self._open, self._complete = {}, []
+        for pending in left:
+            with suppress(OSError):
+                os.remove(pending.hidden)
+
+
+def _unwritten(folder: Path, failure: OSError) -> SourceError:
+    return SourceError(
+        f"a file in {folder} cannot be written: {failure}.{free_room(folder)} No file of the job appears; give "
+        "the sink a directory that can be made and written, on a disk with room"
+    )
 
 
 @dataclass(frozen=True)
