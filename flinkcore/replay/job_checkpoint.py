@@ -23,7 +23,7 @@ from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
 from flinkcore.runtime.checkpoint.table_file import refused_as
-from flinkcore.runtime.copied_strategy import copied_strategy
+from flinkcore.runtime.copies import copied_strategy
 
 
 @dataclass(frozen=True)

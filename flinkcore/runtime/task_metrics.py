@@ -37,24 +37,19 @@ class TaskCounter(TaskMetric, Counter):
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
-        """Count up."""
         self._count += n
 
     def dec(self, n: int = 1) -> None:
-        """Count down."""
         self._count -= n
 
     def get_count(self) -> int:
-        """Return the count."""
         return self._count
 
     @property
     def value(self) -> int:
-        """The count."""
         return self._count
 
     def add(self, other: TaskCounter) -> None:
-        """Add a count."""
         self._count += other._count
 
 
@@ -65,20 +60,16 @@ class TaskMeter(TaskMetric, Meter):
         self._count = 0
 
     def mark_event(self, value: int = 1) -> None:
-        """Mark so many events."""
         self._count += value
 
     def get_count(self) -> int:
-        """Return how many events were marked."""
         return self._count
 
     @property
     def value(self) -> int:
-        """How many events were marked."""
         return self._count
 
     def add(self, other: TaskMeter) -> None:
-        """Add the events of another one."""
         self._count += other._count
 
 
@@ -92,7 +83,6 @@ class TaskDistribution(TaskMetric, Distribution):
         self._max: int | None = None
 
     def update(self, value: int) -> None:
-        """Add a value."""
         self._count += 1
         self._sum += value
         self._min = value if self._min is None or value < self._min else self._min
@@ -100,11 +90,9 @@ class TaskDistribution(TaskMetric, Distribution):
 
     @property
     def value(self) -> dict[str, int | None]:
-        """Number, sum, minimum and maximum."""
         return {"count": self._count, "sum": self._sum, "min": self._min, "max": self._max}
 
     def add(self, other: TaskDistribution) -> None:
-        """Add the values of another one."""
         self._count += other._count
         self._sum += other._sum
         self._min = min((each for each in (self._min, other._min) if each is not None), default=None)
@@ -119,15 +107,12 @@ class TaskGauge(TaskMetric):
 
     @property
     def value(self) -> Any:
-        """What the function says."""
         return self._function()
 
     def add(self, other: TaskGauge) -> None:
-        """Show what the later one shows."""
         self._function = other._function
 
     def held(self) -> TaskGauge:
-        """Return a gauge of what this one shows now."""
         return TaskGauge(partial(_itself, self.value))
 
 
@@ -154,24 +139,19 @@ class TaskMetricGroup(MetricGroup):
         self._metrics: dict[str, TaskMetric] = {}
 
     def add_group(self, name: str, extra: str | None = None) -> TaskMetricGroup:
-        """Return the group of a name within this one, or with `extra` the group of that value of the name."""
         scope = (*self._scope, name) if extra is None else (*self._scope, name, extra)
         return self._groups.setdefault((name, extra), TaskMetricGroup(scope))
 
     def counter(self, name: str) -> Counter:
-        """Return a new counter, or the one of this name."""
         return self._metric(name, TaskCounter)
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Let a function tell a value whenever it is asked for."""
         self._metrics[name] = TaskGauge(obj)
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return a new meter, or the one of this name."""
         return self._metric(name, TaskMeter)
 
     def distribution(self, name: str) -> Distribution:
-        """Return a new distribution, or the one of this name."""
         return self._metric(name, TaskDistribution)
 
     def _metric(self, name: str, kind: type[M]) -> M:

@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.copied_value import copied
+from flinkcore.runtime.copies import copied
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
 
 OUT = TypeVar("OUT")

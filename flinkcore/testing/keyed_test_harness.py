@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
-from flinkcore.runtime.copied_value import copied
+from flinkcore.runtime.copies import copied
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE

@@ -7,7 +7,7 @@ from models.recorders import OutputRecorder
 from flinkcore.common import MIN_TIMESTAMP, Watermark
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.stream_input_processor import StreamOneInputProcessor, StreamTwoInputProcessor
+from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor, StreamTwoInputProcessor
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 

@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import Row
 from flinkcore.errors import DataError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.tasks import stream_partitioners as partitioners
-from flinkcore.runtime.tasks.key_bytes import key_bytes
-from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector, ElementKeyGroups, key_group_range
+from flinkcore.runtime.tasks.stream_partitioners import (
+    ChannelSelector,
+    ElementKeyGroups,
+    key_bytes,
+)
 
 
 def chosen(select: ChannelSelector, values: Any) -> list[int]:
@@ -37,14 +41,17 @@ def test_keys_go_to_the_subtask_that_has_their_key_group() -> None:
     select = partitioners.by_key_group(lambda value: value % 50, groups, 128, 3)
     for value in range(200):
         channel = select(StreamRecord(value))
-        first, last = key_group_range(128, 3, channel)
+        first, last = compute_key_group_range_for_operator_index(128, 3, channel)
         assert first <= groups(value % 50) <= last
         assert channel == select(StreamRecord(value + 50))
 
 
 def test_the_ranges_of_all_subtasks_are_all_key_groups() -> None:
     for parallelism in (1, 2, 3, 7, 128):
-        ranges = [key_group_range(128, parallelism, index) for index in range(parallelism)]
+        ranges = [
+            compute_key_group_range_for_operator_index(128, parallelism, index)
+            for index in range(parallelism)
+        ]
         assert [group for first, last in ranges for group in range(first, last + 1)] == list(range(128))
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from flinkcore.common import OutputTag, Row, Types, Watermark
 from flinkcore.errors import UserCodeError
+from flinkcore.runtime.copies import detached
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.tasks.detached_value import detached
 from flinkcore.runtime.tasks.task_output import (
     Edge,
     InputChannel,

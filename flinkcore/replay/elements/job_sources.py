@@ -11,8 +11,7 @@ from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import SourceTransformation
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.task_sources import ColumnarJob, TaskLog, TaskSource, TaskSplits
-from flinkcore.runtime.tasks.job_vertex import JobVertex
-from flinkcore.runtime.tasks.stream_graph import StreamNode, is_of_log, is_source_node
+from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 
 
 class JobSources:

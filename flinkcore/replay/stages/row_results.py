@@ -13,7 +13,7 @@ from flinkcore.common.column_values import with_dicts
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
-from flinkcore.runtime.copied_value import copied
+from flinkcore.runtime.copies import copied
 from flinkcore.runtime.messages import cut_off, shown
 
 BATCH_ROWS = 1 << 15

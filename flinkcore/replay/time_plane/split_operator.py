@@ -14,7 +14,7 @@ from flinkcore.errors import UserCodeError
 from flinkcore.replay.time_plane.emissions import Cause, SplitEmissions
 from flinkcore.replay.time_plane.split_states import SplitState
 from flinkcore.replay.time_plane.tick_clock import TickClock
-from flinkcore.runtime.copied_strategy import copied_strategy
+from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
 
 

@@ -11,7 +11,7 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import OneInputStreamOperator, TimestampsAndWatermarksOperator
 from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.stream_input_processor import StreamOneInputProcessor
+from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
 

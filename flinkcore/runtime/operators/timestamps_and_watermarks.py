@@ -9,7 +9,7 @@ from flinkcore.common.watermark_generators import NoWatermarksGenerator, Waterma
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.copied_strategy import copied_strategy
+from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output

@@ -7,7 +7,7 @@ from typing import Any, Generic
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
-from flinkcore.runtime.copied_strategy import copied_strategy
+from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer

@@ -1,1 +1,1 @@
-"""Tasks: operators in chains, the ways between them, and what is made of a job's steps."""
+"""Tasks: chains of operators, the channels between them, and how they are made from the steps of a job."""

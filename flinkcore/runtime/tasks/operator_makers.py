@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.row import Row
 from flinkcore.datastream.connectors.base import WriterContext
 from flinkcore.datastream.element_transformations import (
@@ -43,6 +45,7 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.runtime.copies import detached
 from flinkcore.runtime.operators import (
     AbstractStreamOperator,
     BroadcastProcessOperator,
@@ -71,13 +74,15 @@ from flinkcore.runtime.operators.sink_operators import (
     StreamSink,
 )
 from flinkcore.runtime.output import Output
-from flinkcore.runtime.tasks.detached_value import detached
-from flinkcore.runtime.tasks.operator_setup import OperatorSetup
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
+from flinkcore.runtime.tasks.stream_graph import StreamNode, is_source_node
+from flinkcore.runtime.tasks.task_output import TaskOutput
 from flinkcore.runtime.windowing import make_window_operator
 
 Conversion = Callable[[Any], Any] | None
 OutputMaker = Callable[[Conversion], Output]
-"""Returns the output of the operator, which converts what comes to it, or not."""
+"""Returns the output of the operator, which converts results by the conversion, if there is one."""
 
 _FUNCTION_OPERATORS: dict[type[ElementTransformation], Any] = {
     MapTransformation: StreamMap,
@@ -97,7 +102,7 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
 
     Notes
     -----
-    What Flink's transformation translators and operator factories do.
+    Does what Flink's transformation translators and operator factories do.
     """
     step = setup.node.transformation
     if setup.node.collects:
@@ -123,16 +128,14 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
         return _function_operator(setup, step, make_output(None), conversion)
     if isinstance(step, ElementWindowTransformation):
         name = step.operation.function_names[-1]
-        return _window(setup, step.operation, step.input, make_output(_telling(setup, name, conversion)))
+        return _window(setup, step.operation, step.input, make_output(_named(setup, name, conversion)))
     if isinstance(step, WindowProcessTransformation):
         name = step.function.function_names[-1]
-        return _window(
-            setup, step.function, step.input, make_output(_telling(setup, name, _of_columns(step)))
-        )
+        return _window(setup, step.function, step.input, make_output(_named(setup, name, _of_columns(step))))
     if isinstance(step, ElementProcessTransformation | ProcessTransformation):
         columns = None if isinstance(step, ElementProcessTransformation) else _of_columns(step)
         name = function_name(step.function)
-        return _process(setup, step, make_output(_telling(setup, name, columns or conversion)))
+        return _process(setup, step, make_output(_named(setup, name, columns or conversion)))
     if isinstance(step, ConnectedTransformation):
         return _connected(setup, step, make_output, conversion)
     if isinstance(step, TwoInputTransformation):
@@ -165,7 +168,7 @@ def _function_operator(
 ) -> AbstractStreamOperator:
     keyed_inputs: tuple[KeyedInput, ...] = ()
     has_state = isinstance(step, ReduceTransformation) or isinstance(step.function, Function)
-    if _is_keyed(step.input) and has_state:  # a plain function has no way to ask for its key
+    if _is_keyed(step.input) and has_state:  # a plain function cannot ask for its key
         keyed_inputs = (KeyedInput(setup.key_selector(step.input), setup.keyed_state_backend),)
     kind = _FUNCTION_OPERATORS[type(step)]
     if kind is StreamGroupedReduce and setup.job.configuration.is_batch():
@@ -174,8 +177,8 @@ def _function_operator(
     return operator
 
 
-def _telling(setup: OperatorSetup, name: str, conversion: Conversion) -> Conversion:
-    """What converts the results of a function, and says whose they are where they cannot be converted."""
+def _named(setup: OperatorSetup, name: str, conversion: Conversion) -> Conversion:
+    """Return a conversion of the results of a function that names the function in errors."""
     if conversion is None:
         return None
 
@@ -183,13 +186,13 @@ def _telling(setup: OperatorSetup, name: str, conversion: Conversion) -> Convers
         try:
             return conversion(value)
         except DataError as failure:
-            raise misfit(name, value, setup.told_key(), failure) from failure
+            raise misfit(name, value, setup.shown_key(), failure) from failure
 
     return convert
 
 
 def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Conversion:
-    """What makes Rows of results whose columns a schema names; one column may have bare values."""
+    """Return the conversion of results to Rows of a schema; with one column, results may be bare values."""
     if step.timestamp_column is not None:
         raise ConfigurationError(
             f"timestamp_column={step.timestamp_column!r} is for jobs that give columns, but this job runs element by "
@@ -234,7 +237,7 @@ def _connected(
     if isinstance(function, CoMapFunction):
         return CoStreamMap(function, make_output(None), conversion, keyed)
     given_by = function.function if isinstance(function, IntervalJoinOperation) else function
-    output = make_output(_telling(setup, function_name(given_by), conversion))
+    output = make_output(_named(setup, function_name(given_by), conversion))
     if isinstance(function, CoFlatMapFunction):
         return CoStreamFlatMap(function, output, None, keyed)
     if isinstance(function, CoProcessFunction):
@@ -260,3 +263,20 @@ def _connected(
         )
     assert isinstance(function, BroadcastProcessFunction)
     return BroadcastProcessOperator(function, states, output, setup.operator_state_backend, clock)
+
+
+def check_operators(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> None:
+    """Create and drop the operators of a job, except for sinks, before anything runs; none is opened.
+
+    Raises
+    ------
+    ConfigurationError
+        If a step cannot run element by element.
+    UserCodeError
+        If a function cannot be copied.
+    """
+    clock = DrivenProcessingTimeService()
+    job = JobContext(configuration, lambda task: clock, lambda value: None, copy.copy)
+    for node in nodes:
+        if not (is_source_node(node) or isinstance(node.transformation, SinkTransformation)):
+            make_operator(OperatorSetup(node, 0, job, clock), lambda conversion: TaskOutput([]))

@@ -1,4 +1,4 @@
-"""What an operator of a subtask is made with."""
+"""The surroundings of an operator: its job, its subtask, its state, and the functions that it is opened with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import functions
 from flinkcore.datastream.element_transformations import KeyedTransformation
@@ -21,29 +22,28 @@ from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, O
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.tasks.stream_graph import StreamNode
-from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups, key_group_range
+from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 
 F = TypeVar("F")
 
 
 @dataclass
 class JobContext:
-    """What all subtasks of a job share.
+    """The surroundings that all subtasks of a job share.
 
     Attributes
     ----------
     configuration : ExecutionConfig
     task_clock : callable
-        Returns the clock of the task of a number.
+        From the number of a task to its clock.
     collect : callable
-        Takes the elements that the program wants itself.
+        Takes the elements that the program collects.
     copied : callable
-        Returns a copy of a function: every subtask works on its own.
+        Returns a copy of a function: every subtask has its own.
     print_line : callable
-        Takes what goes to the program's standard output.
+        Writes a line to the program's standard output.
     serializes : bool
-        Whether what is collected, and what goes from task to task, is turned into bytes at once: then nothing has to
-        be copied first.
+        Whether collected elements, and those between tasks, are serialized at once, so that they need no copy.
     metrics : TaskMetricGroup
     """
 
@@ -58,7 +58,7 @@ class JobContext:
 
 @dataclass
 class OperatorSetup:
-    """An operator to be made.
+    """The surroundings of an operator that is to be created.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class OperatorSetup:
     clock : ProcessingTimeService
         Of the task.
     further_functions : list of Function
-        Key selectors and the like, to be opened before the operator.
+        Key selectors and partitioners, which are opened before the operator.
     """
 
     node: StreamNode
@@ -83,7 +83,9 @@ class OperatorSetup:
         """The operator's keyed state, of the key groups of its subtask."""
         node = self.node
         key_group_of = (lambda key: 0) if node.parallelism == 1 else ElementKeyGroups(node.max_parallelism)
-        key_groups = key_group_range(node.max_parallelism, node.parallelism, self.index)
+        key_groups = compute_key_group_range_for_operator_index(
+            node.max_parallelism, node.parallelism, self.index
+        )
         return KeyedStateBackend(KeyContext(node.max_parallelism, key_groups, key_group_of), self.clock)
 
     @cached_property
@@ -103,14 +105,14 @@ class OperatorSetup:
         return copied
 
     def further(self, function: FunctionOrCallable, kind: type[Function], method: str) -> Callable[..., Any]:
-        """Return the method of a copy of a function that is no operator's, and let that be opened and closed."""
+        """Return the method of a copy of a further function, which is opened and closed with the operator."""
         copied = self.copied(function)
         if isinstance(copied, Function):
             self.further_functions.append(copied)
         return function_call(copied, kind, method)
 
     def key_selector(self, step: Transformation) -> KeySelector:
-        """Return what gives the key of elements that a step has partitioned."""
+        """Return the key selector of a step that partitions by key."""
         if isinstance(step, KeyedTransformation):
             select = self.further(step.key_selector, functions.KeySelector, "get_key")
             conversion = step.key_type.conversion()
@@ -118,8 +120,8 @@ class OperatorSetup:
         assert isinstance(step, PartitionTransformation)
         return field_key(step.key_columns)
 
-    def told_key(self) -> str:
-        """Return what messages say of the key at hand; nothing where there is none."""
+    def shown_key(self) -> str:
+        """Return the current key in words; an empty text if there is none."""
         if "keyed_state_backend" not in self.__dict__:
             return ""
         key_context = self.keyed_state_backend.key_context
@@ -128,7 +130,7 @@ class OperatorSetup:
         )
 
     def runtime_context(self) -> StreamingRuntimeContext:
-        """Return what the operator's function is opened with."""
+        """Return the runtime context of the operator's function."""
         task = TaskInfo(
             name=self.node.name,
             parallelism=self.node.parallelism,
@@ -142,9 +144,9 @@ class OperatorSetup:
 
 
 def field_key(names: tuple[str, ...]) -> KeySelector:
-    """Return what gives the values of named fields as the key: of one field itself, of several a tuple.
+    """Return the key selector of named fields: the value of one field, or a tuple of several.
 
-    A missing field raises a DataError. So does None as the one field, as Flink refuses it.
+    It raises a DataError for a missing field, and for None as the value of a single field, as Flink does.
     """
     if len(names) != 1:
 

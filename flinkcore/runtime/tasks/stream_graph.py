@@ -1,4 +1,4 @@
-"""The operators of a job, and the ways between them, as data."""
+"""The operators of a job, the edges between them, and their chains."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Partition = (
     | CustomPartitionTransformation
     | BroadcastTransformation
 )
-"""A step that says how elements get to the next operator."""
+"""A step that says how elements are distributed to the next operator."""
 
 _COLUMN_STEPS = (FilterTransformation, SelectTransformation, WithColumnsTransformation)
 _COLUMNAR_OPERATORS = (WindowTransformation, BatchProcessTransformation)
@@ -54,19 +54,18 @@ _KEYED = (KeyedTransformation, PartitionTransformation)
 
 @dataclass(eq=False)
 class StreamNode:
-    """An operator of all its subtasks.
+    """An operator, with all its subtasks.
 
     Attributes
     ----------
     transformation : Transformation
         The step that it runs.
     collects : bool
-        Whether it gives the elements of that step to the program, instead of running it.
+        If true, it does not run the step, but collects the step's elements for the program.
     parallelism, max_parallelism : int
     inputs : list of list of StreamEdge
-        For each input of the operator the ways that lead to it.
+        By input of the operator.
     outputs : list of StreamEdge
-        The ways that lead from it.
     """
 
     transformation: Transformation
@@ -78,12 +77,12 @@ class StreamNode:
 
     @property
     def name(self) -> str:
-        """How messages and metrics name the operator."""
+        """The name of the operator in messages and metrics."""
         return "Collect" if self.collects else self.transformation.settings.name or str(self.transformation)
 
     @property
     def giver(self) -> str:
-        """How messages name what gives the elements of the step: its function, or else the step."""
+        """The name in messages of the function that gives the elements of the step, or else of the step."""
         step = self.transformation
         if isinstance(step, ElementTransformation | ConnectedTransformation):
             return function_name(step.function)
@@ -94,17 +93,17 @@ class StreamNode:
 
 @dataclass(frozen=True, eq=False)
 class StreamEdge:
-    """A way from an operator to an input of another one.
+    """An edge from an operator to an input of another one.
 
     Attributes
     ----------
     source, target : StreamNode
     partition : Partition or Partitioning
-        How elements are dealt out.
+        How elements are distributed to subtasks.
     output_tag : OutputTag or None
-        The side output that is read; None: the main output.
+        The side output that is read; None for the main output.
     chained : bool
-        Whether the target is called directly, by the subtask of the same number.
+        Whether the target is called directly, by the subtask of the same index.
     """
 
     source: StreamNode
@@ -115,19 +114,19 @@ class StreamEdge:
 
     @property
     def element_type(self) -> TypeInformation:
-        """The declared type of what comes along it."""
+        """The declared type of its elements."""
         if self.output_tag is None:
             return self.source.transformation.element_type
         return declared_type(self.output_tag.type_info)
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a subtask reaches only some subtasks of the target."""
+        """Whether a subtask sends to some subtasks of the target only."""
         return self.partitioning in (Partitioning.FORWARD, Partitioning.RESCALE)
 
     @property
     def partitioning(self) -> Partitioning | None:
-        """How elements are dealt out, if that does not depend on them."""
+        """How elements are distributed, if that does not depend on them."""
         if isinstance(self.partition, RepartitionTransformation):
             return self.partition.partitioning
         if isinstance(self.partition, BroadcastTransformation):
@@ -137,7 +136,7 @@ class StreamEdge:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a step reads: an operator, which of its outputs, and how the elements get there."""
+    """What a step reads: an operator, which of its outputs, and how elements are distributed."""
 
     node: StreamNode
     partition: Partition | None = None
@@ -145,7 +144,7 @@ class _Read:
 
 
 class StreamGraphGenerator:
-    """Makes the operators of a job from its steps.
+    """Generates the operators of a job from its steps.
 
     Notes
     -----
@@ -160,7 +159,7 @@ class StreamGraphGenerator:
         self._in_order: list[StreamNode] = []
 
     def generate(self) -> list[StreamNode]:
-        """Return the operators, those that others read before them.
+        """Return the operators, each after those that it reads.
 
         Raises
         ------
@@ -175,7 +174,7 @@ class StreamGraphGenerator:
         return self._in_order
 
     def _reads_of(self, step: Transformation) -> list[_Read]:
-        """What reading a step means; each step is looked at once."""
+        """Return what reading a step means; each step is looked at once."""
         if id(step) not in self._reads:
             self._reads[id(step)] = self._found_reads(step)
         return self._reads[id(step)]
@@ -211,9 +210,10 @@ class StreamGraphGenerator:
         return node
 
     def _unset_parallelism(self, step: Transformation, inputs: Sequence[Transformation]) -> int:
-        """That of the input for an assigner, so that each subtask of the input has its own; else the environment's.
+        """Return the parallelism of a step that sets none: the environment's, or for an assigner that of its input.
 
-        Steps without an operator (partitionings, side outputs, unions) have that of their first input, as in Flink.
+        Steps without an operator (partitionings, side outputs, unions) have the parallelism of their first input, as in
+        Flink.
         """
         if isinstance(step, TimestampsAndWatermarksTransformation) and inputs:
             return self._reads_of(inputs[0])[0].node.parallelism
@@ -253,7 +253,7 @@ class StreamGraphGenerator:
 
 
 def _inputs_first(ends: Sequence[Transformation]) -> list[Transformation]:
-    """All steps that lead to the ends, each once, but for what is within a source."""
+    """Return all steps that lead to the ends, each once and after its inputs; sources are not looked into."""
     ordered: list[Transformation] = []
     seen: set[int] = set()
     waiting = [(end, False) for end in reversed(ends)]
@@ -270,7 +270,7 @@ def _inputs_first(ends: Sequence[Transformation]) -> list[Transformation]:
 
 
 def is_of_log(step: Transformation) -> bool:
-    """Return whether a step is an event log, or works on its columns before anything else is done with it."""
+    """Return whether a step is an event log, or a step on its columns before any operator."""
     if isinstance(step, EventLogSource):
         return True
     if isinstance(step, TimestampsAndWatermarksTransformation):
@@ -279,12 +279,12 @@ def is_of_log(step: Transformation) -> bool:
 
 
 def has_watermarks(step: Transformation) -> bool:
-    """Return whether timestamps and watermarks are assigned on the way from the log to a step."""
+    """Return whether timestamps and watermarks are assigned between the log and a step."""
     return any(isinstance(before, TimestampsAndWatermarksTransformation) for before in step.in_order())
 
 
 def is_source(step: Transformation) -> bool:
-    """Return whether a step has elements without an operator that makes them: of a source, a log or a columnar job."""
+    """Return whether a step is a source, an event log or a columnar job, whose elements no operator makes."""
     if isinstance(step, SideOutputTransformation):
         return isinstance(step.input, _COLUMNAR_OPERATORS)
     return isinstance(step, (SourceTransformation, *_COLUMNAR_OPERATORS)) or is_of_log(step)
@@ -293,3 +293,102 @@ def is_source(step: Transformation) -> bool:
 def is_source_node(node: StreamNode) -> bool:
     """Return whether a node reads a source."""
     return not node.collects and is_source(node.transformation)
+
+
+@dataclass(frozen=True, eq=False)
+class JobVertex:
+    """A chain: operators that call each other directly. A task runs one subtask of each.
+
+    Attributes
+    ----------
+    nodes : tuple of StreamNode
+        The head first; each after the node of the chain that it reads.
+    first_task : int
+        Number of its first task: the tasks of a job are numbered, each after those that it reads.
+    level : int
+        The number of vertices on the longest path from a source to it.
+
+    Notes
+    -----
+    Flink's ``JobVertex``.
+    """
+
+    nodes: tuple[StreamNode, ...]
+    first_task: int
+    level: int
+
+    @property
+    def head(self) -> StreamNode:
+        """The operator that elements of other vertices come to."""
+        return self.nodes[0]
+
+    @property
+    def parallelism(self) -> int:
+        """The number of its tasks."""
+        return self.head.parallelism
+
+    @property
+    def tasks(self) -> range:
+        """The numbers of its tasks."""
+        return range(self.first_task, self.first_task + self.parallelism)
+
+    def channels(self, index: int) -> int:
+        """Return the number of input channels of a task, by its index in the vertex."""
+        return sum(len(source_indices(edge, index)) for edges in self.head.inputs for edge in edges)
+
+
+def job_vertices(nodes: Sequence[StreamNode]) -> list[JobVertex]:
+    """Return the chains of a job, each after those that it reads.
+
+    Parameters
+    ----------
+    nodes : sequence of StreamNode
+        All operators of a job, each after those that it reads.
+
+    Notes
+    -----
+    Flink's ``StreamingJobGraphGenerator``.
+    """
+    chains: dict[StreamNode, list[StreamNode]] = {}
+    head_of: dict[StreamNode, StreamNode] = {}
+    for node in nodes:
+        chained = [edge for edges in node.inputs for edge in edges if edge.chained]
+        head = head_of[node] = head_of[chained[0].source] if chained else node
+        chains.setdefault(head, []).append(node)
+    vertices: list[JobVertex] = []
+    levels: dict[StreamNode, int] = {}
+    first_task = 0
+    for head, chain in chains.items():
+        before = [levels[head_of[edge.source]] for edges in head.inputs for edge in edges]
+        levels[head] = max(before, default=-1) + 1
+        vertices.append(JobVertex(tuple(chain), first_task, levels[head]))
+        first_task += head.parallelism
+    return vertices
+
+
+def source_indices(edge: StreamEdge, target_index: int) -> range:
+    """Return the subtasks of an edge's source that send to a subtask of its target.
+
+    Notes
+    -----
+    Flink's distribution patterns: all to all, or pointwise.
+    """
+    sources, targets = edge.source.parallelism, edge.target.parallelism
+    if not edge.is_pointwise:
+        return range(sources)
+    if sources >= targets:
+        return range(target_index * sources // targets, (target_index + 1) * sources // targets)
+    first = target_index * sources // targets
+    return range(first, first + 1)
+
+
+def channel_place(edge: StreamEdge, source_index: int, target_index: int) -> tuple[int, int]:
+    """Return the index of an edge's input of its target, and of the input's channel from a subtask of its source."""
+    for input_index, edges in enumerate(edge.target.inputs):
+        channel = 0
+        for other in edges:
+            indices = source_indices(other, target_index)
+            if other is edge:
+                return input_index, channel + indices.index(source_index)
+            channel += len(indices)
+    raise AssertionError(f"{edge} leads nowhere")

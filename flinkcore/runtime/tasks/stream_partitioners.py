@@ -1,10 +1,12 @@
-"""How a subtask chooses, for each record, the subtask of the next operator that gets it."""
+"""How a subtask chooses the channel of each record, and the key groups that keyed channels follow."""
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable, Hashable
-from typing import Any
+from io import BytesIO
+from typing import Any, Final
 
 from flinkcore._native.key_groups import key_group
 from flinkcore._native.keys import canonical_key
@@ -14,19 +16,19 @@ from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
 
 ChannelSelector = Callable[[StreamRecord[Any]], int]
-"""Returns the number of the channel that a record goes to, from 0 on."""
+"""Returns the index of the channel that a record goes to."""
 
 SHUFFLE_SEED = 20_010_911
 _REMEMBERED_KEYS = 100_000
 
 
 def round_robin(channels: int, first: int = 0) -> ChannelSelector:
-    """Return a selector that takes the channels in turn.
+    """Return a selector that takes the channels in turn, beginning with `first`.
 
     Notes
     -----
-    Flink's ``RebalancePartitioner`` and ``RescalePartitioner``. Deliberate difference: the first channel is not drawn
-    at random; subtask n begins at channel n.
+    Flink's ``RebalancePartitioner`` and ``RescalePartitioner``. Deliberate difference: the first channel is not
+    random; that of rebalance is the subtask's number.
     """
     last = (first - 1) % channels
 
@@ -41,7 +43,7 @@ def round_robin(channels: int, first: int = 0) -> ChannelSelector:
 
 
 def shuffled(channels: int, subtask: int) -> ChannelSelector:
-    """Return a selector that draws channels at random, in each run of a job the same ones.
+    """Return a selector that draws channels at random, the same in each run of a job.
 
     Notes
     -----
@@ -54,7 +56,7 @@ def shuffled(channels: int, subtask: int) -> ChannelSelector:
 def by_key_group(
     key_selector: KeySelector, key_group_of: Callable[[Any], int], max_parallelism: int, channels: int
 ) -> ChannelSelector:
-    """Return a selector of the channel that has a record's key group.
+    """Return a selector of the channel that owns a record's key group.
 
     Notes
     -----
@@ -82,7 +84,7 @@ def by_key_group(
 def custom(
     partition: Callable[[Any, int], int], key_selector: KeySelector, channels: int, name: str
 ) -> ChannelSelector:
-    """Return a selector that asks a function of the user.
+    """Return a selector that calls a user function.
 
     Notes
     -----
@@ -110,12 +112,12 @@ def custom(
 
 
 class ElementKeyGroups:
-    """Key groups of any keys.
+    """Key groups of keys of any type.
 
     Notes
     -----
-    For keys that have a Java object of their own those of Flink; for others those of their bytes as `key_bytes` makes
-    them, where PyFlink, if no key type is declared, takes those of pickle.
+    Flink's for keys that have a counterpart in Java; for other keys that of their :func:`key_bytes`, where PyFlink, if
+    no key type is declared, takes that of the bytes of pickle.
     """
 
     def __init__(self, max_parallelism: int) -> None:
@@ -129,19 +131,38 @@ class ElementKeyGroups:
         try:
             return self._of_java_keys(key)
         except DataError:
-            from flinkcore.runtime.tasks.key_bytes import key_bytes
-
             return key_group(key_bytes(canonical_key(key)), self._max_parallelism)  # type: ignore[return-value]
 
 
-def key_group_range(max_parallelism: int, parallelism: int, index: int) -> tuple[int, int]:
-    """Return the first and the last key group of a subtask.
+_PROTOCOL: Final = 4
+
+
+def key_bytes(key: Any) -> bytes:
+    """Return the bytes of a key: the same for equal keys of the same types, in every process.
+
+    Parameters
+    ----------
+    key : object
+        Any object that can be pickled.
 
     Notes
     -----
-    Flink's ``KeyGroupRangeAssignment.computeKeyGroupRangeForOperatorIndex``.
+    Unlike the bytes of pickle they do not depend on which parts of the key are the same object, nor on the order of
+    sets. Classes are written by name, so that they need not be importable.
     """
-    return (
-        (index * max_parallelism + parallelism - 1) // parallelism,
-        ((index + 1) * max_parallelism - 1) // parallelism,
-    )
+    file = BytesIO()
+    _KeyPickler(file).dump(key)
+    return file.getvalue()
+
+
+class _KeyPickler(pickle.Pickler):
+    def __init__(self, file: BytesIO) -> None:
+        super().__init__(file, _PROTOCOL)
+        self.fast = True  # no memo
+
+    def persistent_id(self, value: Any) -> Any:
+        if isinstance(value, type):
+            return value.__module__, value.__qualname__
+        if isinstance(value, set | frozenset):
+            return "set", sorted(map(key_bytes, value))
+        return None

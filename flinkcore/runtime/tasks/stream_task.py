@@ -1,10 +1,10 @@
-"""A task: one subtask of each operator of a chain, on one clock."""
+"""The tasks of a job: each runs one subtask of every operator of a chain, on one clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from flinkcore.datastream.element_transformations import (
     CustomPartitionTransformation,
@@ -13,15 +13,25 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.functions import Function, KeySelector, Partitioner, function_name
 from flinkcore.datastream.transformations import PartitionTransformation
+from flinkcore.runtime.elements import StreamElement
+from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
 from flinkcore.runtime.operators.sink_operators import SinkWriterOperator
+from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks import stream_partitioners as partitioners
-from flinkcore.runtime.tasks.job_vertex import JobVertex, source_indices
 from flinkcore.runtime.tasks.operator_makers import make_operator
 from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamNode, is_source_node
-from flinkcore.runtime.tasks.subtask import Subtask
+from flinkcore.runtime.tasks.stream_graph import (
+    JobVertex,
+    StreamEdge,
+    StreamNode,
+    channel_place,
+    is_source_node,
+    source_indices,
+)
+from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
 from flinkcore.runtime.tasks.task_output import (
+    ChainingOutput,
     Edge,
     ElementCall,
     InputChannel,
@@ -32,24 +42,93 @@ from flinkcore.runtime.tasks.task_output import (
     selecting,
 )
 
+
+class Closeable(Protocol):
+    """A function, an operator or a task."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def close_all(closeables: Iterable[Closeable]) -> None:
+    """Close all in order, even after an error; the first error is raised."""
+    failure: BaseException | None = None
+    for closeable in closeables:
+        try:
+            closeable.close()
+        except BaseException as raised:
+            failure = failure or raised
+    if failure is not None:
+        raise failure
+
+
+class Subtask:
+    """An operator of a task, and its inputs."""
+
+    def __init__(self, setup: OperatorSetup, operator: AbstractStreamOperator) -> None:
+        self.setup = setup
+        self.operator = operator
+        self._opened: list[Function | AbstractStreamOperator] = []
+
+    def open(self) -> None:
+        """Open the further functions and the operator, and create its inputs."""
+        context = self.setup.runtime_context()
+        to_open: list[Function | AbstractStreamOperator] = [*self.setup.further_functions, self.operator]
+        for opened in to_open:
+            self._opened.append(opened)
+            opened.open(context)
+        self._inputs = self._opened_inputs()
+
+    def _opened_inputs(self) -> list[tuple[Input, ElementCall, StreamOneInputProcessor]]:
+        operator = self.operator
+        inputs: list[tuple[Input, ElementCall]] = []
+        if isinstance(operator, OneInputStreamOperator):
+            inputs = [(operator, operator.element_call)]
+        elif isinstance(operator, TwoInputStreamOperator):
+            first, second = OneOfTwoInputs(operator, 1), OneOfTwoInputs(operator, 2)
+            inputs = [(first, first.process_element), (second, second.process_element)]
+        return [
+            (given, call, StreamOneInputProcessor(given, self._channels(number)))
+            for number, (given, call) in enumerate(inputs)
+        ]
+
+    def _channels(self, input_index: int) -> int:
+        edges = self.setup.node.inputs[input_index]
+        return sum(len(source_indices(edge, self.setup.index)) for edge in edges)
+
+    def chained(self) -> Edge:
+        """Return the edge that calls the operator directly."""
+        given, call, _ = self._inputs[0]
+        return Edge(call, ChainingOutput(given))
+
+    def input(self, input_index: int) -> tuple[ElementCall, Callable[[StreamElement[Any], int], None]]:
+        """Return the calls that take the records of an input, and its other elements with their channel."""
+        _, call, processor = self._inputs[input_index]
+        return call, processor.process_element
+
+    def close(self) -> None:
+        """Close what was opened, the operator first."""
+        opened, self._opened = self._opened[::-1], []
+        close_all(opened)
+
+
 ChannelMaker = Callable[[StreamEdge, int, int], InputChannel]
-"""Returns the channel that leads along an edge from a subtask of its source to one of its target."""
+"""Returns the channel of an edge from a subtask of its source to one of its target, by their indexes."""
 
 
 class StreamTask:
-    """A task of a vertex: its operators, the ways into the first of them, and out of them all.
+    """A task of a vertex: one subtask of each operator, the input channels of the head, and all output channels.
 
-    Its input has ended when all channels have. Then the operators finish, no timer fires any more, and whoever reads
-    the task is told.
+    When all input channels have ended, the operators finish, no timer fires any more, and the output channels end.
 
     Parameters
     ----------
     vertex : JobVertex
     index : int
-        Of the task in the vertex, from 0 on.
+        Index of the task in the vertex.
     job : JobContext
     channel_of : callable
-        Gives the channels to other tasks.
+        Returns the channels to other tasks.
 
     Notes
     -----
@@ -75,7 +154,7 @@ class StreamTask:
 
     @property
     def source_output(self) -> TaskOutput:
-        """Where the task of a source puts its elements."""
+        """The output of a task that reads a source."""
         assert self._source_output is not None
         return self._source_output
 
@@ -85,7 +164,7 @@ class StreamTask:
         return self._open_channels <= 0
 
     def open(self) -> None:
-        """Make and open the operators, from the ends of the chain to its head; those that fail are closed."""
+        """Create and open the operators, from the ends of the chain to its head; close all after an error."""
         try:
             for node in reversed(self.vertex.nodes):
                 setup = OperatorSetup(node, self.index, self._job, self._clock)
@@ -99,7 +178,9 @@ class StreamTask:
 
     def _open_operator(self, setup: OperatorSetup) -> None:
         operator = make_operator(setup, lambda conversion: self._output(setup, conversion))
-        subtask = self._subtasks[setup.node] = Subtask(setup, operator)  # closed, too, if it fails to open
+        subtask = self._subtasks[setup.node] = Subtask(
+            setup, operator
+        )  # to be closed even if it fails to open
         subtask.open()
 
     def _open_source(self, setup: OperatorSetup) -> None:
@@ -114,13 +195,13 @@ class StreamTask:
         return InputChannel(collect, process, number, self.end_channel)
 
     def end_channel(self) -> None:
-        """Take note that a channel has ended."""
+        """Note that a channel has ended."""
         self._open_channels -= 1
         if self._open_channels == 0:
             self._end()
 
     def end_source(self) -> None:
-        """Take note that there is nothing more to be read from the source; the last watermark has been emitted."""
+        """End the task of a source, whose last watermark has been emitted."""
         self._end()
 
     def _end(self) -> None:
@@ -134,7 +215,7 @@ class StreamTask:
         return [self._subtasks[node] for node in self.vertex.nodes if node in self._subtasks]
 
     def prepare_commit(self) -> list[tuple[StreamNode, list[Any]]]:
-        """Return what the writers of each sink want to be committed."""
+        """Return the committables of each sink's writer."""
         prepared = []
         for subtask in self._in_order():
             if isinstance(subtask.operator, SinkWriterOperator):
@@ -142,20 +223,13 @@ class StreamTask:
         return prepared
 
     def close(self) -> None:
-        """Close all, the head first; the first error counts."""
-        failure: BaseException | None = None
-        to_close: list[Function | Subtask] = [*self._further, *self._in_order()]
+        """Close all functions and operators, the head first."""
+        to_close: list[Closeable] = [*self._further, *self._in_order()]
         self._subtasks, self._further = {}, []
-        for closed in to_close:
-            try:
-                closed.close()
-            except BaseException as raised:
-                failure = failure or raised
-        if failure is not None:
-            raise failure
+        close_all(to_close)
 
     def cancel(self) -> None:
-        """Close all after a failure, which is what counts."""
+        """Close after a failure, which is raised instead of any error here."""
         with suppress(Exception):
             self.close()
 
@@ -191,7 +265,7 @@ class StreamTask:
 
 
 def _selector(edge: StreamEdge, setup: OperatorSetup, count: int) -> partitioners.ChannelSelector | None:
-    """What chooses one of so many channels; None: there is nothing to choose."""
+    """Return the selector of a channel; None if all records go to the first one."""
     partition, partitioning = edge.partition, edge.partitioning
     if isinstance(partition, CustomPartitionTransformation):
         return partitioners.custom(
@@ -209,3 +283,51 @@ def _selector(edge: StreamEdge, setup: OperatorSetup, count: int) -> partitioner
     if partitioning is Partitioning.SHUFFLE:
         return partitioners.shuffled(count, setup.index)
     return partitioners.round_robin(count, setup.index if partitioning is Partitioning.REBALANCE else 0)
+
+
+class JobTasks:
+    """All tasks of a job in one process: channels are direct calls.
+
+    Parameters
+    ----------
+    vertices : sequence of JobVertex
+        Each after those that it reads.
+    job : JobContext
+    """
+
+    def __init__(self, vertices: Sequence[JobVertex], job: JobContext) -> None:
+        self._vertices = vertices
+        self._job = job
+        self._tasks: dict[StreamNode, list[StreamTask]] = {}
+
+    def open(self) -> None:
+        """Create and open all tasks, from the ends of the job to its sources; close all after an error."""
+        try:
+            for vertex in reversed(self._vertices):
+                opened = self._tasks[vertex.head] = list[StreamTask]()
+                for index in range(vertex.parallelism):
+                    task = StreamTask(vertex, index, self._job, self._channel)
+                    task.open()
+                    opened.append(task)
+        except BaseException:
+            self.cancel()
+            raise
+
+    def _channel(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
+        task = self._tasks[edge.target][target_index]
+        return task.channel(*channel_place(edge, source_index, target_index))
+
+    def tasks(self) -> list[StreamTask]:
+        """Return all tasks, each after those that it reads."""
+        return [task for vertex in self._vertices for task in self._tasks.get(vertex.head, ())]
+
+    def close(self) -> None:
+        """Close all tasks."""
+        tasks = self.tasks()
+        self._tasks = {}
+        close_all(tasks)
+
+    def cancel(self) -> None:
+        """Close after a failure, which is raised instead of any error here."""
+        with suppress(Exception):
+            self.close()

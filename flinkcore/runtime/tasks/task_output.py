@@ -1,4 +1,4 @@
-"""Where an operator of a task puts its elements: to all that read it."""
+"""The outputs of the operators of a task: to the next operator of the chain, and into channels of other tasks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.errors import DataError
+from flinkcore.runtime.copies import detached
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
+from flinkcore.runtime.gauges import WatermarkGauge
 from flinkcore.runtime.messages import shown
-from flinkcore.runtime.tasks.detached_value import detached
+from flinkcore.runtime.operators.stream_operator import Input
 from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector
 
 ElementCall = Callable[[StreamRecord[Any]], None]
 
 
 class EdgeOutput(Protocol):
-    """The way to one operator that reads this one."""
+    """Takes everything but records for an operator that reads this one."""
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Send a watermark."""
@@ -33,12 +35,12 @@ class EdgeOutput(Protocol):
 
 @dataclass(frozen=True)
 class Edge:
-    """A way to an operator that reads this one.
+    """An operator that reads this one.
 
     Attributes
     ----------
     collect : callable
-        Takes a record, which may then be changed.
+        Takes a record, which it may change.
     output : EdgeOutput
         Takes everything else.
     """
@@ -60,7 +62,7 @@ class InputChannel:
     number : int
         Of the channel within the input.
     end : callable
-        Called when nothing comes any more.
+        Called when the channel has ended.
     """
 
     collect: ElementCall
@@ -72,8 +74,7 @@ class InputChannel:
 class RecordWriterOutput:
     """Sends elements into the channels of the subtasks of another operator.
 
-    Watermarks and statuses go to all of them; a status that was announced already does not, and while it is idle no
-    watermark.
+    Watermarks and statuses go to all of them. A status is not repeated, and watermarks are dropped while it is idle.
 
     Notes
     -----
@@ -85,18 +86,18 @@ class RecordWriterOutput:
         self._announced_status = WatermarkStatus.ACTIVE
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Send a watermark to all, unless the announced status is idle."""
+        """Send a watermark to all channels, unless the last status was idle."""
         if self._announced_status is not WatermarkStatus.IDLE:
             self._send(watermark)
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        """Send a status to all, unless it is the announced one."""
+        """Send a status to all channels, unless it was the last one."""
         if self._announced_status is not status:
             self._announced_status = status
             self._send(status)
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Send a latency marker to the first, where Flink draws one."""
+        """Send a latency marker to the first channel, where Flink takes a random one."""
         first = self._channels[0]
         first.process(latency_marker, first.number)
 
@@ -106,13 +107,13 @@ class RecordWriterOutput:
 
 
 def selecting(channels: Sequence[InputChannel], select: ChannelSelector) -> ElementCall:
-    """Return what sends each record to one of several channels."""
+    """Return a call that sends each record to one of several channels."""
     collects = [channel.collect for channel in channels]
     return lambda record: collects[select(record)](record)
 
 
 def detaching(collect: ElementCall, giver: str) -> ElementCall:
-    """Return what hands records on with values that later changes of an object do not reach; see :func:`detached`."""
+    """Return a call that forwards each record with a :func:`detached` value."""
 
     def collect_detached(record: StreamRecord[Any]) -> None:
         record.value = detached(record.value, giver)
@@ -122,22 +123,22 @@ def detaching(collect: ElementCall, giver: str) -> ElementCall:
 
 
 def broadcasting(channels: Sequence[InputChannel], values_change: bool, giver: str) -> ElementCall:
-    """Return what sends each record to all channels (Flink's ``BroadcastPartitioner``).
+    """Return a call that sends each record to all channels (Flink's ``BroadcastPartitioner``).
 
     Parameters
     ----------
     channels : sequence of InputChannel
     values_change : bool
-        Whether each is to have a value of its own.
+        Whether each channel needs its own copy of a value.
     giver : str
-        How messages name what gave the values.
+        The name in errors of the function that gave the values.
     """
     collects = [channel.collect for channel in channels]
     return copying([detaching(collect, giver) for collect in collects] if values_change else collects)
 
 
 def copying(collects: Sequence[ElementCall]) -> ElementCall:
-    """Return what gives each record to several readers, a copy of the record each (``BroadcastingOutputCollector``)."""
+    """Return a call that gives a copy of each record to every reader (Flink's ``BroadcastingOutputCollector``)."""
     if not collects:
         return _ignore
     if len(collects) == 1:
@@ -154,7 +155,7 @@ def copying(collects: Sequence[ElementCall]) -> ElementCall:
 
 
 def _ignore(record: StreamRecord[Any]) -> None:
-    """Nobody reads it."""
+    """Drop a record that nobody reads."""
 
 
 class TaskOutput:
@@ -163,15 +164,15 @@ class TaskOutput:
     Parameters
     ----------
     edges : sequence of Edge
-        Of the main output.
+        Readers of the main output.
     side_edges : sequence of (OutputTag, Edge)
     conversion : callable, optional
-        From what the operator's function gives to a value of the declared type; of the main output.
+        From a result for the main output to a value of the declared type.
 
     Attributes
     ----------
     collect : callable
-        Takes a record of the main output; it may then be changed.
+        Emits a record to the main output; readers may change it.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class TaskOutput:
         self._outputs = [edge.output for edge in (*edges, *(edge for _, edge in side_edges))]
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        """Emit a record to a side output; nowhere if nobody reads it."""
+        """Emit a record to a side output; it is dropped if nobody reads that."""
         collect = self._sides.get(output_tag.tag_id)
         if collect is not None:
             collect(record)
@@ -233,3 +234,61 @@ def _converting(conversion: Callable[[Any], Any], collect: ElementCall) -> Eleme
         collect(record)
 
     return collect_converted
+
+
+class ChainingOutput:
+    """Passes the elements of an operator to the next one of the chain by direct calls.
+
+    A status, active at first, is not repeated, and watermarks are dropped while it is idle. Records pass in either
+    status, and do not change it.
+
+    Parameters
+    ----------
+    input : Input
+        The next operator.
+    output_tag : OutputTag, optional
+        The side output that the next operator reads; None for the main output.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.runtime.tasks.ChainingOutput``. An error of the next operator is
+    raised as it is, where Flink wraps it.
+    """
+
+    def __init__(self, input: Input, output_tag: OutputTag | None = None) -> None:
+        self._input = input
+        self._output_tag = output_tag
+        self._announced_status = WatermarkStatus.ACTIVE
+        self._watermark_gauge = WatermarkGauge()
+
+    @property
+    def watermark_gauge(self) -> WatermarkGauge:
+        """The last watermark that was passed to the next operator."""
+        return self._watermark_gauge
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Pass on a record of the main output, if the next operator reads that."""
+        if self._output_tag is None:
+            self._input.process_element(record)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Pass on a record of a side output, if the next operator reads that."""
+        if self._output_tag is not None and self._output_tag == output_tag:
+            self._input.process_element(record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Pass on a watermark, unless the last status was idle."""
+        if self._announced_status is WatermarkStatus.IDLE:
+            return
+        self._watermark_gauge.set_current_watermark(watermark.timestamp)
+        self._input.process_watermark(watermark)
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Pass on a status, unless it was the last one."""
+        if self._announced_status is not status:
+            self._announced_status = status
+            self._input.process_watermark_status(status)
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Pass on a latency marker."""
+        self._input.process_latency_marker(latency_marker)

@@ -12,9 +12,8 @@ from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.elements.element_run import commit, discard
 from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
-from flinkcore.runtime.tasks.job_vertex import job_vertices
-from flinkcore.runtime.tasks.operator_check import check_operators
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
+from flinkcore.runtime.tasks.operator_makers import check_operators
+from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
 from flinkcore.spark.elements.level_stages import ElementStage, SourceStage

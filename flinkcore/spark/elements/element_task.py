@@ -15,9 +15,8 @@ from flinkcore.replay.elements.task_sources import TaskSource
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.task_metrics import TaskMetric
-from flinkcore.runtime.tasks.job_vertex import channel_place
 from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamEdge
+from flinkcore.runtime.tasks.stream_graph import StreamEdge, channel_place
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import InputChannel
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow

@@ -15,8 +15,7 @@ from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.datastream.transformations import EventLogSource, OperatorSettings
 from flinkcore.errors import FlinkcoreError
-from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode
+from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.spark.shipping.tasks import IN_OPEN, unpickled, unsendable
 
 

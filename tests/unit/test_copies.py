@@ -7,7 +7,7 @@ import pytest
 
 from flinkcore.common import Row, RowKind
 from flinkcore.common.row import rows_of_columns
-from flinkcore.runtime.copied_value import copied
+from flinkcore.runtime.copies import copied
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""From the channels of a task to its operator: each kind of element goes its way."""
+"""The inputs of a task: from their channels, each kind of element goes its way to the operator."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ _STATUSES = {status.value: status for status in WatermarkStatus}
 class StreamOneInputProcessor:
     """Takes the elements of all channels of one input to an operator.
 
-    Records and latency markers go to the operator as they come. Watermarks and statuses go through the
-    status/watermark valve, and what it puts out goes to the operator.
+    Records and latency markers go to the operator as they come. Watermarks and statuses go through the watermark valve,
+    whose output goes to the operator.
 
     Parameters
     ----------
     operator : Input
     channels : int
-        Number of input channels, at least 1; all active at first.
+        Number of input channels, at least 1; all are active at first.
 
     Raises
     ------
@@ -42,7 +42,7 @@ class StreamOneInputProcessor:
 
     @property
     def watermark_gauge(self) -> WatermarkGauge:
-        """The watermark that the operator was given last."""
+        """The last watermark that the operator has processed."""
         return self._watermark_gauge
 
     def process_element(self, element: StreamElement[Any], channel: int) -> None:
@@ -52,12 +52,12 @@ class StreamOneInputProcessor:
         ----------
         element : StreamRecord, Watermark, WatermarkStatus or LatencyMarker
         channel : int
-            From 0.
+            Index of the channel.
 
         Raises
         ------
         DataError
-            If the element is of another kind, or a watermark or status comes on a channel that is not there.
+            If the element is of another kind, or a watermark or status comes from a channel that does not exist.
         """
         if isinstance(element, StreamRecord):
             self._operator.process_element(element)
@@ -108,12 +108,12 @@ class StreamTwoInputProcessor:
 
     @property
     def watermark_gauges(self) -> tuple[WatermarkGauge, WatermarkGauge]:
-        """The watermarks that the operator was given last, by input."""
+        """The last watermarks that the operator has processed, by input."""
         return self._first.watermark_gauge, self._second.watermark_gauge
 
     @property
     def watermark_gauge(self) -> MinWatermarkGauge:
-        """The lesser of both inputs' watermarks, idle ones too: the current input watermark of the task."""
+        """The lesser watermark of both inputs, including idle ones: the current input watermark of the task."""
         return self._watermark_gauge
 
     def process_element1(self, element: StreamElement[Any], channel: int) -> None:

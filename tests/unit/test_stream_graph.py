@@ -7,8 +7,7 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.task_metrics import TaskMetricGroup, values_of_tasks
-from flinkcore.runtime.tasks.job_vertex import JobVertex, job_vertices
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator
+from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamGraphGenerator, job_vertices
 
 
 def vertices_of(stream: DataStream, parallelism: int) -> list[JobVertex]:
