@@ -108,7 +108,7 @@ def plan_of(log: TimedLog) -> Any:
     from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
     from flinkcore.datastream.aggregates import count
     from flinkcore.datastream.transformations import StreamGraph
-    from flinkcore.replay.plans.replay_plan import make_plan
+    from flinkcore.replay.plans.job_plan import make_plan
 
     out_of_orderness = Duration.of_millis(log.disorder_ms)
     env = StreamExecutionEnvironment.get_execution_environment()
@@ -123,7 +123,7 @@ def plan_of(log: TimedLog) -> Any:
         .window(TumblingEventTimeWindows.of(Time.seconds(10)))
         .aggregate(n=count())
     )
-    return make_plan(StreamGraph(job._transformation), env.get_config())
+    return make_plan(StreamGraph(job._transformation), env.get_config()).logs[0]
 
 
 def test_timeline(benchmark: Any, spark: Any) -> None:

@@ -1,56 +1,47 @@
-"""Replays in one process, without a JVM: threads over ranges of key groups; the kernels hold no GIL."""
+"""Replays in one process, without a JVM."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain
 
-import pyarrow as pa
-
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, ExecutionConfig, OutputTag
+from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.job_checkpoint import JobCheckpoints
-from flinkcore.replay.job_replay import JobReplay
+from flinkcore.replay.log_merge import LogMerge, ReadStep
 from flinkcore.replay.partition_threads import ReplayThreads
-from flinkcore.replay.plans.job_plan import JobPlan, make_job_plan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
+from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import EmbeddedResult, Output
-from flinkcore.replay.stages.keyed_stage import KeyedStage, keyed_stages, opened_stage
-from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.stages.job_stages import connected_inputs, opened_stage_of, stages_of
+from flinkcore.replay.stages.keyed_stage import KeyedStage
+from flinkcore.replay.stages.placed_events import placed
+from flinkcore.replay.stages.stage_inputs import SharedItems, linked, merged, passed_on, without_outputs
+from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_run import StageRun, Step
-from flinkcore.replay.time_plane.time_pass import time_plane_of
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
-
-
-@dataclass(frozen=True)
-class ReadStep(Step):
-    """What one batch of the log lets go on, and what became of its other rows.
-
-    Attributes
-    ----------
-    watermark_ms
-        In force at the last event of the batch.
-    """
-
-    watermark_ms: int = MAX_TIMESTAMP
+from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
+from flinkcore.replay.time_plane.time_pass import time_planes_of
 
 
 class EmbeddedReplay:
-    """One replay of a plan in this process.
+    """One replay of a plan in this process: threads over ranges of key groups; the kernels hold no GIL.
+
+    Each operator runs behind those whose results it takes: what they give for a batch of a log comes to it before
+    another batch is read.
 
     Parameters
     ----------
     plan
         The job.
     parallelism
-        Number of threads, each with its range of key groups.
+        Number of threads of each operator, each with its range of key groups.
     progress
         Told how far the replay has come.
     checkpoints
@@ -59,16 +50,17 @@ class EmbeddedReplay:
 
     def __init__(
         self,
-        plan: ReplayPlan,
+        plan: JobPlan,
         parallelism: int,
         progress: ProgressListener | None,
         checkpoints: JobCheckpoints,
     ) -> None:
         self._plan = plan
-        self._checkpoints = checkpoints
-        self._parallelism = plan.partitions(parallelism)
+        self._parallelism = parallelism
         self._progress = progress
-        self._chunks = plan.log.chunks(self._parallelism)
+        self._checkpoints = checkpoints
+        self._threads = ReplayThreads()
+        self._chunks = [log.log.chunks(parallelism) for log in plan.logs]
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
 
@@ -78,119 +70,145 @@ class EmbeddedReplay:
         The order of the rows depends on the parallelism alone.
         """
         plan = self._plan
-        checkpoints = self._checkpoints
-        cut = checkpoints.cuts[0] if checkpoints.cuts else None
-        time_plane = time_plane_of(
-            plan.timed_log, self._chunks, self._parallelism, cut=cut, stops=checkpoints.stops
-        )
-        self.report = ReplayReport()
-        self.report.add_time_plane(plan, time_plane)
-        if time_plane.cut is not None:
-            self.stopping.write_cuts([time_plane.cut])
-        makes_stages = keyed_stages(
-            plan,
-            time_plane.timeline,
-            time_plane.last_arrival_ms,
-            self._parallelism,
-            checkpoints.operator(),
-        )
+        cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
+        time_planes = time_planes_of(plan.logs, self._chunks, self._parallelism, cuts=cuts, stops=stops)
+        time = JobTime(plan.streams, time_planes, cuts)
+        times = time.replay_times()
+        self.report = ReplayReport.of(plan, time.time_planes, times[-1].timeline)
+        self.stopping.write_cuts(time.cuts())
+        links = self._links()
         with ExitStack() as open_stages:
-            stages = [
-                open_stages.enter_context(opened_stage(makes_stages, partition))
-                for partition in range(self._parallelism)
-            ]
-            yield Output.no_results(makes_stages.schema)
-            threads = ReplayThreads()
-            run = StageRun(plan, None, makes_stages, stages, self._end, advances=False, threads=threads)
-            # Closed before the stages, whose threads it ends.
-            steps = run.run(self._read(time_plane))
-            open_stages.enter_context(threads.closing(steps))
-            meter = ProgressMeter(time_plane.rows_read, self._progress)
-            for step, outputs in steps:
-                if isinstance(step, ReadStep):
-                    meter.advance(step.events_read, step.watermark_ms)
+            runs = [self._stage_run(number, times[number], open_stages) for number in range(len(plan.stages))]
+            yield Output.no_results(plan.result_schema())
+            *_, last_steps = self._steps(time, times, runs, links, open_stages)
+            last = runs[-1].run(last_steps)
+            open_stages.enter_context(self._threads.closing(last))
+            meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), self._progress)
+            for step, outputs in last:
                 yield from step.outputs
                 yield from chain.from_iterable(outputs)
-            for stage in stages:
-                self.report.add_counts(stage.counts())
-        self.report.check()
+                if step.events_read:
+                    meter.advance(step.events_read, runs[-1].current_watermark)
+        reports = self.report.by_operator
+        for run, report in zip(runs, reports, strict=True):
+            for stage in run.stages:
+                report.add_counts(stage.counts())
+        for link in links:
+            reports[link.number].add_read(events_read=link.rows, filtered=link.filtered, rejected={})
+        for report in reports:
+            report.check()
 
-    def _end(self, partition: int, stage: KeyedStage) -> Iterator[Output]:
+    def _links(self) -> list[StageLink]:
+        """What is between operators, in the order of those that take results."""
+        return [
+            StageLink(stage, number, input_number, between)
+            for number, stage in enumerate(self._plan.stages)
+            for input_number, between in stage.results
+        ]
+
+    def _steps(
+        self,
+        time: JobTime,
+        times: Sequence[ReplayTime],
+        runs: Sequence[StageRun],
+        links: Sequence[StageLink],
+        open_stages: ExitStack,
+    ) -> Iterator[Iterator[Step]]:
+        """What comes to each operator."""
+        stages = self._plan.stages
+        by_logs = [
+            connected_inputs(stage, each.second_from) for stage, each in zip(stages, times, strict=True)
+        ]
+        reading = LogMerge(self._plan, time, self._chunks, by_logs, self.report).steps()
+        open_stages.enter_context(self._threads.closing(reading))
+        takers = [number for number, stage in enumerate(stages) if stage.logs]
+        of_logs = SharedItems(reading, len(takers))
+        given: dict[int, SharedItems[Step]] = {}
+        readers = Counter(link.between.stage for link in links)
+        for number, (stage, run) in enumerate(zip(stages, runs, strict=True)):
+            sources: list[Iterator[Step]] = []
+            if stage.logs:
+                reader = takers.index(number)
+                rows = self._rows_for(number, of_logs.reader(reader), times[number], by_logs[number])
+                sources.append(rows if reader == 0 else without_outputs(rows))
+            for link in links:
+                if link.number == number:
+                    before = link.between.stage
+                    readers[before] -= 1
+                    steps = given[before].reader(readers[before])
+                    sources.append(
+                        linked(steps if readers[before] == 0 else without_outputs(steps), link, run.inputs)
+                    )
+            together = merged(sources) if stage.merges_results else sources[0]
+            if number + 1 < len(stages):
+                # Closed before the stages, whose threads it ends.
+                passing = passed_on(run, together)
+                open_stages.enter_context(self._threads.closing(passing))
+                given[number] = SharedItems(passing, readers[number])
+            yield together
+
+    def _rows_for(
+        self, number: int, steps: Iterator[ReadStep], time: ReplayTime, inputs: ConnectedInputs | None
+    ) -> Iterator[Step]:
+        """Rows of logs for an operator, which have places if they are merged with results."""
+        merges_results = self._plan.stages[number].merges_results
+        for step in steps:
+            ready = step.ready_for.get(number, [])
+            if merges_results:
+                ready = [(placed(*each, time.timeline, number, inputs), None) for each in ready]
+            yield replace(step, ready=ready)
+
+    def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
+        plan = self._plan
+        stage = plan.stages[number]
+        partitions = stage.partitions(self._parallelism)
+        restored = self._checkpoints.operator(number)
+        makes_stages, inputs = stages_of(plan, time, partitions, number, restored)
+        stages = [
+            open_stages.enter_context(opened_stage_of(plan, makes_stages, partition, number))
+            for partition in range(partitions)
+        ]
+        return StageRun(
+            stage,
+            inputs,
+            makes_stages,
+            stages,
+            end=lambda partition, stage: self._end(number, partition, stage),
+            advances=number + 1 < len(plan.stages),
+            threads=self._threads,
+        )
+
+    def _end(self, number: int, partition: int, stage: KeyedStage) -> Iterator[Output]:
         if self._checkpoints.stops:
             yield from stage.stop()
-            self.stopping.write(0, partition, stage.snapshot())
+            self.stopping.write(number, partition, stage.snapshot())
         else:
             yield from stage.finish()
 
-    def _read(self, time_plane: TimePlane) -> Iterator[Step]:
-        """The events of the log, in total order; what is still to come bounds what is held back."""
-        stage = MapStage(self._plan, time_plane)
-        merge = TotalOrderMerge()
-        one_split = len(time_plane.split_values) == 1
-        for chunk in self._chunks:
-            rows_read = 0
-            for mapped in stage.read(chunk):
-                self.report.add_read(
-                    events_read=mapped.events_read, filtered=mapped.filtered, rejected=mapped.rejected
-                )
-                rows_read += mapped.events_read
-                merge.add(mapped.events)
-                # Events of one split never go back: none that is still to come precedes those read.
-                floor = None if one_split else time_plane.floors.after(chunk.index, rows_read)
-                yield ReadStep(
-                    list(merge.release(floor)),
-                    floor,
-                    self._refused(mapped.rejected_rows),
-                    mapped.events_read,
-                    self._event_time_reached(time_plane, mapped.events),
-                )
-        yield ReadStep(list(merge.release(None)), None)
 
-    def _refused(self, rows: list[pa.RecordBatch]) -> list[Output]:
-        if not rows:
-            return []
-        assert isinstance(self._plan.log.on_bad_row, OutputTag)
-        return [Output(self._plan.log.on_bad_row, rows)]
+def embedded_result(
+    graph: StreamGraph,
+    configuration: ExecutionConfig,
+    progress: ProgressListener | None = None,
+    checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+) -> EmbeddedResult:
+    """Plan a job over columns; it runs when its result is asked for.
 
-    @staticmethod
-    def _event_time_reached(time_plane: TimePlane, events: Events) -> int:
-        if len(events.arrivals) == 0:
-            return MIN_TIMESTAMP
-        return int(time_plane.current_watermark(events.arrivals[-1]))
-
-
-class EmbeddedExecutor:
-    """Runs jobs in this process; the executor of `StreamExecutionEnvironment` unless another is asked for."""
-
-    name = "embedded"
-    makes_dataframes = False
-
-    def execute(
-        self,
-        graph: StreamGraph,
-        configuration: ExecutionConfig,
-        progress: ProgressListener | None = None,
-        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
-    ) -> EmbeddedResult:
-        """Plan a job; it runs when its result is asked for.
-
-        Parameters
-        ----------
-        graph
-            The job.
-        configuration
-            Parallelism (threads; by default one per core, and one for a process function, as Python runs in one
-            thread at a time), number of key groups, auto-watermark interval.
-        progress
-            Told how far the replay has come.
-        checkpoints
-            From which checkpoint the job goes on, and with which it stops.
-        """
-        plan = make_job_plan(graph, configuration)
-        parallelism = configuration.get_parallelism()
-        if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
-            parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
-        job = JobCheckpoints.of(plan, checkpoints)
-        if isinstance(plan, JobPlan):
-            return EmbeddedResult(plan, lambda: JobReplay(plan, parallelism, progress, job))
-        return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job))
+    Parameters
+    ----------
+    graph
+        The job.
+    configuration
+        Parallelism (threads; by default one per core, and one for a process function, as Python runs in one thread at
+        a time), number of key groups, auto-watermark interval.
+    progress
+        Told how far the replay has come.
+    checkpoints
+        From which checkpoint the job goes on, and with which it stops.
+    """
+    plan = make_plan(graph, configuration)
+    parallelism = configuration.get_parallelism()
+    if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
+        parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
+    job = JobCheckpoints.of(plan, checkpoints)
+    return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job))

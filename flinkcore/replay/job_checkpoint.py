@@ -16,8 +16,7 @@ from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation
-from flinkcore.replay.plans.operator_plan import OperatorPlan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
@@ -32,7 +31,7 @@ class JobCheckpoints:
 
     Parameters
     ----------
-    plan : ReplayPlan or JobPlan
+    plan : JobPlan
     restored : Checkpoint or None
     cuts : tuple of TimeCut
         Those of the checkpoint, by log; none: the job begins with its logs.
@@ -40,13 +39,13 @@ class JobCheckpoints:
         Where the job stops with a checkpoint.
     """
 
-    plan: ReplayPlan | JobPlan
+    plan: JobPlan
     restored: Checkpoint | None = None
     cuts: tuple[TimeCut, ...] = ()
     stop_path: str | PathLike[str] | None = None
 
     @classmethod
-    def of(cls, plan: ReplayPlan | JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
+    def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
         """Open what a job goes on from.
 
         Raises
@@ -58,12 +57,12 @@ class JobCheckpoints:
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
-        if isinstance(plan, JobPlan) and not plan.is_chain:
+        if not plan.is_chain:
             raise ConfigurationError(
                 "a job in which an operator behind the first one takes a log, or the results of several operators, "
                 "neither stops with a checkpoint nor goes on from one: leave restore_from and stop_with_checkpoint out"
             )
-        for log in plan.log_plans:
+        for log in plan.logs:
             _refuse_what_is_not_carried(log)
         if settings.restore_from is None:
             return cls(plan, stop_path=settings.stop_with_checkpoint)
@@ -75,11 +74,11 @@ class JobCheckpoints:
                 "without the checkpoint"
             )
         refuse_changes(checkpoint.manifest.job, describe_job(plan), checkpoint.storage.path)
-        for uid in (*plan.operator_uids, *(log.watermarks_uid for log in plan.log_plans)):
+        for uid in (*plan.operator_uids, *(log.watermarks_uid for log in plan.logs)):
             checkpoint.watermark_ms(uid)
         with refused_as(checkpoint.storage.path):
             _refuse_other_tables(checkpoint, plan)
-            tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.log_plans]
+            tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.logs]
             cuts = cuts_of_one_replay([TimeCut.of_table(table) for table in tables])
             _refuse_other_watermarks(checkpoint, plan, cuts)
         return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint)
@@ -125,12 +124,12 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
 
     Parameters
     ----------
-    plan : ReplayPlan or JobPlan
+    plan : JobPlan
     pending : PendingCheckpoint or None
         None: the job does not stop with one, and nothing is written.
     """
 
-    def __init__(self, plan: ReplayPlan | JobPlan, pending: PendingCheckpoint | None) -> None:
+    def __init__(self, plan: JobPlan, pending: PendingCheckpoint | None) -> None:
         self.pending = pending
         self._plan = plan
         self._parts: list[OperatorPart] = []
@@ -150,7 +149,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
     def write_cuts(self, cuts: Sequence[TimeCut]) -> None:
         """Write where the time plane of each log ends; there is none where the job does not stop."""
         if self.pending is not None:
-            for log, cut in zip(self._plan.log_plans, cuts, strict=True):
+            for log, cut in zip(self._plan.logs, cuts, strict=True):
                 snapshot = OperatorSnapshot(watermark_ms=cut.watermark_ms, time_plane=cut.to_table())
                 self.add([self.pending.writer().write(log.watermarks_uid, 0, snapshot)])
 
@@ -180,7 +179,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
 
 
 def write_partition(
-    plan: ReplayPlan | JobPlan,
+    plan: JobPlan,
     pending: PendingCheckpoint,
     number: int,
     partition: int,
@@ -190,13 +189,11 @@ def write_partition(
     return pending.writer().write(plan.operator_uids[number], partition, snapshot)
 
 
-def _refuse_other_watermarks(
-    checkpoint: Checkpoint, plan: ReplayPlan | JobPlan, cuts: Sequence[TimeCut]
-) -> None:
+def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequence[TimeCut]) -> None:
     """Accept the watermarks of the parts if they are those of the time planes: operators stand where these do."""
     parts = checkpoint.manifest.parts_by_operator()
-    expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.log_plans, cuts, strict=True)}
-    of_operators = cuts[0].watermark_ms if isinstance(plan, ReplayPlan) else cuts[0].operator_watermark_ms
+    expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.logs, cuts, strict=True)}
+    of_operators = cuts[0].watermark_ms if len(cuts) == 1 else cuts[0].operator_watermark_ms
     expected |= dict.fromkeys(plan.operator_uids, of_operators)
     for uid, watermark_ms in expected.items():
         for part in parts[uid]:
@@ -207,15 +204,13 @@ def _refuse_other_watermarks(
                 )
 
 
-def _refuse_other_tables(checkpoint: Checkpoint, plan: ReplayPlan | JobPlan) -> None:
+def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:
     """Accept the parts if each has the tables that its operator always writes, and no kind that it never does."""
     parts = checkpoint.manifest.parts_by_operator()
     kinds: dict[str, tuple[tuple[TableKind, ...], tuple[TableKind, ...]]] = {
-        log.watermarks_uid: ((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)) for log in plan.log_plans
+        log.watermarks_uid: ((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)) for log in plan.logs
     }
-    operators: Sequence[OperatorPlan] = (plan,) if isinstance(plan, ReplayPlan) else plan.stages
-    for uid, operator in zip(plan.operator_uids, operators, strict=True):
-        kinds[uid] = _tables_of(operator.operator)
+    kinds |= {stage.uid: _tables_of(stage.operator) for stage in plan.stages}
     for uid, (always, possible) in kinds.items():
         for part in parts[uid]:
             found = [table.kind for table in part.tables]
@@ -242,7 +237,7 @@ def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[Ta
     return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE)
 
 
-def _refuse_what_is_not_carried(plan: ReplayPlan) -> None:
+def _refuse_what_is_not_carried(plan: LogPlan) -> None:
     strategy = plan.strategy
     if strategy.alignment_parameters is not None:
         raise ConfigurationError(

@@ -43,10 +43,10 @@ class LocalExecutor:
         progress: ProgressListener | None = None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> EmbeddedResult:
-        """Plan a columnar job; parameters as of :class:`flinkcore.replay.embedded.EmbeddedExecutor`."""
-        from flinkcore.replay.embedded import EmbeddedExecutor
+        """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_result`."""
+        from flinkcore.replay.embedded import embedded_result
 
-        return EmbeddedExecutor().execute(graph, configuration, progress, checkpoints)
+        return embedded_result(graph, configuration, progress, checkpoints)
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun:
         """Plan and open a job that runs element by element; it goes on as its elements are asked for.

@@ -1,60 +1,42 @@
-"""The events of several logs in one total order, read in one process."""
+"""The events of the logs of a job in one total order, read in one process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from flinkcore.common import MAX_TIMESTAMP, OutputTag
+from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
+from flinkcore.replay.stages.stage_run import Step
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
 
 
 @dataclass(frozen=True)
-class MergedStep:
-    """What one batch of a log lets go on, and what became of its other rows.
+class ReadStep(Step):
+    """What one batch of a log lets go on.
 
     Attributes
     ----------
-    ready
+    ready_for
         For each operator that takes logs, by its number: events, and their rows in total order (None: as they lie); in
         total order one after the other.
-    until_ms
-        All events that arrive before have been given; None: all there are.
-    mapped
-        The batch; None: there is none any more.
-    stage
-        Number of the operator to which it comes.
-    rejected_tag
-        Where its rejected rows go.
     """
 
-    ready: dict[int, list[tuple[Events, RowNumbers | None]]]
-    until_ms: int | None
-    mapped: MappedEvents | None = None
-    stage: int = 0
-    rejected_tag: OutputTag | None = None
-
-    @property
-    def rejected_rows(self) -> list[pa.RecordBatch]:
-        """Rejected rows of the batch, where its log has a side output for them."""
-        return self.mapped.rejected_rows if self.mapped is not None else []
+    ready_for: dict[int, list[tuple[Events, RowNumbers | None]]] = field(default_factory=dict)
 
 
 class _Log:
     """How far a log has been read."""
 
-    def __init__(self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors, tag: Any) -> None:
+    def __init__(self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors) -> None:
         self.floor_ms: int | None = floors.after(chunks[0].index, 0) if chunks else None
-        self.rejected_tag = tag if isinstance(tag, OutputTag) else None
         self.batches = self._read(stage, chunks, floors)
 
     def _read(
@@ -81,6 +63,8 @@ class LogMerge:
         Of each log.
     inputs
         The columns of connected streams, for each operator; None: it has one input.
+    report
+        Counts what is read.
     """
 
     def __init__(
@@ -89,36 +73,54 @@ class LogMerge:
         time: JobTime,
         chunks: Sequence[Sequence[Chunk]],
         inputs: Sequence[ConnectedInputs | None],
+        report: ReplayReport,
     ) -> None:
         self._plan = plan
         self._time = time
         self._inputs = inputs
+        self._report = report
         self._logs = [
-            _Log(MapStage(log, time_plane), of_log, time_plane.floors, log.log.on_bad_row)
+            _Log(MapStage(log, time_plane), of_log, time_plane.floors)
             for log, time_plane, of_log in zip(plan.logs, time.time_planes, chunks, strict=True)
         ]
 
-    def steps(self) -> Iterator[MergedStep]:
+    def steps(self) -> Generator[ReadStep, None, None]:
         """The events in total order; what is still to come bounds what is held back."""
-        stages = self._plan.stages
-        merges = {number: TotalOrderMerge() for number, stage in enumerate(stages) if stage.logs}
+        merges = {number: TotalOrderMerge() for number, stage in enumerate(self._plan.stages) if stage.logs}
+        # Events of one split never go back: none that is still to come precedes those read.
+        is_in_order = self._time.first_splits[-1] == 1
+        last_arrival_ms = self._time.last_arrival_ms
         reading = dict(enumerate(self._logs))
         while reading:
             number = min(reading, key=lambda number: _or_end(reading[number].floor_ms))
-            log = reading[number]
-            mapped = next(log.batches, None)
+            mapped = next(reading[number].batches, None)
             if mapped is None:
                 del reading[number]
                 continue
-            taken_by = self._plan.stage_of_log(number)
-            inputs = self._inputs[taken_by]
-            events = self._time.placed(number, mapped.events)
-            if inputs is not None:
-                events = inputs.widened(int(number in stages[taken_by].inputs[1].logs), events)
-            merges[taken_by].add(events)
+            self._take(number, mapped, merges)
             until = min(_or_end(log.floor_ms) for log in reading.values())
-            yield MergedStep(_released(merges, until), until, mapped, taken_by, log.rejected_tag)
-        yield MergedStep(_released(merges, None), None)
+            ready = _released(merges, None if is_in_order else until)
+            if last_arrival_ms is not None:
+                until = min(until, last_arrival_ms)  # the end has its own order
+            yield ReadStep([], until, self._rejected(number, mapped), mapped.events_read, ready)
+        yield ReadStep([], None, ready_for=_released(merges, None))
+
+    def _take(self, log: int, mapped: MappedEvents, merges: dict[int, TotalOrderMerge]) -> None:
+        taken_by = self._plan.stage_of_log(log)
+        self._report.add_read(
+            events_read=mapped.events_read, filtered=mapped.filtered, rejected=mapped.rejected
+        )
+        self._report.add_passed_on(taken_by, mapped.events.batch.num_rows)
+        events = self._time.placed(log, mapped.events)
+        inputs = self._inputs[taken_by]
+        if inputs is not None:
+            events = inputs.widened(int(log in self._plan.stages[taken_by].inputs[1].logs), events)
+        merges[taken_by].add(events)
+
+    def _rejected(self, log: int, mapped: MappedEvents) -> list[Output]:
+        if not mapped.rejected_rows:
+            return []
+        return [Output(self._plan.logs[log].rejected_tag, mapped.rejected_rows)]
 
 
 def _released(

@@ -15,8 +15,8 @@ from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log.log_sources import TableSource
-from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_job_plan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.job_plan import log_sources, make_plan
+from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
 from flinkcore.spark.logs.spark_log import SparkLog
@@ -135,22 +135,19 @@ class SparkExecutor:
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.
         """
-        plan = make_job_plan(graph, configuration)
+        plan = make_plan(graph, configuration)
         job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()
         logs = [
-            self._spark_log(log_plan, source, is_alone=len(plan.log_plans) == 1)
-            for log_plan, source in zip(plan.log_plans, log_sources(graph), strict=True)
+            self._spark_log(log_plan, source, is_alone=len(plan.logs) == 1)
+            for log_plan, source in zip(plan.logs, log_sources(graph), strict=True)
         ]
-        of_workers = logs[0].plan
-        plan = (
-            replace(plan, logs=tuple(log.plan for log in logs)) if isinstance(plan, JobPlan) else of_workers
-        )
+        plan = replace(plan, logs=tuple(log.plan for log in logs))
         return SparkResult(SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job))
 
-    def _spark_log(self, plan: ReplayPlan, source: EventLogSource, is_alone: bool) -> SparkLog:
+    def _spark_log(self, plan: LogPlan, source: EventLogSource, is_alone: bool) -> SparkLog:
         if isinstance(source.data, DataFrameLog):
             return SparkLog(plan, DataFrameInput(plan.log.schema, ()), source.data.dataframe, is_alone)
         files = FileInput.of(plan.log, self._default_parallelism())

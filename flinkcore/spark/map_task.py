@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
@@ -78,7 +78,7 @@ class MapTask:
         Which log this is, of a job with several.
     """
 
-    plan: ReplayPlan
+    plan: LogPlan
     time_plane: TimePlane
     log: LogInput
     partitions: int

@@ -12,11 +12,9 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.job_checkpoint import write_partition
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
-from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, events_taken
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
@@ -85,7 +83,7 @@ class PartitionReplay:
 
     def __init__(
         self,
-        plan: ReplayPlan | JobPlan,
+        plan: JobPlan,
         stages: KeyedStages,
         inputs: ConnectedInputs | None,
         time: ReplayTime,
@@ -104,8 +102,8 @@ class PartitionReplay:
         self._number = number
         self._inputs = inputs
         self._time = time
-        stage = plan.stages[number] if isinstance(plan, JobPlan) else plan
-        self._takes_results = isinstance(stage, StagePlan) and bool(stage.results)
+        stage = plan.stages[number]
+        self._takes_results = bool(stage.results)
         self._schema = stage.data_schema()
         self._chunks = chunks
         self._recomputable = recomputable
@@ -118,7 +116,7 @@ class PartitionReplay:
     def schemas(self) -> dict[str | None, pa.Schema]:
         """Columns of the results (None) and of each side output."""
         side_outputs = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
-        return {None: self._stages.schema} | side_outputs
+        return {None: self._plan.result_schema()} | side_outputs
 
     def run(self) -> Iterator[Output]:
         """Results and side outputs as they come.
@@ -141,9 +139,7 @@ class PartitionReplay:
                 self._manifests.append(manifest)
                 self._progress.total += manifest["rows"]
             elif block.kind is BlockKind.REJECTED:
-                tag = self._plan.log_plans[block.first_split].log.on_bad_row
-                assert isinstance(tag, OutputTag)
-                yield Output(tag, read_rows(block))
+                yield Output(self._plan.logs[block.first_split].rejected_tag, read_rows(block))
             elif block.kind is BlockKind.SIDE_ROWS:
                 tag_id, side_rows = read_side_rows(block)
                 yield Output(OutputTag(tag_id), side_rows)
@@ -252,7 +248,7 @@ class ReduceTask:
         Of the operator, from 0 on.
     """
 
-    plan: ReplayPlan | JobPlan
+    plan: JobPlan
     time: PackedTime
     partitions: int
     chunks: int

@@ -10,18 +10,14 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from flinkcore.errors import FlinkcoreError, SourceError
 from flinkcore.replay.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.results.progress import ProgressListener
 from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.stages.job_stages import stages_of
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.statuses import Statuses
-from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.element_pass import run_element_pass
@@ -65,7 +61,7 @@ class SparkReplay:
     def __init__(
         self,
         spark: Any,
-        plan: ReplayPlan | JobPlan,
+        plan: JobPlan,
         logs: Sequence[SparkLog],
         parallelism: int,
         progress: ProgressListener | None = None,
@@ -74,11 +70,7 @@ class SparkReplay:
     ) -> None:
         self.plan = plan
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
-        self._partitions = (
-            [stage.partitions(parallelism) for stage in plan.stages]
-            if isinstance(plan, JobPlan)
-            else [plan.partitions(parallelism)]
-        )
+        self._partitions = [stage.partitions(parallelism) for stage in plan.stages]
         self._spark = spark
         self._logs = logs
         self._progress = progress
@@ -93,14 +85,14 @@ class SparkReplay:
                 (
                     run_element_pass(
                         self._spark,
-                        log.plan.timed_log,
+                        log.plan,
                         time_plane,
                         log_input,
                         log.read_dataframe,
                         self._partitions[0],
                         cut,
                     )
-                    if log.plan.timed_log.is_by_element
+                    if log.plan.is_by_element
                     else time_plane,
                     log_input,
                 )
@@ -116,22 +108,12 @@ class SparkReplay:
 
     @cached_property
     def _job_time(self) -> JobTime:
-        assert isinstance(self.plan, JobPlan)
         return JobTime(self.plan.streams, self.time_planes, self.checkpoints.cuts)
 
     @cached_property
     def _times(self) -> list[ReplayTime]:
         """As each operator sees it."""
-        if isinstance(self.plan, JobPlan):
-            return self._job_time.replay_times()
-        (time_plane,) = self.time_planes
-        return [ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0])]
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        """Columns of the results."""
-        stages, _ = stages_of(self.plan, self._times[-1], self._partitions[-1], len(self._partitions) - 1)
-        return stages.schema
+        return self._job_time.replay_times()
 
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; see `JobCheckpoints.begin`."""
@@ -139,15 +121,9 @@ class SparkReplay:
         with ExitStack() as failing:
             failing.push(stopping)
             if stopping.pending is not None:
-                stopping.write_cuts(self._cuts())
+                stopping.write_cuts(self._job_time.cuts())
             failing.pop_all()
         return stopping
-
-    def _cuts(self) -> list[TimeCut]:
-        """Where the log ends, or the logs of the job end, which stops with a checkpoint."""
-        if isinstance(self.plan, JobPlan):
-            return self._job_time.cuts()
-        return [time_plane.cut for time_plane in self.time_planes if time_plane.cut is not None]
 
     def dataframe(
         self,
@@ -178,8 +154,6 @@ class SparkReplay:
 
         Where several operators take the results of one, that runs for each way from it to the end of the job.
         """
-        if not isinstance(self.plan, JobPlan):
-            return self._in_partitions(mapped[0], number)
         stage = self.plan.stages[number]
         blocks = [mapped[log] for log in stage.logs]
         first_sender = self._chunks
@@ -226,26 +200,21 @@ class SparkReplay:
             number,
         )
 
-    def _logs_of(self, number: int) -> Iterable[int]:
-        return self.plan.stages[number].logs if isinstance(self.plan, JobPlan) else (0,)
-
     def _senders(self, number: int) -> int:
         """How many chunks, and partitions of other operators, send to each partition of an operator."""
-        senders = sum(len(self.time_planes[log].starts.chunks) for log in self._logs_of(number))
-        if isinstance(self.plan, JobPlan):
-            senders += sum(self._partitions[each.stage] for _, each in self.plan.stages[number].results)
-        return senders
+        stage = self.plan.stages[number]
+        chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs)
+        return chunks + sum(self._partitions[each.stage] for _, each in stage.results)
 
     def _is_recomputable(self, number: int) -> bool:
-        return any(self._logs[log].is_recomputable for log in self._logs_of(number))
+        return any(self._logs[log].is_recomputable for log in self.plan.stages[number].logs)
 
     def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
-        broadcast = self.plan.broadcast_logs if isinstance(self.plan, JobPlan) else frozenset()
+        broadcast = self.plan.broadcast_logs
         first_chunk = 0
         for number, (time_plane, log_input) in enumerate(self._first_pass):
             log = self._logs[number]
-            stage = self.plan.stage_of_log(number) if isinstance(self.plan, JobPlan) else 0
-            partitions = self._partitions[stage]
+            partitions = self._partitions[self.plan.stage_of_log(number)]
             yield MapTask(
                 plan=log.plan,
                 time_plane=_without_timeline(time_plane),
@@ -299,14 +268,8 @@ class SparkReplay:
         FlinkcoreError
             If not every event is accounted for.
         """
-        report = ReplayReport()
-        reports = [report]
-        if isinstance(self.plan, JobPlan):
-            report.add_logs(self.plan.logs, self.time_planes, self._times[-1].timeline)
-            report.add_later_operators(self.plan.stages[1:], self.plan.is_chain)
-            reports += report.later_operators
-        else:
-            report.add_time_plane(self.plan, self.time_planes[0])
+        report = ReplayReport.of(self.plan, self.time_planes, self._times[-1].timeline)
+        reports = report.by_operator
         told, passed = _flat([json.loads(count) for count in counts])
         for between in passed:
             reports[between["to"]].add_read(

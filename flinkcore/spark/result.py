@@ -67,7 +67,7 @@ class SparkResult:
 
     def _schema(self, tag_id: str | None) -> pa.Schema:
         if tag_id is None:
-            return self._replay.result_schema
+            return self._replay.plan.result_schema()
         return self._replay.plan.side_output_schema(OutputTag(tag_id))
 
     def _collect(self) -> dict[str | None, pa.Table]:

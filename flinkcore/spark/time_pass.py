@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -96,17 +96,14 @@ def run_time_passes(
     list of tuple
         The time plane of each log, and its input for the second pass, with the fingerprint of each chunk that has one.
     """
-    passes = time_passes([log.plan.timed_log for log in logs], cuts, stops)
+    passes = time_passes([log.plan for log in logs], cuts, stops)
     fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
-    summarised = [
-        _summaries(spark, time_pass, log, found)
-        for time_pass, log, found in zip(passes, logs, fingerprints, strict=True)
-    ]
-    if len(logs) == 1:
-        with closing(summarised[0]) as times:
-            time_planes = [passes[0].combine(times)]
-    else:
-        time_planes = combine_logs(passes, [list(times) for times in summarised])
+    with ExitStack() as reading:
+        times = [
+            reading.enter_context(closing(_summaries(spark, time_pass, log, found)))
+            for time_pass, log, found in zip(passes, logs, fingerprints, strict=True)
+        ]
+        time_planes = combine_logs(passes, times)
     inputs = [
         replace(log.checked, fingerprints=found) if isinstance(log.checked, DataFrameInput) else log.checked
         for log, found in zip(logs, fingerprints, strict=True)

@@ -27,7 +27,7 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.plans.replay_plan import make_plan
+from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.java_keys import JavaKeys
 

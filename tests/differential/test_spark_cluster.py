@@ -22,7 +22,7 @@ from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
-from flinkcore.replay.plans.replay_plan import make_plan
+from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
@@ -124,9 +124,10 @@ def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: P
     plan = make_plan(
         StreamGraph(hourly_flights(StreamExecutionEnvironment())._transformation), ExecutionConfig()
     )
-    plan = replace(plan, after=(DieOnce(marker), *plan.after))
-    files = FileInput(tuple(plan.log.chunks(3)))
-    replay = SparkReplay(spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 2)
+    (log,) = plan.logs
+    plan = replace(plan, logs=(replace(log, after=(DieOnce(marker), *log.after)),))
+    files = FileInput(tuple(plan.logs[0].log.chunks(3)))
+    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 2)
     # The first pass does not come past the operation; planning does, without rows.
     assert replay.time_planes[0].events == 33_798
     assert not os.path.exists(marker)

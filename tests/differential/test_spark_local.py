@@ -29,8 +29,8 @@ from flinkcore.datastream.aggregates import collect, count, count_distinct, max_
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
+from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
-from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
 from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
 from flinkcore.spark.logs.log_input import FileInput
@@ -64,7 +64,7 @@ def embedded() -> Any:
     return hourly_flights(StreamExecutionEnvironment().set_parallelism(1)).execute()
 
 
-def flights_plan() -> ReplayPlan:
+def flights_plan() -> JobPlan:
     stream = hourly_flights(StreamExecutionEnvironment())
     return make_plan(StreamGraph(stream._transformation), ExecutionConfig())
 
@@ -85,9 +85,9 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
     spark: Any, embedded: Any, chunks: int, block_rows: int
 ) -> None:
     plan = flights_plan()
-    files = FileInput(tuple(plan.log.chunks(chunks)))
+    files = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     replay = SparkReplay(
-        spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 3, block_rows=block_rows
+        spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 3, block_rows=block_rows
     )
     assert by_origin(SparkResult(replay).to_arrow()) == by_origin(embedded.to_arrow())
 
@@ -100,8 +100,8 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     monkeypatch.setattr(gradual_rows, "SMALL_PAYLOAD_BYTES", small_bytes)
     monkeypatch.setattr(gradual_rows, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
-    files = FileInput(tuple(plan.log.chunks(5)))
-    replay = SparkReplay(spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 2)
+    files = FileInput(tuple(plan.logs[0].log.chunks(5)))
+    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 2)
     assert SparkResult(replay).report == embedded.report
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
@@ -460,10 +460,11 @@ def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: 
     monkeypatch.setattr("flinkcore.spark.exchange.partitioning.chooses_partitions", lambda dataframe: False)
     monkeypatch.setattr("flinkcore.spark.replay.chooses_partitions", lambda dataframe: False)
     plan = flights_plan()
-    assert isinstance(plan.operator, WindowAggregation)
-    plan = replace(plan, operator=replace(plan.operator, late_tag=None))
-    files = FileInput(tuple(plan.log.chunks(2)))
-    result = SparkResult(SparkReplay(spark, plan, [SparkLog(plan, files, files.dataframe(spark))], 5))
+    (stage,) = plan.stages
+    assert isinstance(stage.operator, WindowAggregation)
+    plan = replace(plan, stages=(replace(stage, operator=replace(stage.operator, late_tag=None)),))
+    files = FileInput(tuple(plan.logs[0].log.chunks(2)))
+    result = SparkResult(SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 5))
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     parts = result.to_dataframe().selectExpr("spark_partition_id() AS part").distinct().count()
     assert parts == 5

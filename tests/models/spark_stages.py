@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
@@ -50,7 +50,7 @@ class SmallReplay:
 
     Parameters
     ----------
-    plan : ReplayPlan
+    plan : JobPlan
     log : FileInput
     time_plane : TimePlane
     partitions : int
@@ -58,16 +58,16 @@ class SmallReplay:
         Of the checkpoint.
     """
 
-    plan: ReplayPlan
+    plan: JobPlan
     log: FileInput
     time_plane: TimePlane
     partitions: int
     directory: Path
 
     @classmethod
-    def of(cls, plan: ReplayPlan, partitions: int, directory: Path) -> "SmallReplay":
-        log = FileInput(tuple(plan.log.chunks(1)))
-        return cls(plan, log, time_plane_of(plan.timed_log, log.all_chunks, 1), partitions, directory)
+    def of(cls, plan: JobPlan, partitions: int, directory: Path) -> "SmallReplay":
+        log = FileInput(tuple(plan.logs[0].log.chunks(1)))
+        return cls(plan, log, time_planes_of(plan.logs, [log.all_chunks], 1)[0], partitions, directory)
 
     def begin(self) -> PendingCheckpoint:
         """Begin the checkpoint with which the replay stops."""
@@ -77,7 +77,7 @@ class SmallReplay:
         """What each partition held, read back from the checkpoint."""
         key_groups = self.plan.max_parallelism
         return Checkpoint.open(self.directory).restore(
-            self.plan.operator_uid, (0, key_groups - 1), key_groups
+            self.plan.stages[0].uid, (0, key_groups - 1), key_groups
         )
 
     def tasks(self, slots: tuple[int, ...], pending: PendingCheckpoint) -> tuple[MapTask, ReduceTask]:
@@ -85,7 +85,7 @@ class SmallReplay:
         timeline = without_end(time_plane.timeline)
         time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
         return (
-            MapTask(plan, time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
+            MapTask(plan.logs[0], time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
             ReduceTask(plan, time, self.partitions, 1, False, BlocksOutput(), pending=pending),
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import TimePass
@@ -34,13 +34,13 @@ def on_each_chunk(task: Task, log: FileInput) -> list[pa.RecordBatch]:
     return [batch for number in numbers for batch in run_task(task, pa.record_batch({"id": [number]}))]
 
 
-def time_plane_by_tasks(plan: ReplayPlan, log: FileInput) -> TimePlane:
+def time_plane_by_tasks(plan: JobPlan, log: FileInput) -> TimePlane:
     """The first pass."""
 
     def payloads(task: Task) -> list[bytes]:
         return [row["payload"] for batch in on_each_chunk(task, log) for row in batch.to_pylist()]
 
-    time_pass = TimePass(plan.timed_log)
+    time_pass = TimePass(plan.logs[0])
     bases = None
     if time_pass.rate is not None:
         bases = time_pass.position_bases(map(ChunkCounts.from_ipc, payloads(CountTask(time_pass, log))))
@@ -48,14 +48,14 @@ def time_plane_by_tasks(plan: ReplayPlan, log: FileInput) -> TimePlane:
 
 
 def results_by_tasks(
-    plan: ReplayPlan, chunks: int, partitions: int, between_passes: Callable[[], None] = lambda: None
+    plan: JobPlan, chunks: int, partitions: int, between_passes: Callable[[], None] = lambda: None
 ) -> dict[str | None, list[dict[str, Any]]]:
     """Rows of each output (None: the results), by the partitions of the reduce tasks."""
-    log = FileInput(tuple(plan.log.chunks(chunks)))
+    log = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     time_plane = time_plane_by_tasks(plan, log)
     between_passes()
     slots = tuple(range(partitions))
-    sent = on_each_chunk(MapTask(plan, time_plane, log, partitions, slots, arrival_span_ms=1.0), log)
+    sent = on_each_chunk(MapTask(plan.logs[0], time_plane, log, partitions, slots, arrival_span_ms=1.0), log)
     ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
     time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))
     reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), False, BlocksOutput())

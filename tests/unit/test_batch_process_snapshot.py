@@ -15,10 +15,10 @@ from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
 from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_stage import BatchProcessStage
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.keyed_operator import KeyedProcess
-from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
@@ -101,20 +101,23 @@ class Job:
             .key_by(*(keys or ("user",)))
             .process(function, SEEN)
         )
-        self.plan: ReplayPlan = self.stream.execute()._plan
-        chunks = self.plan.log.chunks(1)
-        time_plane = time_plane_of(self.plan.timed_log, chunks, 1)
+        self.plan: JobPlan = self.stream.execute()._plan
+        (log,) = self.plan.logs
+        chunks = log.log.chunks(1)
+        (time_plane,) = time_planes_of([log], [chunks], 1)
         self.timeline = time_plane.timeline
         merge = TotalOrderMerge()
         for chunk in chunks:
-            for mapped in MapStage(self.plan, time_plane).read(chunk):
+            for mapped in MapStage(log, time_plane).read(chunk):
                 merge.add(mapped.events)
         ((self.events, _),) = merge.release(None)
 
     def stages(self, partitions: int, timeline: Timeline, last_arrival_ms: int) -> list[BatchProcessStage]:
         assert isinstance(self.plan.operator, KeyedProcess)
         return [
-            BatchProcessStage(self.plan, self.plan.operator, timeline, last_arrival_ms, number, partitions)
+            BatchProcessStage(
+                self.plan.stages[0], self.plan.operator, timeline, last_arrival_ms, number, partitions
+            )
             for number in range(partitions)
         ]
 

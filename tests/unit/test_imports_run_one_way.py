@@ -102,7 +102,7 @@ def test_every_part_of_the_package_has_a_rank() -> None:
 @pytest.mark.parametrize(
     ("source", "module"),
     [
-        ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.datastream.data_stream"),
+        ("from flinkcore.replay.plans.job_plan import make_plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.replay.plans.uids import operator_uid", "flinkcore.replay.time_plane.time_pass"),
         ("from flinkcore.replay import embedded", "flinkcore.replay.log.chunks"),
         ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.replay.embedded"),
@@ -111,7 +111,7 @@ def test_every_part_of_the_package_has_a_rank() -> None:
         ("from flinkcore.report import page", "flinkcore.spark.sessions.session"),
         ("from flinkcore.spark import SparkExecutionEnvironment", "flinkcore.testing.manual_clock"),
         ("from flinkcore.testing import ManualClock", "flinkcore.runtime.latency"),
-        ("import pyspark.sql", "flinkcore.replay.plans.replay_plan"),
+        ("import pyspark.sql", "flinkcore.replay.plans.job_plan"),
         ("from flinkcore.spark.exchange import blocks", "flinkcore.spark.shipping.tasks"),
         ("from flinkcore.spark.replay import SparkReplay", "flinkcore.spark.elements.element_run"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
@@ -134,7 +134,7 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
         ("from flinkcore.replay.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.sessions.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
-        ("from flinkcore.replay.plans.replay_plan import make_plan", "flinkcore.testing.manual_clock"),
+        ("from flinkcore.replay.plans.job_plan import make_plan", "flinkcore.testing.manual_clock"),
         ("from flinkcore.spark.shipping.tasks import portable", "flinkcore.spark.exchange.blocks"),
         ("from flinkcore.spark.elements.element_run import SparkElementRun", "flinkcore.spark.environment"),
         ("import numpy", "flinkcore.common.time"),

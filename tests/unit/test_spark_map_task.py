@@ -16,8 +16,8 @@ from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWi
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import SourceError
-from flinkcore.replay.plans.replay_plan import ReplayPlan, make_plan
-from flinkcore.replay.time_plane.time_pass import TimePass, time_plane_of
+from flinkcore.replay.plans.job_plan import JobPlan, make_plan
+from flinkcore.replay.time_plane.time_pass import TimePass, time_planes_of
 from flinkcore.spark import map_task
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
@@ -32,7 +32,7 @@ N_ROWS = 300
 TEXTS = [f"{i} " + "x" * (i * i % 1000) for i in range(N_ROWS)]
 
 
-def plan_of(log: pa.Table) -> ReplayPlan:
+def plan_of(log: pa.Table) -> JobPlan:
     stream = (
         StreamExecutionEnvironment()
         .from_event_log(log, timestamp="ts", on_bad_row=OutputTag("bad"))
@@ -54,11 +54,11 @@ def sent(partitions: int, *, is_broadcast: bool = False) -> tuple[Iterator[pa.Re
             "text": TEXTS,
         }
     )
-    plan = plan_of(log)
+    (plan,) = plan_of(log).logs
     chunks = tuple(plan.log.chunks(1))
     task = MapTask(
         plan,
-        time_plane_of(plan.timed_log, chunks, 1),
+        time_planes_of([plan], [chunks], 1)[0],
         FileInput(chunks),
         partitions,
         tuple(range(partitions)),
@@ -150,13 +150,13 @@ def as_partition(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def attempt(keys: list[int], batch_rows: int = 1000) -> list[pa.RecordBatch]:
     """What a map task sends when Spark computes the keys of its partition like this, and not as in the first pass."""
-    plan = plan_of(table_of(KEYS))
+    (plan,) = plan_of(table_of(KEYS)).logs
     checked = tuple(plan.deciding_columns())
     first = Fingerprint()
     for batch in table_of(KEYS).to_batches():
         first.add(batch, checked)
     log = DataFrameInput(plan.log.schema, checked, {0: first})
-    task = MapTask(plan, time_plane_of(plan.timed_log, plan.log.chunks(1), 1), log, 3, (0, 1, 2), 1.0)
+    task = MapTask(plan, time_planes_of([plan], [plan.log.chunks(1)], 1)[0], log, 3, (0, 1, 2), 1.0)
     return list(task(iter(table_of(keys).to_batches(batch_rows))))
 
 
@@ -182,7 +182,7 @@ def test_every_attempt_with_other_keys_than_in_the_first_pass_is_refused(as_part
 def counts_of(batches: list[pa.RecordBatch], chunks: int = 1) -> list[dict[str, Any]]:
     """What the reduce tasks tell of the blocks that they got."""
     plan = plan_of(table_of(KEYS))
-    plane = time_plane_of(plan.timed_log, plan.log.chunks(1), 1)
+    (plane,) = time_planes_of(plan.logs, [plan.logs[0].log.chunks(1)], 1)
     timeline = PackedTimeline.of(plane.timeline)
     task = ReduceTask(plan, PackedTime(timeline, plane.last_arrival_ms), 3, chunks, True, CountsOutput())
     blocks = pa.Table.from_batches(batches).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
@@ -221,7 +221,7 @@ def deciding_columns(*steps: Any) -> list[str]:
         .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
         .aggregate(n=collect("text"))
     )
-    return make_plan(StreamGraph(stream._transformation), ExecutionConfig()).deciding_columns()
+    return make_plan(StreamGraph(stream._transformation), ExecutionConfig()).logs[0].deciding_columns()
 
 
 def test_times_and_what_keys_and_filters_are_made_of_decide() -> None:
@@ -274,7 +274,7 @@ def test_fingerprints_tell_values_of_maps() -> None:
 
 def test_a_partition_that_was_not_there_when_rows_were_counted_is_refused(as_partition: Any) -> None:
     as_partition(1)
-    time_pass = TimePass(plan_of(table_of(KEYS)).timed_log)
+    time_pass = TimePass(plan_of(table_of(KEYS)).logs[0])
     task = SummariseTask(time_pass, DataFrameInput(time_pass.timed.log.schema, ()), {0: {None: 0}})
     with pytest.raises(SourceError, match=r"partition 1 .* before, when it had 1 partitions.*persist\(\)"):
         list(task(iter(table_of(KEYS).to_batches())))

@@ -17,7 +17,7 @@ from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, Waterma
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.plans.replay_plan import make_plan
+from flinkcore.replay.plans.job_plan import make_plan
 
 LATE, BAD = OutputTag("late"), OutputTag("bad")
 

@@ -28,7 +28,7 @@ from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessO
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.batch_functions.timeline_moments import TimelineMoments
 from flinkcore.replay.plans.keyed_operator import KeyedProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.replay.stages.function_stages import FunctionStages
@@ -74,7 +74,7 @@ class BatchProcessStage:
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         process: KeyedProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.transformations import (
     EventLogSource,
@@ -22,11 +21,11 @@ from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin,
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.replay_plan import ReplayPlan, column_op, plan_of_log
+from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.replay.stages.element_rows import element_rows
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
-from flinkcore.replay.time_plane.time_pass import time_plane_of
+from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.elements import StreamRecord
@@ -46,7 +45,7 @@ class LogReading:
 
     Attributes
     ----------
-    plan : ReplayPlan
+    plan : LogPlan
         To where watermarks are made.
     after : tuple of ColumnOp
         What is done with the columns then.
@@ -54,7 +53,7 @@ class LogReading:
     time_plane : TimePlane
     """
 
-    plan: ReplayPlan
+    plan: LogPlan
     after: tuple[ColumnOp, ...]
     strategy: WatermarkStrategy | None
     time_plane: TimePlane
@@ -94,9 +93,9 @@ class LogReading:
             # What gives the event time of single elements has no part in reading the log.
             before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
         operator = UserProcess(None, pa.schema([]))
-        plan = plan_of_log(source, tuple(before), (), step, operator, configuration)
-        timed = replace(plan.timed_log, strategy=WatermarkStrategy.no_watermarks())
-        return cls(plan, after, strategy, time_plane_of(timed, timed.log.chunks(1), 1))
+        plan = plan_of_log(source, tuple(before), (), operator, configuration)
+        timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
+        return cls(plan, after, strategy, time_planes_of([timed], [timed.log.chunks(1)], 1)[0])
 
     @property
     def arrival_range(self) -> tuple[int, int] | None:
@@ -106,13 +105,13 @@ class LogReading:
     def events(self, output: TaskOutput) -> Iterator[Event]:
         """Yield the events in total order; rejected rows go to their side output as they are found."""
         stage, merge = MapStage(self.plan, self.time_plane), TotalOrderMerge()
-        rejected_tag = self.plan.log.on_bad_row
+        rejected_tag = self.plan.rejected_tag
         for chunk in self.plan.log.chunks(1):
             rows_read = 0
             for mapped in stage.read(chunk):
                 rows_read += mapped.events_read
                 merge.add(mapped.events)
-                if isinstance(rejected_tag, OutputTag):
+                if rejected_tag is not None:
                     for rows in mapped.rejected_rows:
                         for row in element_rows(rows):
                             output.collect_side(rejected_tag, StreamRecord(row))

@@ -160,11 +160,11 @@ class ColumnarJob(SourceSplit):
     def elements(self) -> Iterator[Any]:
         """Run the job, and yield its rows."""
         from flinkcore.datastream.transformations import StreamGraph
-        from flinkcore.replay.embedded import EmbeddedExecutor
+        from flinkcore.replay.embedded import embedded_result
         from flinkcore.replay.stages.element_rows import element_rows
 
         side = self.result if isinstance(self.result, SideOutputTransformation) else None
         graph = StreamGraph(self.result if side is None else side.input)
-        result: Any = EmbeddedExecutor().execute(graph, self.configuration)
+        result: Any = embedded_result(graph, self.configuration)
         for batch in (result if side is None else result.get_side_output(side.output_tag)).to_batches():
             yield from element_rows(batch)

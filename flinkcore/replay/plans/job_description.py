@@ -16,32 +16,33 @@ from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 
 _SHAPE: Final = "logs and operators"
 _ADVICE: Final = "run the job with the setting that it had, or start without the checkpoint"
 
 
-def describe_job(plan: ReplayPlan | JobPlan) -> dict[str, str]:
+def describe_job(plan: JobPlan) -> dict[str, str]:
     """Return the settings of a job that what it holds depends on, in words.
 
     The code of a function may change from one job to the next, as in Flink: it must be able to go on from the state.
 
     Parameters
     ----------
-    plan : ReplayPlan or JobPlan
+    plan : JobPlan
 
     Returns
     -------
     dict of str to str
         Values by the names of the settings; of a job of several logs or operators, which of them comes first.
     """
-    if isinstance(plan, ReplayPlan):
+    if plan.is_single:
+        (log,), (stage,) = plan.logs, plan.stages
         return {
-            **_describe_log(plan),
-            "keys": _shown_keys(plan.keys, plan.data_schema()),
-            **_describe_operator(plan),
+            **_describe_log(log),
+            "keys": _shown_keys(stage.keys, stage.data_schema()),
+            **_describe_operator(stage),
         }
     description = {
         _SHAPE: f"{len(plan.logs)} {'log' if len(plan.logs) == 1 else 'logs'}, operators "
@@ -62,7 +63,7 @@ def describe_job(plan: ReplayPlan | JobPlan) -> dict[str, str]:
     return description
 
 
-def _describe_log(plan: ReplayPlan) -> dict[str, str]:
+def _describe_log(plan: LogPlan) -> dict[str, str]:
     log = plan.log
     timestamp, computed = shown_column(log.timestamp, plan.before)
     return {
@@ -85,7 +86,7 @@ def _describe_arrivals(log: EventLog) -> str:
     return f"recorded as {log.arrival!r}" if isinstance(log.arrival, str) else f"recorded as {log.arrival}"
 
 
-def _describe_operator(plan: OperatorPlan) -> dict[str, str]:
+def _describe_operator(plan: StagePlan) -> dict[str, str]:
     operator, schema = plan.operator, plan.data_schema()
     if isinstance(operator, WindowProcess | WindowJoinProcess):
         windows = operator.function

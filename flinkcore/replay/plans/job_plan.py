@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.columnar_windows import ROW_KIND
+from flinkcore.datastream.columnar_windows import ROW_KIND, require_columnar
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.transformations import (
     BroadcastTransformation,
@@ -29,6 +29,7 @@ from flinkcore.datastream.transformations import (
     TwoInputTransformation,
     UnionTransformation,
     WindowJoinTransformation,
+    WindowProcessTransformation,
     WindowTransformation,
     WithColumnsTransformation,
 )
@@ -37,21 +38,14 @@ from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, 
 from flinkcore.replay.log.plain_columns import decoded_type
 from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
-from flinkcore.replay.plans.key_types import require_key_type
 from flinkcore.replay.plans.keyed_operator import (
     KeyedOperator,
+    KeyedProcess,
     UserProcess,
     WindowAggregation,
     WindowProcess,
-    require_column,
 )
-from flinkcore.replay.plans.replay_plan import (
-    ReplayPlan,
-    column_op,
-    keyed_operator,
-    make_plan,
-    plan_of_log,
-)
+from flinkcore.replay.plans.log_plan import LogPlan, check_keys, column_op, plan_of_log
 from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.replay.time_plane.stage_timelines import JobStreams
@@ -61,17 +55,17 @@ OPERATORS = (WindowTransformation, ProcessTransformation, TwoInputTransformation
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a replay of several logs, or with several operators, does; can be pickled and is all that a worker needs.
+    """What a replay does; can be pickled and is all that a worker needs.
 
     Attributes
     ----------
-    logs : tuple of ReplayPlan
+    logs : tuple of LogPlan
         What is done with each log, up to its first operator. Splits are numbered over all of them.
     stages : tuple of StagePlan
         The operators, each behind those whose results it takes; the last one's are those of the job.
     """
 
-    logs: tuple[ReplayPlan, ...]
+    logs: tuple[LogPlan, ...]
     stages: tuple[StagePlan, ...]
 
     @property
@@ -91,6 +85,11 @@ class JobPlan:
         return self.streams.is_chain
 
     @property
+    def is_single(self) -> bool:
+        """Whether it has one log and one operator, which no name needs to tell from others."""
+        return len(self.logs) == len(self.stages) == 1
+
+    @property
     def streams(self) -> JobStreams:
         """Which logs and operators come to each operator."""
         return JobStreams(tuple(stage.streams for stage in self.stages))
@@ -98,11 +97,6 @@ class JobPlan:
     def stage_of_log(self, log: int) -> int:
         """Return the number of the operator to which the rows of a log come."""
         return next(number for number, stage in enumerate(self.stages) if log in stage.logs)
-
-    @property
-    def log_plans(self) -> tuple[ReplayPlan, ...]:
-        """The plans of the logs."""
-        return self.logs
 
     @property
     def operator_uids(self) -> tuple[str, ...]:
@@ -129,51 +123,64 @@ class JobPlan:
         """Whether a function in Python is called for rows."""
         return any(isinstance(stage.operator, UserProcess) for stage in self.stages)
 
+    def result_schema(self) -> pa.Schema:
+        """Return the columns of the results."""
+        return self.stages[-1].result_schema()
+
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of the side outputs: of rejected rows, each once, and of the operators."""
-        rejected = [log.log.on_bad_row for log in self.logs]
-        tags = [tag for tag in rejected if isinstance(tag, OutputTag)]
-        return (*dict.fromkeys(tags), *(tag for stage in self.stages for tag in stage.operator.side_outputs))
+        rejected = dict.fromkeys(log.rejected_tag for log in self.logs if log.rejected_tag is not None)
+        return (*rejected, *(tag for stage in self.stages for tag in stage.operator.side_outputs))
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
-        """Return the columns of a side output; errors as of `ReplayPlan.side_output_schema`."""
+        """Return the columns of a side output.
+
+        Those of the rows as they come to the operator, but for a function's own; for rejected rows the reason comes
+        last.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has no side output with this tag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
         for stage in self.stages:
             if output_tag in stage.operator.side_outputs:
                 return stage.side_output_schema(output_tag)
         for log in self.logs:
-            if log.log.on_bad_row == output_tag:
-                return log.side_output_schema(output_tag)
-        if isinstance(output_tag, OutputTag) and self.side_outputs():
-            known = ", ".join(tag.tag_id for tag in self.side_outputs())
-            raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}")
-        return self.logs[0].side_output_schema(output_tag)
+            if log.rejected_tag == output_tag:
+                return log.rejected_schema()
+        known = ", ".join(tag.tag_id for tag in self.side_outputs()) or "none"
+        how = "; name it in side_outputs=[...]" if self.calls_rows else ""
+        raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}{how}")
 
 
-def make_job_plan(graph: StreamGraph, configuration: ExecutionConfig) -> ReplayPlan | JobPlan:
+def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     """Turn the graph of a job into a plan, and check it against the schemas of the logs.
 
     Parameters
     ----------
     graph : StreamGraph
         Logs with column steps and watermark strategies, that may be united or connected; operators that take them; and
-        further ones that take results of others, also along with logs, with column steps between them.
+        further ones that take results of others, also along with logs, with column steps between them. A process
+        function can do without a strategy: then there are no watermarks.
     configuration : ExecutionConfig
 
     Returns
     -------
-    ReplayPlan or JobPlan
-        The former for a single log with a single operator.
+    JobPlan
 
     Raises
     ------
-    ConfigurationError, SchemaError, SourceError
-        As :func:`flinkcore.replay.plans.replay_plan.make_plan`; and if united streams have other columns, or connected
+    ConfigurationError
+        If the graph has another shape; the message says what to change.
+    SchemaError
+        If a column is missing, an expression does not fit the columns, united streams have other columns, or connected
         ones keys of other types.
+    SourceError
+        If a log has no files, or their schema cannot be read.
     """
-    steps = graph.transformations()
-    is_single = not any(isinstance(step, UnionTransformation | TwoInputTransformation) for step in steps)
-    if is_single and sum(isinstance(step, OPERATORS) for step in steps) < 2:
-        return make_plan(graph, configuration)
     _require_operator_at_end(graph)
     planner = _JobPlanner(configuration)
     planner.stage(graph.result)
@@ -190,15 +197,18 @@ def _require_operator_at_end(graph: StreamGraph) -> None:
     if isinstance(graph.result, OPERATORS):
         return
     operators = [step for step in graph.transformations() if isinstance(step, OPERATORS)]
-    if operators:
+    if not operators:
         raise ConfigurationError(
-            f"a job ends with {operators[-1].call}(...), but this one goes on with: {graph.result}; apply "
-            "that to the rows that the job gives, as to_arrow(), to_batches() or to_dataframe()"
+            "this stream is not the result of a window or a process function: end the job with "
+            ".key_by('column').window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count()), or with "
+            ".key_by('column').process(MyFunction(), output_type)"
         )
+    behind = graph.result
+    while isinstance(behind, OneInputTransformation) and not isinstance(behind.input, OPERATORS):
+        behind = behind.input
     raise ConfigurationError(
-        "this stream is not the result of a window or a process function: end the job with "
-        ".key_by('column').window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count()), or with "
-        "process(MyFunction(), output_type)"
+        f"a job ends with {operators[-1].call}(...), but this one goes on with: {behind}; apply that to the rows that "
+        "the job gives, as to_arrow(), to_batches() or to_dataframe()"
     )
 
 
@@ -221,18 +231,18 @@ class _JobPlanner:
 
     Attributes
     ----------
-    logs : list of ReplayPlan
+    logs : list of LogPlan
     stages : list of StagePlan
     """
 
     def __init__(self, configuration: ExecutionConfig) -> None:
-        self.logs: list[ReplayPlan] = []
+        self.logs: list[LogPlan] = []
         self.stages: list[StagePlan] = []
         self._configuration = configuration
         self._numbers: dict[int, int] = {}
         self._named_by: list[Transformation | None] = []
 
-    def named_logs(self) -> list[ReplayPlan]:
+    def named_logs(self) -> list[LogPlan]:
         """Return the logs, each with the uid of its time plane."""
         uids = watermarks_uids(self._named_by)
         return [replace(log, watermarks_uid=uid) for log, uid in zip(self.logs, uids, strict=True)]
@@ -242,7 +252,7 @@ class _JobPlanner:
         if id(step) in self._numbers:
             return self._numbers[id(step)]
         operator = _operator(step)
-        planned = [self._input(each, step, operator) for each in step.inputs()]
+        planned = [self._input(each, operator) for each in step.inputs()]
         inputs = tuple(each for each, _ in planned)
         number = len(self.stages)
         for each, between in planned:
@@ -253,10 +263,11 @@ class _JobPlanner:
         if len(inputs) == 2 and inputs[1].keys:
             require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
         first = inputs[0]
-        if first.logs:
-            operator, event_time = self.logs[first.logs[0]].operator, self.logs[first.logs[0]].time_type()
-        else:
-            event_time = self.stages[first.results[0].stage].event_time
+        event_time = (
+            self.logs[first.logs[0]].time_type()
+            if first.logs
+            else self.stages[first.results[0].stage].event_time
+        )
         if isinstance(operator, WindowProcess):
             operator = operator.of_rows(first.schema)
         uid = operator_uid(step, operator, number + 1)
@@ -267,17 +278,20 @@ class _JobPlanner:
         return number
 
     def _input(
-        self, step: Transformation, last: Transformation, operator: KeyedOperator
+        self, step: Transformation, operator: KeyedOperator
     ) -> tuple[StageInput, list[tuple[Transformation, ...]]]:
         """An input of an operator; and the steps that its results of other operators take."""
         keys = step.key_columns if isinstance(step, PartitionTransformation) else ()
         branches: list[_Branch] = []
         results: dict[int, StageResults] = {}
         between = []
-        for root, steps in _branches(_unkeyed(step), ()):
+        roots = _branches(_unkeyed(step), ())
+        for root, steps in roots:
             if isinstance(root, EventLogSource):
-                plan = plan_of_log(root, steps, keys, last, operator, self._configuration)
-                branches.append(_Branch(len(self.logs), True, plan.data_schema(), _whole_schema(plan, steps)))
+                plan = plan_of_log(root, steps, keys, operator, self._configuration)
+                schema = plan.data_schema()
+                whole = _whole_schema(plan, steps) if len(roots) > 1 else schema
+                branches.append(_Branch(len(self.logs), True, schema, whole))
                 self.logs.append(plan)
                 self._named_by.append(step_with_uid(root, steps))
                 continue
@@ -314,11 +328,7 @@ class _JobPlanner:
 
 
 def _check_results_input(number: int, each: StageInput, operator: KeyedOperator) -> None:
-    for key in each.keys:
-        require_column(key, each.schema, f"the key before operator {number}")
-        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
-        if not (untyped and pa.types.is_null(each.schema.field(key).type)):
-            require_key_type(key, each.schema)
+    check_keys(each.keys, each.schema, f"the key before operator {number}", operator)
     operator.check(each.schema)
 
 
@@ -388,8 +398,27 @@ def _unkeyed(step: Transformation) -> Transformation:
 
 
 def _operator(step: Transformation) -> KeyedOperator:
-    if not isinstance(step, TwoInputTransformation):
-        return keyed_operator(step)
+    if isinstance(step, TwoInputTransformation):
+        return _operator_of_two_inputs(step)
+    if isinstance(step, WindowProcessTransformation):
+        return WindowProcess(step.function, step.output_type, step.tags, step.timestamp_column)
+    if isinstance(step, ProcessTransformation):
+        return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
+    assert isinstance(step, WindowTransformation)
+    # Before watermarks are asked for, which would not help windows of another kind.
+    require_columnar(step.assigner, step.trigger, step.evictor)
+    return WindowAggregation(
+        step.assigner,
+        step.allowed_lateness_ms,
+        step.late_tag,
+        step.aggregates,
+        step.trigger,
+        step.output_mode,
+        step.evictor,
+    )
+
+
+def _operator_of_two_inputs(step: TwoInputTransformation) -> ConnectedProcess:
     if isinstance(step, IntervalJoinTransformation):
         return IntervalJoinProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     if isinstance(step, WindowJoinTransformation):
@@ -413,7 +442,8 @@ def _branches(
         return [(step, later)]
     if isinstance(step, UnionTransformation):
         return [branch for united in step.united for branch in _branches(united, later)]
-    assert isinstance(step, OneInputTransformation)
+    if not isinstance(step, OneInputTransformation):
+        raise ConfigurationError(f"a replay starts from an event log, not from: {step}")
     return _branches(step.input, (step, *later))
 
 
@@ -435,7 +465,7 @@ def _united(branches: Sequence[_Branch]) -> tuple[str, ...] | None:
     return tuple(name for name in whole[0].names if all(name in names for names in given))
 
 
-def _whole_schema(plan: ReplayPlan, steps: tuple[Transformation, ...]) -> pa.Schema:
+def _whole_schema(plan: LogPlan, steps: tuple[Transformation, ...]) -> pa.Schema:
     ops = [column_op(step) for step in steps if not isinstance(step, TimestampsAndWatermarksTransformation)]
     return output_schema(ops, plan.log.schema)
 
@@ -444,17 +474,15 @@ def _shown(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
-def _check_tags(logs: list[ReplayPlan], stages: list[StagePlan]) -> None:
+def _check_tags(logs: list[LogPlan], stages: list[StagePlan]) -> None:
     schemas: dict[OutputTag, pa.Schema] = {}
     for plan in logs:
-        tag = plan.log.on_bad_row
-        if isinstance(tag, OutputTag):
-            schema = plan.side_output_schema(tag)
-            if schemas.setdefault(tag, schema) != schema:
-                raise ConfigurationError(
-                    f"side output {tag.tag_id!r} is named for the rejected rows of logs with different columns: take "
-                    "two names"
-                )
+        tag = plan.rejected_tag
+        if tag is not None and schemas.setdefault(tag, plan.rejected_schema()) != plan.rejected_schema():
+            raise ConfigurationError(
+                f"side output {tag.tag_id!r} is named for the rejected rows of logs with different columns: take "
+                "two names"
+            )
     named = [*schemas, *(tag for stage in stages for tag in stage.operator.side_outputs)]
     for tag in named:
         if named.count(tag) > 1:
@@ -463,7 +491,7 @@ def _check_tags(logs: list[ReplayPlan], stages: list[StagePlan]) -> None:
             )
 
 
-def _check_alignment(logs: list[ReplayPlan]) -> None:
+def _check_alignment(logs: list[LogPlan]) -> None:
     aligned = [plan.strategy.alignment_parameters for plan in logs]
     groups = Counter(each.watermark_group for each in aligned if each is not None)
     for group, count in groups.items():

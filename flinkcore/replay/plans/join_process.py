@@ -10,9 +10,9 @@ from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.window import WindowOperation
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.keyed_operator import window_timestamp_range
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -28,7 +29,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
-from flinkcore.replay.stages.native_windows import window_kernel
+from flinkcore.replay.plans.native_windows import window_kernel
 
 
 class KeyedOperator(Protocol):
@@ -53,6 +54,9 @@ class KeyedOperator(Protocol):
     @property
     def repeating_columns(self) -> tuple[str, ...]:
         """Columns of its results, besides the keys, that have few values for their rows."""
+
+    def result_schema(self, events: pa.Schema, keys: Sequence[str], time_type: pa.DataType) -> pa.Schema:
+        """Return the columns of its results, where events come with these columns, keys and this time."""
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
@@ -129,6 +133,24 @@ class WindowAggregation:
     ) -> pa.Schema:
         """Late rows are as they came."""
         return events
+
+    def result_schema(self, events: pa.Schema, keys: Sequence[str], time_type: pa.DataType) -> pa.Schema:
+        """Keys, bounds of the window, aggregates, and what tells of the firing."""
+        _, accumulators = self.native(events)
+        bound = bound_type(time_type)
+        names = [name for name, _ in self.aggregates]
+        types = [pa.array(column).type for column in accumulators.take()]
+        return pa.schema(
+            [
+                *(pa.field(key, events.field(key).type) for key in keys),
+                ("window_start", bound),
+                ("window_end", bound),
+                *zip(names, types, strict=True),
+                ("late_firing", pa.bool_()),
+                ("watermark", pa.int64()),
+                *([(ROW_KIND, pa.string())] if self.is_retracting else []),
+            ]
+        )
 
     def check(self, events: pa.Schema) -> None:
         """Check that there are the columns that aggregates read, and native windows of this kind."""
@@ -224,16 +246,14 @@ class UserProcess:
         schema = next(tag.type_info for tag in self.tags if tag == output_tag)
         return self._with_timestamps(schema, time_type)
 
-    def result_schema(self, time_type: pa.DataType) -> pa.Schema:
-        """Return the columns of the results, where the event time of the log has this type."""
+    def result_schema(self, events: pa.Schema, keys: Sequence[str], time_type: pa.DataType) -> pa.Schema:
+        """The declared columns, and the timestamps."""
         return self._with_timestamps(self.output_type, time_type)
 
     def _with_timestamps(self, schema: pa.Schema, time_type: pa.DataType) -> pa.Schema:
         if self.timestamp_column is None:
             return schema
-        zone = time_type.tz if pa.types.is_timestamp(time_type) else None
-        type_ = pa.timestamp("ms", zone) if pa.types.is_timestamp(time_type) else pa.int64()
-        return schema.append(pa.field(self.timestamp_column, type_))
+        return schema.append(pa.field(self.timestamp_column, bound_type(time_type)))
 
     def check(self, events: pa.Schema) -> None:
         """Check that there are columns to make rows of."""
@@ -303,6 +323,11 @@ class WindowProcess(UserProcess):
         if output_tag == self.function.late_tag:
             return events
         return super().side_output_schema(output_tag, events, time_type)
+
+
+def bound_type(time_type: pa.DataType) -> pa.DataType:
+    """Return the type of timestamps in results, such as the bounds of windows: of ms, or int64 where times are so."""
+    return pa.timestamp("ms", time_type.tz) if pa.types.is_timestamp(time_type) else pa.int64()
 
 
 def window_timestamp_range(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.replay.log.column_ops import ColumnOp
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.keyed_operator import KeyedOperator, UserProcess
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
-from flinkcore.replay.stages.keyed_stage import keyed_stages
+from flinkcore.replay.plans.keyed_operator import KeyedOperator
 from flinkcore.replay.time_plane.stage_timelines import InputStreams, OperatorStreams
-from flinkcore.replay.time_plane.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class StageInput:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """An operator of a job, and what comes to it; an `OperatorPlan`.
+    """An operator of a job, and what comes to it.
 
     Attributes
     ----------
@@ -128,10 +125,7 @@ class StagePlan:
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""
-        if isinstance(self.operator, UserProcess):
-            return self.operator.result_schema(self.event_time)
-        none = np.empty(0, np.int64)
-        return keyed_stages(self, Timeline.to_end_of_time(none, none), None, 1).schema
+        return self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output of the operator."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.output_plan import OutputPlan
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.parquet_output import ParquetOutput, ParquetPart
 
 PartNames = Mapping[str | None, Iterable[str]]
@@ -50,7 +50,7 @@ class ParquetOutputs:
     @classmethod
     def of(
         cls,
-        plan: OutputPlan,
+        plan: JobPlan,
         path: str | os.PathLike[str],
         side_outputs: Mapping[OutputTag, str | os.PathLike[str]] | None,
     ) -> ParquetOutputs:

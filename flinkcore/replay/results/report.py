@@ -10,12 +10,12 @@ from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.join_process import WindowJoinProcess
-from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
+from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import SplitTimes, Timeline, TimePlane
 
 
@@ -83,7 +83,8 @@ class ReplayReport:
         job stops with a checkpoint, the last.
     split_watermarks
         The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
-        it had none. Splits of several logs go by number of the log, from 0 on in the order of the job, and value.
+        it had none. In a job of several logs or operators they go by number of the log, from
+        0 on in the order of the job, and value.
     paused_ms
         How long each split that was ever paused by watermark alignment was so, by its value in split order.
     warnings
@@ -123,75 +124,58 @@ class ReplayReport:
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _is_chain: bool = field(default=True, repr=False, compare=False)
+    _is_single: bool = field(default=True, repr=False, compare=False)
     _has_functions: bool = field(default=False, repr=False, compare=False)
     _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
 
-    def add_later_operators(self, stages: Sequence[OperatorPlan], is_chain: bool) -> None:
-        """Add what a job has behind the first operator, and whether each takes what the one before gives."""
-        self._is_chain = is_chain
-        for stage in stages:
-            report = ReplayReport()
-            report._set_operator(stage.operator)
-            self.later_operators.append(report)
-
-    def _set_operator(self, operator: KeyedOperator) -> None:
-        self._has_windows = isinstance(operator, WindowAggregation | WindowProcess | WindowJoinProcess)
-        self._has_functions = not isinstance(operator, WindowAggregation)
-
-    def add_time_plane(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
-        """Add what the first pass found."""
-        splits = time_plane.splits
-        self._set_operator(plan.operator)
-        self.splits = len(splits.values)
-        self.arrival_regressions = int(splits.regressions.sum())
-        self.timeline_steps = len(time_plane.timeline.clock_ms)
-        self.watermark_ms = time_plane.timeline.watermark_before_end
-        self.split_watermarks = dict(zip(splits.values, splits.final_watermark_ms.tolist(), strict=True))
-        paused_ms = time_plane.paused.total_ms(self.splits).tolist()
-        self.paused_ms = {
-            value: paused for value, paused in zip(splits.values, paused_ms, strict=True) if paused
-        }
-        self._logs = [(splits, time_plane.paused)]
-        with_events = splits.events > 0
-        if with_events.any():
-            self.min_timestamp_ms = int(splits.min_timestamp_ms[with_events].min())
-            self.max_timestamp_ms = int(splits.max_timestamp_ms[with_events].max())
-        self.warnings += [*time_plane.warnings, *time_warnings(plan.timed_log, splits)]
-
-    def add_logs(
-        self, plans: Sequence[ReplayPlan], time_planes: Sequence[TimePlane], timeline: Timeline
-    ) -> None:
-        """Add what the first pass found of several logs; their splits go by (number of the log, value).
+    @classmethod
+    def of(cls, plan: JobPlan, time_planes: Sequence[TimePlane], timeline: Timeline) -> ReplayReport:
+        """A report with what the first pass found.
 
         Parameters
         ----------
-        plans, time_planes
+        plan
+            The job.
+        time_planes
             Of each log.
         timeline
-            The watermarks of all logs combined.
+            The watermarks of the last operator.
         """
-        for number, (plan, time_plane) in enumerate(zip(plans, time_planes, strict=True)):
-            self._add_log(number, plan, time_plane)
-        self.timeline_steps = len(timeline.clock_ms)
-        self.watermark_ms = timeline.watermark_before_end
+        report, *later = (cls() for _ in plan.stages)
+        for number, (log, time_plane) in enumerate(zip(plan.logs, time_planes, strict=True)):
+            report._add_log(None if plan.is_single else number, log, time_plane)
+        report.timeline_steps = len(timeline.clock_ms)
+        report.watermark_ms = timeline.watermark_before_end
+        report.later_operators = later
+        report._is_chain, report._is_single = plan.is_chain, plan.is_single
+        for each, stage in zip(report.by_operator, plan.stages, strict=True):
+            each._has_windows = isinstance(
+                stage.operator, WindowAggregation | WindowProcess | WindowJoinProcess
+            )
+            each._has_functions = not isinstance(stage.operator, WindowAggregation)
+        return report
 
-    def _add_log(self, number: int, plan: ReplayPlan, time_plane: TimePlane) -> None:
-        log = ReplayReport()
-        log.add_time_plane(plan, time_plane)
-        self._set_operator(plan.operator)
-        self.splits += log.splits
-        self.arrival_regressions += log.arrival_regressions
-        for own, found in (
-            (self.split_watermarks, log.split_watermarks),
-            (self.paused_ms, log.paused_ms),
-        ):
-            own.update({(number, value): ms for value, ms in found.items()})
-        self._logs.append((time_plane.splits, time_plane.paused))
-        timestamps = [self.min_timestamp_ms, log.min_timestamp_ms]
-        self.min_timestamp_ms = min((ms for ms in timestamps if ms is not None), default=None)
-        timestamps = [self.max_timestamp_ms, log.max_timestamp_ms]
-        self.max_timestamp_ms = max((ms for ms in timestamps if ms is not None), default=None)
-        self.warnings += log.warnings
+    @property
+    def by_operator(self) -> list[ReplayReport]:
+        """This report, which is also that of the first operator, and those of the later ones."""
+        return [self, *self.later_operators]
+
+    def _add_log(self, number: int | None, log: TimedLog, time_plane: TimePlane) -> None:
+        splits = time_plane.splits
+        names = splits.values if number is None else [(number, value) for value in splits.values]
+        self.splits += len(names)
+        self.arrival_regressions += int(splits.regressions.sum())
+        self.split_watermarks |= dict(zip(names, splits.final_watermark_ms.tolist(), strict=True))
+        paused_ms = time_plane.paused.total_ms(len(names)).tolist()
+        self.paused_ms |= {name: paused for name, paused in zip(names, paused_ms, strict=True) if paused}
+        self._logs.append((splits, time_plane.paused))
+        with_events = splits.events > 0
+        if with_events.any():
+            least, greatest = splits.min_timestamp_ms[with_events], splits.max_timestamp_ms[with_events]
+            known = [ms for ms in (self.min_timestamp_ms, self.max_timestamp_ms) if ms is not None]
+            self.min_timestamp_ms = min([int(least.min()), *known])
+            self.max_timestamp_ms = max([int(greatest.max()), *known])
+        self.warnings += [*time_plane.warnings, *time_warnings(log, splits)]
 
     def idle_spans(self, split: Any) -> list[tuple[int, int]]:
         """When a split was idle.
@@ -241,7 +225,7 @@ class ReplayReport:
             raise ConfigurationError(
                 f"the log has no split {split!r}; split_watermarks has the {self.splits:,} that there are"
             )
-        log, value = split if len(self._logs) > 1 else (0, split)
+        log, value = (0, split) if self._is_single else split
         split_times, paused = self._logs[log]
         return split_times, paused, split_times.values.index(value)
 

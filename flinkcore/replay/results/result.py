@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.output_plan import OutputPlan
+from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.stages.placed_events import PlacedEvents
@@ -65,7 +65,7 @@ class EmbeddedResult:
     `write_parquet` stream, and keep nothing. Where the job stops with a checkpoint, that is complete when the rows are.
     """
 
-    def __init__(self, plan: OutputPlan, start: Callable[[], Replay]) -> None:
+    def __init__(self, plan: JobPlan, start: Callable[[], Replay]) -> None:
         self._plan = plan
         self._start = start
         self._collected: dict[str | None, pa.Table] | None = None

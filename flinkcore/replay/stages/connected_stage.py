@@ -17,12 +17,11 @@ from flinkcore.datastream.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
 )
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import element_keys, element_rows
 from flinkcore.replay.stages.function_stages import FunctionStages
 from flinkcore.replay.stages.placed_events import steps_of
@@ -100,9 +99,7 @@ class ConnectedStage(ProcessStage):
             # With keys the timers know it.
             self._operator.process_watermark(Watermark(self.current_watermark))
 
-    def _make_output(
-        self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
-    ) -> ConnectedOutput:
+    def _make_output(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> ConnectedOutput:
         self._connected_output = ConnectedOutput(plan, process, key_context, self._inputs, self._input_keys)
         return self._connected_output
 
@@ -220,7 +217,7 @@ class ConnectedOutput(ProcessOutput):
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         process: UserProcess,
         key_context: KeyContext,
         inputs: ConnectedInputs,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-import pyarrow as pa
-
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events
@@ -36,7 +34,7 @@ class FunctionStages(Generic[Process]):
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         process: Process,
         timeline: Timeline,
         last_arrival_ms: int | None,
@@ -49,11 +47,6 @@ class FunctionStages(Generic[Process]):
         self._last_arrival_ms = last_arrival_ms
         self._partitions = partitions
         self._restored = restored
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results."""
-        return self._process.result_schema(self._plan.time_type())
 
     def prepare(self, events: Events) -> Events:
         """The batch as it is."""

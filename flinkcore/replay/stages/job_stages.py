@@ -1,16 +1,15 @@
-"""What runs the operators of a job, be it of one log and one operator or of several."""
+"""What runs the operators of a job."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
-from flinkcore.replay.plans.replay_plan import ReplayPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.join_stage import connected_stages_class
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, keyed_stages, opened_stage
 from flinkcore.replay.stages.placed_windows import JoinedWindowStages
@@ -36,7 +35,7 @@ def connected_inputs(stage: StagePlan, second_from: int) -> ConnectedInputs | No
 
 
 def stages_of(
-    plan: ReplayPlan | JobPlan,
+    plan: JobPlan,
     time: ReplayTime,
     partitions: int,
     number: int = 0,
@@ -57,8 +56,6 @@ def stages_of(
     restored
         What the operator goes on from.
     """
-    if not isinstance(plan, JobPlan):
-        return keyed_stages(plan, time.timeline, time.last_arrival_ms, partitions, restored), None
     stage = plan.stages[number]
     # Results tell of which input they are by themselves, and so do rows that are merged with them.
     inputs = connected_inputs(stage, 1 if stage.results else time.second_from)
@@ -84,7 +81,7 @@ def stages_of(
 
 @contextmanager
 def opened_stage_of(
-    plan: ReplayPlan | JobPlan, stages: KeyedStages, partition: int, number: int = 0
+    plan: JobPlan, stages: KeyedStages, partition: int, number: int = 0
 ) -> Iterator[KeyedStage]:
     """A stage of one of a plan's operators, that is closed with the block.
 
@@ -100,6 +97,6 @@ def opened_stage_of(
         Of the operator, from 0 on.
     """
     with opened_stage(stages, partition) as stage:
-        if isinstance(plan, JobPlan) and isinstance(stage, ProcessStage) and len(plan.stages) > 1:
+        if isinstance(stage, ProcessStage) and len(plan.stages) > 1:
             stage.join(number, bool(plan.stages[number].results), number + 1 < len(plan.stages))
         yield stage

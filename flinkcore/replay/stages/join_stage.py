@@ -14,7 +14,7 @@ from flinkcore.datastream.window import WindowOperation
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.connected_stage import (
     ConnectedOutput,
@@ -44,7 +44,7 @@ class IntervalJoinOutput(ConnectedOutput):
     """
 
     def __init__(
-        self, plan: OperatorPlan, process: IntervalJoinProcess, key_context: KeyContext, *inputs: Any
+        self, plan: StagePlan, process: IntervalJoinProcess, key_context: KeyContext, *inputs: Any
     ) -> None:
         super().__init__(plan, process, key_context, *inputs)
         self._late_tags = process.late_tags
@@ -72,9 +72,7 @@ class IntervalJoinOutput(ConnectedOutput):
 class IntervalJoinStage(ConnectedStage):
     """Joins ordered events of two streams by time, on the replay clock; as :class:`ConnectedStage`."""
 
-    def _make_output(
-        self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
-    ) -> ConnectedOutput:
+    def _make_output(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> ConnectedOutput:
         assert isinstance(process, IntervalJoinProcess)
         self._connected_output = IntervalJoinOutput(
             plan, process, key_context, self._inputs, self._input_keys

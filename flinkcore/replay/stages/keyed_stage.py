@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
-
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_functions.batch_process_stage import BatchProcessStages
 from flinkcore.replay.plans.keyed_operator import KeyedProcess, WindowAggregation, WindowProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.process_stage import ProcessStages
 from flinkcore.replay.stages.restored_operator import RestoredOperator
@@ -62,10 +60,6 @@ class KeyedStage(Protocol):
 class KeyedStages(Protocol):
     """Makes the stages of a plan, and prepares the batches that they share."""
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results."""
-
     def stage(self, partition: int) -> KeyedStage:
         """Return a stage for a partition."""
 
@@ -77,7 +71,7 @@ class KeyedStages(Protocol):
 
 
 def keyed_stages(
-    plan: OperatorPlan,
+    plan: StagePlan,
     timeline: Timeline,
     last_arrival_ms: int | None,
     partitions: int,

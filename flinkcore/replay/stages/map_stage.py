@@ -13,7 +13,7 @@ from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import TimedBatch
-from flinkcore.replay.plans.replay_plan import REASON, ReplayPlan
+from flinkcore.replay.plans.log_plan import REASON, LogPlan
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events
 
@@ -54,12 +54,11 @@ class MapStage:
         The result of the first pass.
     """
 
-    def __init__(self, plan: ReplayPlan, time_plane: TimePlane) -> None:
+    def __init__(self, plan: LogPlan, time_plane: TimePlane) -> None:
         self._plan = plan
         self._time_plane = time_plane
         self._reader = plan.reader(plan.data_columns())
-        tag = plan.log.on_bad_row
-        self._rejected_schema = plan.side_output_schema(tag) if isinstance(tag, OutputTag) else None
+        self._rejected_schema = None if plan.rejected_tag is None else plan.rejected_schema()
 
     def read(self, chunk: Chunk) -> Iterator[MappedEvents]:
         """Events of a chunk, batch by batch, in the order of the log.

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, Int32Array, Int64Array, RowNumbers
 

@@ -14,7 +14,7 @@ from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
 from flinkcore.errors import DataError
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output, PlacedOutput
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.placed_events import (
@@ -57,7 +57,7 @@ class JoinedWindowStage(WindowStage):
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         aggregation: WindowAggregation,
         timeline: Timeline,
         last_arrival_ms: int | None,
@@ -248,7 +248,7 @@ class JoinedWindowStages(WindowStages):
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         aggregation: WindowAggregation,
         timeline: Timeline,
         last_arrival_ms: int | None,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output, PlacedOutput
 from flinkcore.replay.stages.element_rows import element_keys, element_rows
 from flinkcore.replay.stages.placed_events import Order, PlacedEvents
@@ -53,8 +53,7 @@ class ProcessOutput:
         Notes the places of results, where another operator follows.
     """
 
-    def __init__(self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext) -> None:
-        time_type = plan.time_type()
+    def __init__(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> None:
         name = process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
@@ -71,7 +70,7 @@ class ProcessOutput:
         self._results = RowResults(
             f"the output of {name}",
             process.output_type,
-            process.result_schema(time_type),
+            plan.result_schema(),
             self._described,
             self._when_full,
         )

@@ -31,7 +31,7 @@ from flinkcore.common.row import Row
 from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
 from flinkcore.replay.stages.element_rows import element_keys, element_rows, event_key_groups, groups_of_keys
@@ -119,7 +119,7 @@ class ProcessStage:
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         process: UserProcess,
         timeline: Timeline,
         last_arrival_ms: int | None,
@@ -168,9 +168,7 @@ class ProcessStage:
                 self._operator.close()
             raise self._failed("open", failure) from failure
 
-    def _make_output(
-        self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
-    ) -> ProcessOutput:
+    def _make_output(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> ProcessOutput:
         return ProcessOutput(plan, process, key_context)
 
     def _make_operator(self, function: Any, backend: KeyedStateBackend) -> KeyedOneInputOperator:

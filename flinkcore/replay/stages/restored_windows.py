@@ -24,8 +24,8 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import SchemaError
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.native_windows import slide_of
 from flinkcore.replay.stages.element_rows import event_key_groups
-from flinkcore.replay.stages.native_windows import slide_of
 from flinkcore.replay.stages.window_state import window_columns
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.results.result import Output
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.placed_events import PlacedMerge
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order

@@ -11,10 +11,9 @@ import numpy as np
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.partition_threads import PartitionThreads, ReplayThreads
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output, PlacedOutput
-from flinkcore.replay.stages.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages
 from flinkcore.replay.stages.placed_events import PlacedEvents
@@ -85,7 +84,7 @@ class StageRun:
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         inputs: ConnectedInputs | None,
         makes_stages: KeyedStages,
         stages: list[KeyedStage],
@@ -153,12 +152,11 @@ class StageRun:
         if inputs is None:
             groups = event_key_groups(events.batch, plan.keys, plan.max_parallelism)
         else:
-            assert isinstance(plan, StagePlan)
             keys = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
             groups = inputs.key_groups(events, keys, plan.max_parallelism)
         order, bounds = partition_rows(groups, plan.max_parallelism, partitions, rows)
         by_partition = [order[bounds[p] : bounds[p + 1]] for p in range(partitions)]
-        if inputs is None or not (isinstance(plan, StagePlan) and plan.inputs[1].is_broadcast):
+        if inputs is None or not (plan.inputs[1].is_broadcast):
             return list(by_partition)
         is_wanted = np.zeros((partitions, len(events.splits)), np.bool_)
         for partition, own in enumerate(by_partition):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.replay.plans.keyed_operator import UserProcess, WindowProcess
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.placed_events import Order
 from flinkcore.replay.stages.process_output import ProcessOutput
@@ -32,7 +32,7 @@ class WindowOutput(ProcessOutput):
         As of :class:`ProcessOutput`.
     """
 
-    def __init__(self, plan: OperatorPlan, process: WindowProcess, key_context: KeyContext) -> None:
+    def __init__(self, plan: StagePlan, process: WindowProcess, key_context: KeyContext) -> None:
         super().__init__(plan, process, key_context)
         self._late_tag = process.function.late_tag
         self._late_rows: list[int] = []
@@ -59,9 +59,7 @@ class WindowProcessStage(ProcessStage):
     Parameters, errors and what happens when are those of :class:`ProcessStage`.
     """
 
-    def _make_output(
-        self, plan: OperatorPlan, process: UserProcess, key_context: KeyContext
-    ) -> ProcessOutput:
+    def _make_output(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> ProcessOutput:
         assert isinstance(process, WindowProcess)
         return WindowOutput(plan, process, key_context)
 

@@ -13,7 +13,7 @@ from flinkcore._native.key_groups import compute_key_group_range_for_operator_in
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
-from flinkcore.replay.plans.operator_plan import OperatorPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.restored_operator import RestoredOperator
@@ -103,7 +103,7 @@ class WindowStage:
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         aggregation: WindowAggregation,
         schema: pa.Schema,
         time_type: pa.DataType,
@@ -131,7 +131,6 @@ class WindowStage:
             steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
         )
         self._timeline = timeline
-        self._schema: pa.Schema | None = None
         self._late_tag = aggregation.late_tag
         if restored is not None:
             self._restore(restored, aggregation, schema)
@@ -155,15 +154,6 @@ class WindowStage:
 
     def _windows(self) -> CheckpointTable:
         return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results: keys, window_start, window_end, aggregates, late_firing, watermark."""
-        if self._schema is None:
-            if self._operator.rows_ready:
-                raise ValueError("ask for the schema before the first event")
-            self._schema = pa.record_batch(self._operator.take()).schema
-        return self._schema
 
     def process(
         self,
@@ -251,7 +241,7 @@ class WindowStages:
 
     def __init__(
         self,
-        plan: OperatorPlan,
+        plan: StagePlan,
         aggregation: WindowAggregation,
         timeline: Timeline,
         partitions: int,
@@ -266,11 +256,6 @@ class WindowStages:
         read = aggregation.columns or frozenset()
         self._columns = [name for name in self._events_schema.names if name in read.union(plan.keys)]
         self._idle_encoders: list[KeyEncoder] = []
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the results."""
-        return self._stage(0, None).schema
 
     def _stage(self, partition: int, restored: RestoredOperator | None) -> WindowStage:
         return WindowStage(

@@ -141,7 +141,9 @@ class JobTime:
     def replay_times(self) -> list[ReplayTime]:
         """The time as each operator sees it."""
         operators = self._streams.operators
-        if self._streams.is_chain:
+        if len(self.time_planes) == len(operators) == 1:
+            timelines = [self.time_planes[0].timeline]
+        elif self._streams.is_chain:
             time = self._stream_time
             if len(operators) > 1:  # the operators go by the places of steps
                 time = time.with_splits_from(0)

@@ -134,34 +134,6 @@ class TimePass:
         return time_plane
 
 
-def time_plane_of(
-    timed: TimedLog,
-    chunks: Sequence[Chunk],
-    threads: int,
-    *,
-    cut: TimeCut | None = None,
-    stops: bool = False,
-) -> TimePlane:
-    """Run the first pass in this process.
-
-    Parameters
-    ----------
-    timed
-        The log.
-    chunks
-        All chunks of the log.
-    threads
-        How many chunks are read at once.
-    cut
-        Where the log goes on from a checkpoint; None: from the start.
-    stops
-        Whether the job stops with a checkpoint.
-    """
-    time_pass = TimePass(timed, cut, stops)
-    time_plane = time_pass.combine(_summaries(time_pass, chunks, threads))
-    return run_element_pass(timed, time_plane, chunks, cut) if timed.is_by_element else time_plane
-
-
 def time_planes_of(
     logs: Sequence[TimedLog],
     chunks: Sequence[Sequence[Chunk]],
@@ -170,7 +142,7 @@ def time_planes_of(
     cuts: Sequence[TimeCut] = (),
     stops: bool = False,
 ) -> list[TimePlane]:
-    """Run the first pass of a replay of several logs in this process.
+    """Run the first pass of a replay in this process.
 
     Parameters
     ----------
@@ -186,9 +158,7 @@ def time_planes_of(
         Whether the job stops with a checkpoint.
     """
     passes = time_passes(logs, cuts, stops)
-    times = [
-        list(_summaries(time_pass, of_log, threads)) for time_pass, of_log in zip(passes, chunks, strict=True)
-    ]
+    times = [_summaries(time_pass, of_log, threads) for time_pass, of_log in zip(passes, chunks, strict=True)]
     time_planes = combine_logs(passes, times)
     return [
         run_element_pass(time_pass.timed, time_plane, of_log, time_pass.cut)
@@ -203,8 +173,8 @@ def time_passes(logs: Sequence[TimedLog], cuts: Sequence[TimeCut], stops: bool) 
     return [TimePass(timed, cuts[number] if cuts else None, stops) for number, timed in enumerate(logs)]
 
 
-def combine_logs(passes: Sequence[TimePass], times: Sequence[Sequence[ChunkTimes]]) -> list[TimePlane]:
-    """The time planes of several logs that are replayed together: each lasts as long as all of them.
+def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes]]) -> list[TimePlane]:
+    """The time planes of logs that are replayed together: each lasts as long as all of them.
 
     Parameters
     ----------
@@ -213,14 +183,17 @@ def combine_logs(passes: Sequence[TimePass], times: Sequence[Sequence[ChunkTimes
     times
         Of all chunks of each log.
     """
-    alone = [time_pass.combine(of_log) for time_pass, of_log in zip(passes, times, strict=True)]
+    if len(passes) == 1:  # what is read once need not be held
+        return [passes[0].combine(times[0])]
+    held = [list(of_log) for of_log in times]
+    alone = [time_pass.combine(of_log) for time_pass, of_log in zip(passes, held, strict=True)]
     ranges = [time_plane.replay_range for time_plane in alone if time_plane.replay_range is not None]
     if not ranges:
         return alone
     whole = min(first for first, _ in ranges), max(last for _, last in ranges)
     return [
         time_plane if time_plane.replay_range == whole else time_pass.combine(of_log, whole)
-        for time_plane, time_pass, of_log in zip(alone, passes, times, strict=True)
+        for time_plane, time_pass, of_log in zip(alone, passes, held, strict=True)
     ]
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.plans.replay_plan import ReplayPlan
+from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
 
 PARTITION_NUMBER: Final = HIDDEN_PREFIX + "partition"
@@ -31,7 +31,7 @@ class SparkLog:
         Whether it is the only one of its job.
     """
 
-    plan: ReplayPlan
+    plan: LogPlan
     log: FileInput | DataFrameInput
     dataframe: Any
     is_alone: bool = True

@@ -1,0 +1,306 @@
+"""What a plan says about a log: its time, and what is done with its events on the way to their operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._native.watermarks import MAX_INTERVAL_MS
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.expressions import Expression
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
+from flinkcore.datastream.transformations import (
+    EventLogSource,
+    FilterTransformation,
+    SelectTransformation,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    WithColumnsTransformation,
+)
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.column_ops import (
+    HIDDEN_PREFIX,
+    ColumnOp,
+    Columns,
+    Filter,
+    Select,
+    WithColumns,
+    narrow_ops,
+    output_schema,
+)
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.plans.key_types import require_key_type
+from flinkcore.replay.plans.keyed_operator import (
+    KeyedOperator,
+    KeyedProcess,
+    UserProcess,
+    require_column,
+)
+from flinkcore.replay.plans.named_columns import assigned, refuse_replaced, refuse_reserved
+from flinkcore.replay.plans.uids import step_with_uid, watermarks_uids
+from flinkcore.replay.time_plane.timed_log import TimedLog
+
+EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
+"""Hidden column with the event time, where that is not simply a column of the log."""
+
+REASON: Final = "reason"
+"""Column of the rejected rows' side output that tells why."""
+
+
+@dataclass(frozen=True)
+class LogPlan(TimedLog):
+    """What is done with a log on the way to its operator; can be pickled and is all that a worker needs.
+
+    Attributes
+    ----------
+    after : tuple of ColumnOp
+        Between the strategy and the key; `before` and `after` compute only what the rest of the job reads.
+    keys : tuple of str
+        None where the operator takes streams without keys.
+    read : frozenset of str or None
+        Columns of the events that something behind the key reads; None: all, as a function or a side output shows them.
+    max_parallelism : int
+        Number of key groups.
+    watermarks_uid : str
+        By which a checkpoint names the time plane.
+    """
+
+    after: tuple[ColumnOp, ...]
+    keys: tuple[str, ...]
+    read: Columns
+    max_parallelism: int
+    watermarks_uid: str
+
+    @property
+    def rejected_tag(self) -> OutputTag | None:
+        """The side output of rejected rows; None: there is none."""
+        return self.log.on_bad_row if isinstance(self.log.on_bad_row, OutputTag) else None
+
+    def data_columns(self) -> list[str]:
+        """Return the columns that the data plane needs of what `before` gives, in their order there."""
+        given = visible(output_schema(self.before, self.log.schema)).names
+        _, needed = narrow_ops(self.after, self._kept_columns())
+        return [name for name in given if needed is None or name in needed]
+
+    def deciding_columns(self) -> list[str]:
+        """Return the columns of the log that decide which rows are events, and what their times and keys are."""
+        _, needed = narrow_ops(self.after, frozenset(self.keys))
+        return self.reader("all" if needed is None else sorted(needed)).columns_read
+
+    def data_schema(self) -> pa.Schema:
+        """Return the schema of the batches that reach the operator, hidden columns left out."""
+        given = output_schema(self.before, self.log.schema)
+        needed = pa.schema([given.field(name) for name in self.data_columns()])
+        return visible(output_schema(self.after, needed))
+
+    def rejected_schema(self) -> pa.Schema:
+        """Return the columns of the rejected rows: those of the events as they reach the key, and the reason."""
+        return self.data_schema().append(pa.field(REASON, pa.string()))
+
+    def whole_schema(self) -> pa.Schema:
+        """Return the schema of the batches that reach the operator; before `narrowed`, with what nothing reads."""
+        return visible(output_schema(self.after, output_schema(self.before, self.log.schema)))
+
+    def _kept_columns(self) -> Columns:
+        if self.read is None:
+            return None
+        # A batch without columns does not tell how many rows it has.
+        return self.read.union(self.keys) or frozenset(self.whole_schema().names[:1])
+
+    def narrowed(self) -> LogPlan:
+        """Return the plan without what nothing reads."""
+        after, needed = narrow_ops(self.after, self._kept_columns())
+        if needed is None:  # all, by name: a select would not know that the hidden event time is among them
+            needed = frozenset(output_schema(self.before, self.log.schema).names)
+        before, _ = narrow_ops(self.before, needed | {self.log.timestamp})
+        return replace(self, before=before, after=after)
+
+
+def plan_of_log(
+    source: EventLogSource,
+    before_key: tuple[Transformation, ...],
+    keys: tuple[str, ...],
+    operator: KeyedOperator,
+    configuration: ExecutionConfig,
+) -> LogPlan:
+    """Plan what is done with one log, on the way to an operator.
+
+    Parameters
+    ----------
+    source : EventLogSource
+    before_key : tuple of Transformation
+        From the log to the key.
+    keys : tuple of str
+        None where the operator takes streams without keys.
+    operator : KeyedOperator
+    configuration : ExecutionConfig
+
+    Raises
+    ------
+    ConfigurationError
+        If the steps are not those of a replay; the message says what to change.
+    SchemaError
+        If a column is missing, or an expression does not fit the columns.
+    SourceError
+        If the log has no files, or their schema cannot be read.
+    """
+    before, strategy, after = _around_strategy(before_key, operator)
+    refuse_reserved(source, (*before, *after), strategy)
+    refuse_replaced(source, before)
+    before, timestamp = _with_event_time(before, strategy, source.timestamp)
+    log = EventLog.of(
+        source.data,
+        timestamp=timestamp,
+        arrival=source.arrival,
+        split=source.split,
+        rate=source.rate,
+        arrival_start_ms=source.arrival_start_ms,
+        on_bad_row=source.on_bad_row,
+        format=source.format,
+        filesystem=source.filesystem,
+        format_options=source.format_options,
+    )
+    if log.on_bad_row in operator.side_outputs:
+        assert isinstance(log.on_bad_row, OutputTag)
+        also = "the function's" if isinstance(operator, KeyedProcess) else "late"
+        raise ConfigurationError(
+            f"side output {log.on_bad_row.tag_id!r} is named for both {also} and rejected rows: take two names"
+        )
+    shows_rows = isinstance(log.on_bad_row, OutputTag) or bool(operator.side_outputs)
+    plan = LogPlan(
+        log=log,
+        before=before,
+        strategy=strategy,
+        auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
+        timestamp_range=operator.timestamp_range,
+        after=after,
+        keys=keys,
+        read=None if shows_rows else operator.columns,
+        max_parallelism=configuration.get_max_parallelism(),
+        watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
+    )
+    _check_columns(plan, operator)
+    return plan.narrowed()
+
+
+def _around_strategy(
+    steps: tuple[Transformation, ...], operator: KeyedOperator
+) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
+    """Return the column steps before the watermark strategy, the strategy, and those after it."""
+    assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
+    if not assigned and not operator.needs_event_time:
+        return tuple(column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
+    if not assigned:
+        raise ConfigurationError(
+            "windows need event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
+            "for_bounded_out_of_orderness(Duration.of_seconds(4))) before key_by"
+        )
+    if len(assigned) > 1:
+        raise ConfigurationError(
+            "assign_timestamps_and_watermarks is called more than once: "
+            f"{'; '.join(str(step.strategy) for step in assigned)}. Keep the one that counts"
+        )
+    _require_replayable(assigned[0].strategy)
+    at = steps.index(assigned[0])
+    before = tuple(column_op(step) for step in steps[:at])
+    after = tuple(column_op(step) for step in steps[at + 1 :])
+    return before, assigned[0].strategy, after
+
+
+def _require_replayable(strategy: WatermarkStrategy) -> None:
+    if strategy.timestamp_assigner is not None:
+        raise ConfigurationError(
+            f"a replay cannot call the timestamp assigner of this strategy: {strategy}. Use "
+            "with_timestamp_assigner with the name of a column or a pyarrow expression"
+        )
+    if strategy.alignment_parameters is not None:
+        _require_alignable(strategy, strategy.alignment_parameters)
+
+
+def _require_alignable(strategy: WatermarkStrategy, alignment: WatermarkAlignmentParams) -> None:
+    # Who is paused decides what a generator sees, and when: all would have to be called in turn, by one task.
+    if strategy.generator_supplier is not None:
+        raise ConfigurationError(
+            "a replay cannot align splits whose generator is called event by event, as this strategy asks: "
+            f"{strategy}. Leave with_watermark_alignment out, or take for_bounded_out_of_orderness or "
+            "for_monotonous_timestamps"
+        )
+    if alignment.update_interval_ms > MAX_INTERVAL_MS:
+        raise ConfigurationError(
+            f"the update interval of watermark alignment must be at most 2**60 ms, it is {alignment.update_interval_ms}"
+        )
+
+
+def column_op(step: Transformation) -> ColumnOp:
+    if isinstance(step, FilterTransformation):
+        return Filter(step.predicate)
+    if isinstance(step, SelectTransformation):
+        return Select(step.names, step.expressions)
+    if isinstance(step, WithColumnsTransformation):
+        return WithColumns(step.expressions)
+    raise ConfigurationError(f"a replay cannot do this step: {step}")
+
+
+def _with_event_time(
+    before: tuple[ColumnOp, ...], strategy: WatermarkStrategy, source_timestamp: str | Expression
+) -> tuple[tuple[ColumnOp, ...], str]:
+    """Return ops whose output has the event time as a column, and that column's name.
+
+    A strategy's own column or expression is evaluated where the strategy stands, and so is a column that the log
+    names, if a step has replaced it. Event time belongs to the event, as in Flink: a step that only drops the
+    column does not touch it. An expression that the log names is over the log's columns.
+    """
+    column = strategy.timestamp_column
+    if isinstance(column, str):
+        return before, column
+    if column is not None:
+        return (*before, WithColumns(((EVENT_TIME, column),))), EVENT_TIME
+    if not isinstance(source_timestamp, str):
+        return (WithColumns(((EVENT_TIME, source_timestamp),)), *before), EVENT_TIME
+    dropped_at = None
+    for at, op in enumerate(before):
+        if source_timestamp in assigned(op):
+            dropped_at = None
+        elif isinstance(op, Select) and source_timestamp not in op.names and dropped_at is None:
+            dropped_at = at
+    if dropped_at is None:
+        return before, source_timestamp
+    kept = WithColumns(((EVENT_TIME, pc.field(source_timestamp)),))
+    return (*before[:dropped_at], kept, *before[dropped_at:]), EVENT_TIME
+
+
+def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:
+    require_column(plan.log.timestamp, output_schema(plan.before, plan.log.schema), "timestamp")
+    at_key = plan.whole_schema()
+    check_keys(plan.keys, at_key, "the key", operator)
+    operator.check(at_key)
+    if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
+        raise ConfigurationError(
+            f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
+        )
+
+
+def check_keys(keys: Sequence[str], schema: pa.Schema, what: str, operator: KeyedOperator) -> None:
+    """Check that rows with these columns have the keys of an operator.
+
+    Raises
+    ------
+    SchemaError
+        If one is missing, which `what` wants, or of a type that no key can have.
+    """
+    for key in keys:
+        require_column(key, schema, what)
+        # A result has the key as a column, of some type; a function's results have what it gives.
+        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
+        if not (untyped and pa.types.is_null(schema.field(key).type)):
+            require_key_type(key, schema)
+
+
+def visible(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a schema that users know of."""
+    return pa.schema([column for column in schema if not column.name.startswith(HIDDEN_PREFIX)])
