@@ -1,5 +1,6 @@
 """Style and types are part of the suite: ruff, mypy on the package and a user's program, native stubs."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,12 @@ def test_users_programs_are_typed_and_their_mistakes_are_seen() -> None:
         "tests/typing/user_joins.py",
         "tests/typing/user_elements.py",
     )
+
+
+def test_hooks_before_a_commit_run_these_checks() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    entries = re.findall(r"entry: \.venv/bin/(.*)", hooks)
+    assert entries == ["ruff check --force-exclude", "ruff format --force-exclude", "mypy"]
 
 
 def test_stubs_say_what_the_native_modules_are() -> None:
