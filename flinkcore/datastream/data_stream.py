@@ -149,22 +149,9 @@ class ConfiguredStream:
         return self
 
 
-def _path(step: Transformation, needs_rows: bool) -> str:
-    """How a step runs, and why, where its own way is another one."""
-    if isinstance(step, WindowTransformation):
-        refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
-        if refusal is not None:
-            return f"refused: {refusal}"
-    if step.needs_rows or not needs_rows or step.path == "rows":
-        return step.path
-    return "rows, as other steps of the job call functions"
-
-
 _OF_KEYS: Final = frozenset(
     ("window", "count_window", "interval_join", "reduce", "sum", "min", "max", "min_by", "max_by")
 )
-
-
 """Calls of a KeyedStream that no other stream has."""
 
 
@@ -180,8 +167,6 @@ _OF_WINDOWS: Final = frozenset(
         "delta",
     )
 )
-
-
 """Calls of a WindowedStream that no other stream has."""
 
 
@@ -1041,6 +1026,17 @@ class DataStream(ConfiguredStream):
         """Let the step not be called directly by the one before."""
         self._transformation.settings.chaining = ChainingStrategy.HEAD
         return self
+
+
+def _path(step: Transformation, needs_rows: bool) -> str:
+    """How a step runs, and why, where its own way is another one."""
+    if isinstance(step, WindowTransformation):
+        refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
+        if refusal is not None:
+            return f"refused: {refusal}"
+    if step.needs_rows or not needs_rows or step.path == "rows":
+        return step.path
+    return "rows, as other steps of the job call functions"
 
 
 def require_key_columns(columns: tuple[Any, ...], call: str, otherwise: str = "") -> tuple[str, ...]:

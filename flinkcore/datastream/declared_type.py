@@ -1,15 +1,18 @@
-"""Types that a program declares for what its functions give."""
+"""What programs declare about steps: types, side outputs, and settings of windows and joins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import is_schema
 from flinkcore.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TypeInformation, Types
 from flinkcore.common.typeinfo.type_information import require_type
 from flinkcore.errors import ConfigurationError
+
+T = TypeVar("T")
 
 
 def declared_type(output_type: Any, setting: str = "output_type") -> TypeInformation:
@@ -47,3 +50,18 @@ def refuse_columns_of_outputs(side_outputs: Sequence[OutputTag], timestamp_colum
             "side_outputs and timestamp_column are for an output_type that is a pyarrow.Schema; other side outputs "
             "are had from get_side_output(tag)"
         )
+
+
+def require_output_tag(output_tag: object, call: str) -> OutputTag:
+    """Return a tag; raise ConfigurationError for anything else."""
+    if not isinstance(output_tag, OutputTag):
+        raise ConfigurationError(f"{call} takes an OutputTag, such as OutputTag('late'), not {output_tag!r}")
+    return output_tag
+
+
+def with_settings(stream: T, **settings: Any) -> T:
+    """Return a copy of a windowed or joined stream with other values of some of its private attributes."""
+    changed = copy(stream)
+    for name, value in settings.items():
+        setattr(changed, f"_{name}", value)
+    return changed

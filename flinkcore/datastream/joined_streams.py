@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from flinkcore.common.output_tag import OutputTag
@@ -11,7 +10,12 @@ from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream, require_key_columns
-from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.declared_type import (
+    declared_type,
+    refuse_columns_of_outputs,
+    require_output_tag,
+    with_settings,
+)
 from flinkcore.datastream.element_transformations import ConnectedTransformation
 from flinkcore.datastream.functions import (
     CoGroupFunction,
@@ -189,12 +193,6 @@ class WithWindow(Generic[F]):
         self._evictor: Evictor[Any] | None = None
         self._allowed_lateness_ms = 0
 
-    def _with(self, **settings: Any) -> WithWindow[F]:
-        changed = copy(self)
-        for name, value in settings.items():
-            setattr(changed, f"_{name}", value)
-        return changed
-
     def trigger(self, trigger: Trigger[Any, Any]) -> WithWindow[F]:
         """Return this with windows that fire when a trigger says so, instead of their own.
 
@@ -202,7 +200,7 @@ class WithWindow(Generic[F]):
         ----------
         trigger : Trigger
         """
-        return self._with(trigger=trigger)
+        return with_settings(self, trigger=trigger)
 
     def evictor(self, evictor: Evictor[Any]) -> WithWindow[F]:
         """Return this with windows that lose elements before or after the function.
@@ -211,7 +209,7 @@ class WithWindow(Generic[F]):
         ----------
         evictor : Evictor
         """
-        return self._with(evictor=evictor)
+        return with_settings(self, evictor=evictor)
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> WithWindow[F]:
         """Return this with windows that stay open for late rows.
@@ -222,7 +220,7 @@ class WithWindow(Generic[F]):
             Not negative; a number is milliseconds. A row that comes into a fired window fires it again, at once, with
             everything that is in it.
         """
-        return self._with(allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
+        return with_settings(self, allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
 
     def apply(
         self,
@@ -335,19 +333,13 @@ class IntervalJoined:
         self._left_late_tag: OutputTag | None = None
         self._right_late_tag: OutputTag | None = None
 
-    def _with(self, **settings: Any) -> IntervalJoined:
-        changed = copy(self)
-        for name, value in settings.items():
-            setattr(changed, f"_{name}", value)
-        return changed
-
     def lower_bound_exclusive(self) -> IntervalJoined:
         """Return this without the lower bound itself."""
-        return self._with(is_lower_bound_inclusive=False)
+        return with_settings(self, is_lower_bound_inclusive=False)
 
     def upper_bound_exclusive(self) -> IntervalJoined:
         """Return this without the upper bound itself."""
-        return self._with(is_upper_bound_inclusive=False)
+        return with_settings(self, is_upper_bound_inclusive=False)
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
         """Return this with left rows that come behind the watermark sent to a side output, as they came.
@@ -361,11 +353,13 @@ class IntervalJoined:
         ConfigurationError
             If it is not an output tag.
         """
-        return self._with(left_late_tag=_required_tag(output_tag, "side_output_left_late_data"))
+        return with_settings(self, left_late_tag=require_output_tag(output_tag, "side_output_left_late_data"))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
         """Return this with right rows that come behind the watermark sent to a side output; as the left ones."""
-        return self._with(right_late_tag=_required_tag(output_tag, "side_output_right_late_data"))
+        return with_settings(
+            self, right_late_tag=require_output_tag(output_tag, "side_output_right_late_data")
+        )
 
     def process(
         self,
@@ -416,9 +410,3 @@ class IntervalJoined:
                 left, right, operation, output_type, tuple(side_outputs), timestamp_column
             )
         )
-
-
-def _required_tag(output_tag: object, call: str) -> OutputTag:
-    if not isinstance(output_tag, OutputTag):
-        raise ConfigurationError(f"{call} takes an OutputTag, such as OutputTag('late'), not {output_tag!r}")
-    return output_tag

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, is_schema
@@ -13,7 +12,12 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import ROW_KIND, OutputMode, require_output_mode
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.declared_type import (
+    declared_type,
+    refuse_columns_of_outputs,
+    require_output_tag,
+    with_settings,
+)
 from flinkcore.datastream.element_transformations import (
     ElementProcessTransformation,
     ElementWindowTransformation,
@@ -308,7 +312,7 @@ WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "wa
 """Columns of every window result beside the keys and the aggregates."""
 
 
-SomeWindowFunction = WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any]
+Windows = TypeVar("Windows", bound="WindowedStream")
 
 
 class WindowedStream:
@@ -331,12 +335,6 @@ class WindowedStream:
         self._late_tag: OutputTag | None = None
         self._output_mode = OutputMode.ACCUMULATING
 
-    def _with(self, **settings: Any) -> WindowedStream:
-        changed = copy(self)
-        for name, value in settings.items():
-            setattr(changed, f"_{name}", value)
-        return changed
-
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment that the stream belongs to."""
         return self._stream.get_execution_environment()
@@ -345,7 +343,7 @@ class WindowedStream:
         """Return the declared type of the elements."""
         return self._stream.get_type()
 
-    def trigger(self, trigger: Trigger[Any, Any]) -> WindowedStream:
+    def trigger(self: Windows, trigger: Trigger[Any, Any]) -> Windows:
         """Return this with windows that fire when a trigger says so, instead of their own.
 
         Parameters
@@ -370,9 +368,9 @@ class WindowedStream:
                 f"{type(self._window_assigner).__name__} makes windows that merge, but {type(trigger).__name__} does "
                 "not support merging"
             )
-        return self._with(trigger=trigger)
+        return with_settings(self, trigger=trigger)
 
-    def evictor(self, evictor: Evictor[Any]) -> WindowedStream:
+    def evictor(self: Windows, evictor: Evictor[Any]) -> Windows:
         """Return this with windows that an evictor removes rows from when they fire.
 
         Parameters
@@ -394,9 +392,9 @@ class WindowedStream:
         """
         if not isinstance(evictor, Evictor):
             raise ConfigurationError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")
-        return self._with(evictor=evictor)
+        return with_settings(self, evictor=evictor)
 
-    def allowed_lateness(self, time_ms: int | Time | Duration) -> WindowedStream:
+    def allowed_lateness(self: Windows, time_ms: int | Time | Duration) -> Windows:
         """Return this with windows that stay open for late rows.
 
         Parameters
@@ -413,9 +411,9 @@ class WindowedStream:
         lateness_ms = interval_or_ms(time_ms, "allowed_lateness")
         if lateness_ms < 0:
             raise ConfigurationError(f"allowed_lateness cannot be negative, it is {lateness_ms} ms")
-        return self._with(allowed_lateness_ms=lateness_ms)
+        return with_settings(self, allowed_lateness_ms=lateness_ms)
 
-    def side_output_late_data(self, output_tag: OutputTag) -> WindowedStream:
+    def side_output_late_data(self: Windows, output_tag: OutputTag) -> Windows:
         """Return this with rows that are too late for all their windows sent to a side output.
 
         Parameters
@@ -427,17 +425,13 @@ class WindowedStream:
         ConfigurationError
             If it is not an output tag.
         """
-        if not isinstance(output_tag, OutputTag):
-            raise ConfigurationError(
-                f"side_output_late_data takes an OutputTag, such as OutputTag('late'), not {output_tag!r}"
-            )
-        return self._with(late_tag=output_tag)
+        return with_settings(self, late_tag=require_output_tag(output_tag, "side_output_late_data"))
 
-    def accumulating(self) -> WindowedStream:
+    def accumulating(self: Windows) -> Windows:
         """Return this with windows that give their whole result each time that they fire; they do by themselves."""
-        return self._with(output_mode=OutputMode.ACCUMULATING)
+        return with_settings(self, output_mode=OutputMode.ACCUMULATING)
 
-    def retracting(self) -> WindowedStream:
+    def retracting(self: Windows) -> Windows:
         """Return this with windows that withdraw their last result before they give another one.
 
         Windows that fire once, when they are full, and windows that an evictor removes rows from are refused.
@@ -458,9 +452,9 @@ class WindowedStream:
         --------
         >>> windowed.allowed_lateness(Time.hours(1)).retracting().aggregate(n=count())  # doctest: +SKIP
         """
-        return self._with(output_mode=OutputMode.RETRACTING)
+        return with_settings(self, output_mode=OutputMode.RETRACTING)
 
-    def delta(self) -> WindowedStream:
+    def delta(self: Windows) -> Windows:
         """Return this with windows that give only the difference to what they gave before.
 
         It is that of counts and sums; the differences of a window add up to its final result. A window that fires when
@@ -477,7 +471,7 @@ class WindowedStream:
         --------
         >>> windowed.allowed_lateness(Time.hours(1)).delta().aggregate(n=count())  # doctest: +SKIP
         """
-        return self._with(output_mode=OutputMode.DELTA)
+        return with_settings(self, output_mode=OutputMode.DELTA)
 
     @overload
     def aggregate(self, **aggregates: Aggregate) -> DataStream: ...
@@ -486,7 +480,7 @@ class WindowedStream:
     def aggregate(
         self,
         aggregate_function: AggregateFunction[Any, Any, Any],
-        window_function: SomeWindowFunction | None = None,
+        window_function: AnyWindowFunction | None = None,
         accumulator_type: Any = None,
         output_type: Schema | TypeInformation | None = None,
         *,
@@ -604,7 +598,7 @@ class WindowedStream:
     def reduce(
         self,
         reduce_function: ReduceFunction[Any] | Callable[[Any, Any], Any],
-        window_function: SomeWindowFunction | None = None,
+        window_function: AnyWindowFunction | None = None,
         output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -639,7 +633,7 @@ class WindowedStream:
 
     def apply(
         self,
-        window_function: WindowFunction[Any, Any, Any, Any],
+        window_function: AnyWindowFunction,
         output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -650,7 +644,7 @@ class WindowedStream:
 
     def process(
         self,
-        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        process_window_function: AnyWindowFunction,
         output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -741,118 +735,19 @@ class WindowedStream:
         return is_schema(output_type) or (output_type is None and gives_rows)
 
 
-SomeAllWindowFunction = AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any]
+class AllWindowedStream(WindowedStream):
+    """A stream without keys, cut into windows that all rows share.
 
-
-class _WindowsOfOneKey(WindowedStream):
-    _window_function_types: ClassVar[tuple[type, ...]] = (ProcessAllWindowFunction, AllWindowFunction)
-
-
-class AllWindowedStream:
-    """A stream cut into windows that all rows share; they run in one partition, those of functions row by row.
-
-    Parameters and errors of the calls are those of :class:`WindowedStream`, but for the window functions: they are a
-    :class:`ProcessAllWindowFunction` or an :class:`AllWindowFunction`.
+    The windows run in one partition, those of functions row by row. Parameters and errors of the calls are those of
+    :class:`WindowedStream`, except that window functions are a :class:`ProcessAllWindowFunction` or an
+    :class:`AllWindowFunction`; results have no key columns.
 
     Notes
     -----
-    Follows ``pyflink.datastream.AllWindowedStream``. Deliberate difference: each call returns a new object and leaves
-    the old one as it was.
+    Follows ``pyflink.datastream.AllWindowedStream``.
     """
 
+    _window_function_types: ClassVar[tuple[type, ...]] = (ProcessAllWindowFunction, AllWindowFunction)
+
     def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
-        self._windows: WindowedStream = _WindowsOfOneKey(KeyedStream(stream, ()), window_assigner)
-
-    def _of(self, windows: WindowedStream) -> AllWindowedStream:
-        changed = object.__new__(AllWindowedStream)
-        changed._windows = windows
-        return changed
-
-    def trigger(self, trigger: Trigger[Any, Any]) -> AllWindowedStream:
-        """Return this with windows that fire when a trigger says so, instead of their own."""
-        return self._of(self._windows.trigger(trigger))
-
-    def evictor(self, evictor: Evictor[Any]) -> AllWindowedStream:
-        """Return this with windows that an evictor removes rows from when they fire."""
-        return self._of(self._windows.evictor(evictor))
-
-    def allowed_lateness(self, time_ms: int | Time | Duration) -> AllWindowedStream:
-        """Return this with windows that stay open for late rows."""
-        return self._of(self._windows.allowed_lateness(time_ms))
-
-    def side_output_late_data(self, output_tag: OutputTag) -> AllWindowedStream:
-        """Return this with rows that are too late for all their windows sent to a side output."""
-        return self._of(self._windows.side_output_late_data(output_tag))
-
-    def reduce(
-        self,
-        reduce_function: ReduceFunction[Any] | Callable[[Any, Any], Any],
-        window_function: SomeAllWindowFunction | None = None,
-        output_type: Schema = None,
-        *,
-        side_outputs: Sequence[OutputTag] = (),
-        timestamp_column: str | None = None,
-    ) -> DataStream:
-        """Return a stream with what the rows of a window are reduced to, at each firing."""
-        return self._windows._of_functions(
-            "reduce",
-            as_reduce_function(reduce_function),
-            window_function,
-            output_type,
-            side_outputs,
-            timestamp_column,
-        )
-
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction[Any, Any, Any] | None = None,
-        window_function: SomeAllWindowFunction | None = None,
-        accumulator_type: Any = None,
-        output_type: Schema = None,
-        *,
-        side_outputs: Sequence[OutputTag] = (),
-        timestamp_column: str | None = None,
-        **aggregates: Aggregate,
-    ) -> DataStream:
-        """Return a stream with aggregates of the rows of a window, at each firing.
-
-        Aggregates of columns, such as ``n=count()``, run columnar; the results are as of
-        :meth:`WindowedStream.aggregate`, without key columns.
-        """
-        windows: Any = self._windows
-        result: DataStream = windows.aggregate(
-            aggregate_function,
-            window_function,
-            accumulator_type,
-            output_type,
-            side_outputs=side_outputs,
-            timestamp_column=timestamp_column,
-            **aggregates,
-        )
-        return result
-
-    def apply(
-        self,
-        window_function: AllWindowFunction[Any, Any, Any],
-        output_type: Schema = None,
-        *,
-        side_outputs: Sequence[OutputTag] = (),
-        timestamp_column: str | None = None,
-    ) -> DataStream:
-        """Return what a function gives for the rows of a window, at each firing."""
-        return self._windows._of_functions(
-            "apply", None, window_function, output_type, side_outputs, timestamp_column
-        )
-
-    def process(
-        self,
-        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
-        output_type: Schema = None,
-        *,
-        side_outputs: Sequence[OutputTag] = (),
-        timestamp_column: str | None = None,
-    ) -> DataStream:
-        """Return what a function gives for the rows of a window, at each firing."""
-        return self._windows._of_functions(
-            "process", None, process_window_function, output_type, side_outputs, timestamp_column
-        )
+        super().__init__(KeyedStream(stream, ()), window_assigner)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from flinkcore.replay.plans.native_windows import window_kernel
 from models.canonical import canonical_entries, canonical_values, without_times_of_timers
 from models.columnar_scenarios import (
     MAX,
@@ -30,6 +29,7 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.shared_accumulators import are_shareable
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.replay.plans.native_windows import window_kernel
 
 
 def make_operator(

@@ -33,22 +33,30 @@ SESSIONS = EventTimeSessionWindows.with_gap(Time.milliseconds(5))
 LATE = {"key": ["a"] * 4, "ts": [1, 30, 4, 2], "value": [1, 2, 3, 4]}
 
 
-def windowed(log: dict[str, list[Any]], assigner: Any) -> WindowedStream:
+def events(log: dict[str, list[Any]]) -> DataStream:
     """Rows arrive a millisecond apart, and so do watermarks."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     env.get_config().set_auto_watermark_interval(1)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
-    return (
-        env.from_event_log(pa.table(log), timestamp="ts")
-        .assign_timestamps_and_watermarks(strategy)
-        .key_by("key")
-        .window(assigner)
-        .allowed_lateness(40)
-    )
+    return env.from_event_log(pa.table(log), timestamp="ts").assign_timestamps_and_watermarks(strategy)
+
+
+def windowed(log: dict[str, list[Any]], assigner: Any) -> WindowedStream:
+    return events(log).key_by("key").window(assigner).allowed_lateness(40)
 
 
 def rows(stream: DataStream, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[column] for column in columns) for row in stream.to_arrow().to_pylist()]
+
+
+def test_windows_without_keys_withdraw_results_and_give_differences_as_those_of_one_key_do() -> None:
+    columns = ("window_start", "n", "late_firing")
+    of_all = events(LATE).window_all(TUMBLING).allowed_lateness(40)
+    retracting = of_all.retracting().aggregate(n=count())
+    of_one_key = windowed(LATE, TUMBLING).retracting().aggregate(n=count())
+    assert rows(retracting, "row_kind", *columns) == rows(of_one_key, "row_kind", *columns)
+    delta = windowed(LATE, TUMBLING).delta().aggregate(n=count())
+    assert rows(of_all.delta().aggregate(n=count()), *columns) == rows(delta, *columns)
 
 
 def test_a_late_row_withdraws_the_last_result_before_the_new_one() -> None:
