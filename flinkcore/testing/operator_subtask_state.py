@@ -14,7 +14,7 @@ from flinkcore.runtime.checkpoint import (
     OperatorSnapshot,
     PendingCheckpoint,
 )
-from flinkcore.runtime.checkpoint.memory_checkpoint_storage import MemoryCheckpointStorage
+from flinkcore.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 
 FOLDER = "data"

@@ -1,4 +1,4 @@
-"""A checkpoint that is complete, to be restored from."""
+"""A complete checkpoint, from which operators are restored."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
+    DATA_FOLDER,
     MAX_MANIFEST_BYTES,
     CheckpointManifest,
     OperatorPart,
@@ -15,13 +16,14 @@ from flinkcore.runtime.checkpoint.checkpoint_manifest import (
 )
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
-from flinkcore.runtime.checkpoint.keyed_state_table import keyed_state_of_table
 from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
-from flinkcore.runtime.checkpoint.operator_state_table import operator_state_of_table
-from flinkcore.runtime.checkpoint.splits_table import splits_of_table
-from flinkcore.runtime.checkpoint.table_content import DATA_FOLDER
+from flinkcore.runtime.checkpoint.state_tables import (
+    keyed_state_of_table,
+    operator_state_of_table,
+    splits_of_table,
+    timers_of_table,
+)
 from flinkcore.runtime.checkpoint.table_file import TableFile, read_table, refused_as
-from flinkcore.runtime.checkpoint.timers_table import timers_of_table
 from flinkcore.runtime.checkpoint.value_decoding import EqualColumnsOnce
 from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute
 
@@ -30,9 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The manifest of a checkpoint, and where it is; small, to be sent to tasks, which read what they need.
+    """A checkpoint's manifest and its storage: small, to be sent to tasks, which read the tables that they need.
 
-    Nothing is read from a file whose checksum is not the manifest's.
+    A file whose checksum is not the manifest's is refused.
 
     Notes
     -----
@@ -55,7 +57,7 @@ class Checkpoint:
         Raises
         ------
         CheckpointError
-            If there is none, or it is damaged, incomplete or of a newer version.
+            If there is no checkpoint, or it is damaged, incomplete or of a newer version.
         """
         storage = CheckpointStorage.at(path)
         names = storage.names()
@@ -88,7 +90,7 @@ class Checkpoint:
         return cls(storage, manifest)
 
     def was_replaced(self) -> bool:
-        """Whether another checkpoint has been completed in the directory since."""
+        """Return whether another checkpoint has been completed in the directory since this one was opened."""
         newest = newest_manifest(self.storage.names())
         if newest is None:
             return False
@@ -100,7 +102,7 @@ class Checkpoint:
 
     @property
     def max_parallelism(self) -> int:
-        """The number of key groups, which stays."""
+        """The number of key groups, the same for all jobs that are restored from it."""
         return self.manifest.max_parallelism
 
     @property
@@ -111,7 +113,7 @@ class Checkpoint:
     def restore(
         self, uid: str, key_group_range: tuple[int, int], max_parallelism: int
     ) -> list[OperatorSnapshot]:
-        """Return what an operator had in some key groups: its timers, its keyed state and its watermarks.
+        """Return the timers, keyed state and watermarks of an operator in a range of key groups.
 
         Parameters
         ----------
@@ -120,18 +122,18 @@ class Checkpoint:
         key_group_range : (int, int)
             First and last key group, inclusive.
         max_parallelism : int
-            The number of key groups of the job.
+            Of the job.
 
         Returns
         -------
         list of OperatorSnapshot
-            One for each subtask that had any of the key groups; all of them are to be restored, in their order. Where
-            a watermark is not theirs all, the least of them counts.
+            One for each subtask that had any of the key groups, all to be restored in this order; the least of their
+            watermarks counts.
 
         Raises
         ------
         ConfigurationError
-            If the checkpoint has another number of key groups, or no such operator, or the range is not possible.
+            If the checkpoint has another number of key groups or no such operator, or the range is invalid.
         CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
@@ -156,7 +158,7 @@ class Checkpoint:
         return snapshots
 
     def keyed_state(self, uid: str, name: str) -> Iterator[KeyedStateSnapshot]:
-        """Yield the entries of one keyed state, by subtask, in all key groups.
+        """Yield the entries of a keyed state in all key groups, by subtask.
 
         Raises
         ------
@@ -171,23 +173,23 @@ class Checkpoint:
                     yield self._read(table, keyed_state_of_table, part.key_group_range)
 
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
-        """Return what the subtasks of an operator get of its operator and broadcast states.
+        """Return the operator states of an operator, including broadcast states, redistributed to its subtasks.
 
         Parameters
         ----------
         uid : str
         parallelism : int
-            The number of subtasks from now on.
+            The number of subtasks after the restore.
 
         Returns
         -------
         list of dict of str to OperatorStateSnapshot
-            By subtask, and state name.
+            By subtask, then by name of the state.
 
         Raises
         ------
         ConfigurationError
-            If there is no such operator, or to be no subtask.
+            If there is no such operator, or the parallelism is below 1.
         CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
@@ -201,7 +203,7 @@ class Checkpoint:
         return redistribute(snapshots, parallelism)
 
     def splits(self, uid: str) -> list[SplitPosition]:
-        """Return how far a source had read its splits, those of all its subtasks.
+        """Return the positions of a source in its splits, of all subtasks.
 
         Raises
         ------
@@ -218,12 +220,12 @@ class Checkpoint:
         ]
 
     def time_plane(self, uid: str) -> CheckpointTable:
-        """Return where the splits of a replay's log stood, and their watermark generators.
+        """Return the positions in the splits of a replay's log, and their watermark generators.
 
         Raises
         ------
         ConfigurationError
-            If there is no such operator, or it is none that makes watermarks.
+            If there is no such operator, or it generates no watermarks.
         CheckpointError
             If a file is missing, damaged or not what the manifest says.
         """
@@ -236,7 +238,7 @@ class Checkpoint:
         return self._read(tables[0], lambda table: table)
 
     def watermark_ms(self, uid: str) -> int:
-        """Return an operator's watermark, the least of its subtasks'; a ConfigurationError where there is none."""
+        """Return the watermark of an operator, the least of its subtasks, in ms since the epoch."""
         return min(part.watermark_ms for part in self._parts(uid))
 
     def _parts(self, uid: str) -> list[OperatorPart]:
@@ -274,7 +276,7 @@ class Checkpoint:
         key_groups: tuple[int, int] | None = None,
         own: tuple[int, int] | None = None,
     ) -> T:
-        """Return what a table is, whose rows are all of some key groups; of some of these only, if they are given."""
+        """Return the content of a table, whose rows must be of `key_groups`; if `own` is given, its rows only."""
         table = read_table(self.storage, entry)
         with refused_as(f"{self.storage.path}/{entry.file} ({entry})"):
             if key_groups is not None:

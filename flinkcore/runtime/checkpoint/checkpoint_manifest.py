@@ -1,25 +1,208 @@
-"""The manifest of a checkpoint: what it consists of, as JSON with a checksum."""
+"""The manifest of a checkpoint: all its parts and tables, as JSON with a checksum, checked when it is read."""
 
 import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import CheckpointError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.json_object import JsonObject
-from flinkcore.runtime.checkpoint.table_content import DATA_FOLDER, table_of_content
 from flinkcore.runtime.checkpoint.table_file import TableFile
+from flinkcore.runtime.checkpoint.value_shape import check_shape
+from flinkcore.runtime.state import DistributionMode
+
+
+class JsonObject:
+    """A JSON object from outside, with known members; errors name the member that is wrong.
+
+    Parameters
+    ----------
+    content : object
+        From `json.loads`.
+    where : str
+        The name of the object in messages.
+    members : collection of str
+        The members that it must have.
+    optional : collection of str
+        Further members that it may have.
+
+    Raises
+    ------
+    DataError
+        If it is no object, lacks a member, or has an unknown one.
+    """
+
+    def __init__(
+        self, content: Any, where: str, members: Collection[str], optional: Collection[str] = ()
+    ) -> None:
+        if type(content) is not dict:
+            raise DataError(f"{where} is no JSON object")
+        for name in members:
+            if name not in content:
+                raise DataError(f"{where} lacks {name!r}")
+        for name in content:
+            if name not in members and name not in optional:
+                raise DataError(f"{where} has the unknown member {name!r}")
+        self._content: Mapping[str, Any] = content
+        self._where = where
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a member of any type."""
+        return self._content[name]
+
+    def integer(self, name: str, least: int = MIN_TIMESTAMP, greatest: int = MAX_TIMESTAMP) -> int:
+        """Return an integer from `least` to `greatest`, inclusive."""
+        value = self._content[name]
+        if type(value) is not int or not least <= value <= greatest:
+            raise self.refused(name, f"no integer from {least} to {greatest}")
+        return value
+
+    def integer_or_none(self, name: str, least: int = MIN_TIMESTAMP) -> int | None:
+        """Return an integer from `least` on, or None for null."""
+        return None if self._content[name] is None else self.integer(name, least)
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        value = self._content[name]
+        if type(value) is not str:
+            raise self.refused(name, "no text")
+        return value
+
+    def items(self, name: str) -> list[Any]:
+        """Return an array."""
+        value = self._content[name]
+        if type(value) is not list:
+            raise self.refused(name, "no array")
+        return value
+
+    def refused(self, name: str, what: str) -> DataError:
+        """Return the error to raise for an invalid member."""
+        shown = repr(self._content[name])
+        return DataError(
+            f"{name} of {self._where} is {shown if len(shown) <= 80 else f'{shown[:79]}…'}, {what}"
+        )
+
+
+DATA_FOLDER = re.compile(r"data-[0-9a-f]{32}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_MEMBERS = ("kind", "name", "file", "size", "sha256", "n_rows", "shapes", "attributes")
+_SHAPES = {
+    TableKind.TIMERS: ("key", "namespace"),
+    TableKind.KEYED_STATE: ("key", "namespace", "value"),
+    TableKind.OPERATOR_STATE: ("element",),
+    TableKind.SPLITS: ("split", "position", "state"),
+    TableKind.TIME_PLANE: ("split",),
+    TableKind.WINDOWS: (),
+}
+_OPTIONAL_SHAPES = {TableKind.TIME_PLANE: ("generator",)}
+_NAMED = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
+
+
+def table_of_content(content: Any, where: str) -> TableFile:
+    """Return the entry of a table in a manifest.
+
+    Parameters
+    ----------
+    content : object
+        From `json.loads`.
+    where : str
+        The name of the entry in messages.
+
+    Raises
+    ------
+    DataError
+        If the entry is invalid.
+    """
+    entry = JsonObject(content, where, _MEMBERS)
+    kinds = {kind.value: kind for kind in TableKind}
+    if entry.text("kind") not in kinds:
+        raise entry.refused("kind", f"none of {', '.join(kinds)}")
+    kind = kinds[entry.text("kind")]
+    folder, _, name = entry.text("file").partition("/")
+    if not DATA_FOLDER.fullmatch(folder) or not name or "/" in name:
+        raise entry.refused("file", "which is outside of the checkpoint")
+    if not _SHA256.fullmatch(entry.text("sha256")):
+        raise entry.refused("sha256", "no SHA-256 in hexadecimal digits")
+    if entry.text("name") and kind not in _NAMED:
+        raise entry.refused("name", f"but a table of {kind.value} has no name")
+    shapes = JsonObject(entry["shapes"], f"shapes of {where}", (), _shaped(kind))
+    for column in _SHAPES[kind]:
+        if column not in entry["shapes"]:
+            raise DataError(f"{where} lacks the shape of its column {column!r}")
+    for column in entry["shapes"]:
+        check_shape(shapes[column], f"shape of {column} of {where}")
+    n_rows = entry.integer("n_rows", 0)
+    _check_attributes(kind, n_rows, entry["attributes"], f"attributes of {where}")
+    return TableFile(
+        kind,
+        entry.text("name"),
+        entry.text("file"),
+        entry.integer("size", 0),
+        entry.text("sha256"),
+        n_rows,
+        entry["shapes"],
+        entry["attributes"],
+    )
+
+
+def _shaped(kind: TableKind) -> Collection[str]:
+    return (*_SHAPES[kind], *_OPTIONAL_SHAPES.get(kind, ()))
+
+
+def _check_attributes(kind: TableKind, n_rows: int, content: Any, where: str) -> None:
+    if kind is TableKind.TIMERS:
+        domains = JsonObject(content, where, ("event_time", "processing_time"))
+        counts = [_count(domains[name], f"{name} of {where}") for name in ("event_time", "processing_time")]
+        if sum(counts) != n_rows:
+            raise DataError(f"{where} are of {sum(counts)} timers, and the table has {n_rows} rows")
+    elif kind is TableKind.KEYED_STATE:
+        state = JsonObject(content, where, ("type", "ttl_time"))
+        if state["type"] not in [each.value for each in StateDescriptor.Type]:
+            raise state.refused("type", "no kind known here of a keyed state")
+        if state["ttl_time"] not in [None, *(each.name for each in StateTtlConfig.TtlTimeCharacteristic)]:
+            raise state.refused("ttl_time", "no kind known here of a time to live")
+    elif kind is TableKind.OPERATOR_STATE:
+        mode = JsonObject(content, where, ("mode",))
+        if mode["mode"] not in [each.value for each in DistributionMode]:
+            raise mode.refused("mode", "no kind known here of an operator state")
+    elif kind is TableKind.WINDOWS:
+        windows = JsonObject(content, where, ("kind", "earliest_end_ms", "latest_end_ms"))
+        windows.text("kind")
+        ends = [windows.integer_or_none(name) for name in ("earliest_end_ms", "latest_end_ms")]
+        if (n_rows > 0) != all(end is not None for end in ends):
+            raise DataError(f"{where} have the ends {ends}, and the table has {n_rows} rows")
+    elif kind is TableKind.TIME_PLANE:
+        times = ("watermark_ms", "input_watermark_ms", "operator_watermark_ms")
+        cut = JsonObject(content, where, ("last_arrival_ms", "opened_ms", *times))
+        for name in times:
+            cut.integer(name)
+        if (cut.integer_or_none("last_arrival_ms") is None) != (cut.integer_or_none("opened_ms") is None):
+            raise DataError(f"{where} have one of last_arrival_ms and opened_ms")
+    else:
+        JsonObject(content, where, ())
+
+
+def _count(content: Any, where: str) -> int:
+    if content == {"count": 0}:
+        return 0
+    extent = JsonObject(content, where, ("count", "earliest_ms", "latest_ms"))
+    if extent.integer("earliest_ms") > extent.integer("latest_ms"):
+        raise extent.refused("earliest_ms", "which is after latest_ms")
+    return extent.integer("count", 1)
+
 
 FORMAT = "flinkcore checkpoint"
 VERSION = 1
 MANIFEST_NAME = re.compile(r"manifest-(\d{6,18})\.json")
 MAX_MANIFEST_BYTES: Final = 1 << 26
-"""Those of some 100,000 tables."""
+"""Enough for some 100,000 tables."""
 
 _MAX_MANIFEST_VALUES: Final = 1 << 22
 _TABLE_FILE = re.compile(rf"{DATA_FOLDER.pattern}/\d{{5,}}-\d{{3,}}-[0-9a-f]{{32}}\.arrow")
@@ -28,17 +211,18 @@ _OF_KEYS = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.WINDOWS)
 
 @dataclass(frozen=True)
 class OperatorPart:
-    """What one subtask of an operator has written: small, to be sent from a task to the driver.
+    """The tables that one subtask of an operator has written: small, to be sent from a task to the driver.
 
     Parameters
     ----------
     uid : str
         Of the operator.
     subtask : int
-        From 0 on.
+        Index of the subtask.
     key_group_range : (int, int) or None
         First and last key group, inclusive; None for an operator without keys.
     watermark_ms : int
+        Of the operator, in ms since the epoch.
     tables : tuple of TableFile
     """
 
@@ -53,7 +237,7 @@ class OperatorPart:
         return [table for table in self.tables if table.kind is kind]
 
     def to_content(self) -> dict[str, Any]:
-        """Return the part as a JSON object, as a task sends it to the driver."""
+        """Return the part as a JSON object, to be sent to the driver."""
         content = asdict(self)
         for table in content["tables"]:
             table["kind"] = table["kind"].value
@@ -66,14 +250,14 @@ class OperatorPart:
         Parameters
         ----------
         content : object
-            As `to_content` gave it.
+            From `to_content`.
         where : str
-            Names the object in messages.
+            The name of the object in messages.
 
         Raises
         ------
         DataError
-            If it is no part; names what is wrong.
+            If the part is invalid.
         """
         part = JsonObject(content, where, ("uid", "subtask", "key_group_range", "watermark_ms", "tables"))
         if not part.text("uid"):
@@ -99,7 +283,7 @@ class OperatorPart:
 
 @dataclass(frozen=True)
 class CheckpointManifest:
-    """All parts of a checkpoint.
+    """The parts of a checkpoint, and the settings of its job.
 
     Parameters
     ----------
@@ -108,9 +292,9 @@ class CheckpointManifest:
     written_ms : int
         When it was completed, in ms since the epoch.
     parts : tuple of OperatorPart
-        By operator and subtask.
+        One for each subtask of each operator.
     job : dict of str to object
-        What the job says of itself, and a job that goes on from here must say too; a JSON object.
+        Settings that a resumed job must have, too; a JSON object.
     """
 
     max_parallelism: int
@@ -119,19 +303,19 @@ class CheckpointManifest:
     job: dict[str, Any] = field(default_factory=dict)
 
     def parts_by_operator(self) -> dict[str, list[OperatorPart]]:
-        """Return the parts by the uid of their operator, in order of subtasks."""
+        """Return the parts by uid of their operator, in order of subtasks."""
         found: dict[str, list[OperatorPart]] = defaultdict(list)
         for part in sorted(self.parts, key=lambda part: (part.uid, part.subtask)):
             found[part.uid].append(part)
         return dict(found)
 
     def refuse_gaps(self) -> None:
-        """Accept the parts if no operator lacks a subtask, a key group or a table, and none is there twice.
+        """Check that every operator has each subtask, key group and table exactly once.
 
         Raises
         ------
         DataError
-            If not so.
+            If one is missing, or is there twice.
         """
         for uid, parts in self.parts_by_operator().items():
             subtasks = [part.subtask for part in parts]
@@ -149,19 +333,19 @@ class CheckpointManifest:
         _refuse_wrong_tables(self.parts)
 
     def refuse_left_out_files(self, files: Iterable[str]) -> None:
-        """Accept the files of the folder if all are listed that a part's attempt has written.
+        """Check that all files in the folder are listed that the attempts of the parts have written.
 
-        Files of other attempts may be there, if they could not be removed.
+        Files of other attempts, which could not be removed, are ignored.
 
         Parameters
         ----------
         files : iterable of str
-            By their names with that of the folder.
+            Names with that of the folder.
 
         Raises
         ------
         DataError
-            If a part lacks one.
+            If a file is not listed.
         """
         listed = {table.file for part in self.parts for table in part.tables}
         attempts = {_attempt_of(file) for file in listed}
@@ -170,7 +354,7 @@ class CheckpointManifest:
                 raise DataError(f"the table in {file} is not listed, and others of its subtask are")
 
     def to_json(self) -> bytes:
-        """Return the manifest as the content of its file.
+        """Return the manifest as JSON.
 
         Raises
         ------
@@ -196,13 +380,13 @@ class CheckpointManifest:
 
     @classmethod
     def of_json(cls, data: bytes, where: str) -> "CheckpointManifest":
-        """Return the manifest of a file's content.
+        """Return the manifest of a JSON text.
 
         Parameters
         ----------
         data : bytes
         where : str
-            Names the file in messages.
+            The name of the file in messages.
 
         Raises
         ------
@@ -260,7 +444,7 @@ class CheckpointManifest:
 
 
 def _values_at_most(data: bytes) -> int:
-    """Return how many values a JSON text has, or more: what it takes as Python objects is bounded by it."""
+    """Return an upper bound of the number of values in a JSON text, which bounds the memory of its Python objects."""
     return sum(map(data.count, (b",", b"[", b"{")))
 
 
@@ -273,7 +457,7 @@ def _canonical(content: Any) -> str:
 
 
 def table_file_name(subtask: int, number: int, attempt: str) -> str:
-    """Return the name of the file of a table, whose number is from 0 on in its part."""
+    """Return the name of the file of a table, by its index in the part."""
     return f"{subtask:05d}-{number:03d}-{attempt}.arrow"
 
 
@@ -328,6 +512,6 @@ def _refuse_key_group_gaps(uid: str, ranges: Sequence[tuple[int, int]], max_para
 
 
 def newest_manifest(names: Iterable[str]) -> tuple[int, str] | None:
-    """Return number and name of the manifest that counts in a directory; None where there is none."""
+    """Return number and name of the newest manifest of a directory; None if there is none."""
     numbers = [(int(match[1]), name) for name in names if (match := MANIFEST_NAME.fullmatch(name))]
     return max(numbers, default=None)

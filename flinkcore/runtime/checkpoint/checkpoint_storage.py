@@ -1,9 +1,11 @@
-"""The directory that a checkpoint is in, on any file system that pyarrow knows."""
+"""The directory of a checkpoint, on any file system that pyarrow knows, or in memory."""
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -14,19 +16,19 @@ from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 @dataclass(frozen=True)
 class CheckpointStorage:
-    """A directory; tasks get it by pickle.
+    """A directory with a checkpoint; it can be pickled, to be sent to tasks.
 
     Parameters
     ----------
     path : str
-        A URI, or a local path that is absolute.
+        A URI, or an absolute local path.
     """
 
     path: str
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "CheckpointStorage":
-        """Return the directory at a path of this process: a task's working directory may be another.
+        """Return the directory at a path that is relative to the working directory of this process.
 
         Raises
         ------
@@ -39,7 +41,7 @@ class CheckpointStorage:
         return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)))
 
     def names(self) -> list[str]:
-        """Return the names of what is in it, folders with a slash at their end; nothing if it does not exist.
+        """Return the names of files and folders, folders with a slash at their end; empty if it does not exist.
 
         Raises
         ------
@@ -57,18 +59,18 @@ class CheckpointStorage:
         return [entry.base_name + "/" * (entry.type == fs.FileType.Directory) for entry in found]
 
     def create_folder(self, name: str) -> None:
-        """Create a folder in it, and the directory itself where it is missing."""
+        """Create a folder, and the directory itself if it is missing."""
         filesystem, directory = self._locate()
         filesystem.create_dir(f"{directory}/{name}", recursive=True)
 
     def delete_folder(self, name: str) -> None:
-        """Delete a folder in it, with all there is; one that is missing is no error."""
+        """Delete a folder and its files, if it exists."""
         filesystem, directory = self._locate()
         if filesystem.get_file_info(f"{directory}/{name}").type == fs.FileType.Directory:
             filesystem.delete_dir(f"{directory}/{name}")
 
     def delete_file(self, name: str) -> None:
-        """Delete a file in it; one that is missing is no error."""
+        """Delete a file, if it exists."""
         filesystem, directory = self._locate()
         if filesystem.get_file_info(f"{directory}/{name}").type == fs.FileType.File:
             filesystem.delete_file(f"{directory}/{name}")
@@ -79,20 +81,20 @@ class CheckpointStorage:
         return filesystem.open_output_stream(f"{directory}/{name}", compression=None)
 
     def read(self, name: str, most_bytes: int) -> pa.Buffer:
-        """Return what is in a file.
+        """Return the content of a file.
 
         Parameters
         ----------
         name : str
         most_bytes : int
-            How many bytes it may have.
+            The greatest valid size of the file.
 
         Raises
         ------
         FileNotFoundError
-            If there is none.
+            If there is no such file.
         CheckpointError
-            If it is no regular file (to open a pipe would wait for a writer), is longer, or cannot be read.
+            If it is no regular file (opening a pipe would block), is longer, or cannot be read.
         """
         with self._reading(name):
             filesystem, directory = self._locate()
@@ -109,7 +111,7 @@ class CheckpointStorage:
                 return file.read_buffer(info.size)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Return the sizes in bytes of all files of a folder, by their names with that of the folder."""
+        """Return the sizes in bytes of the files of a folder, by name with that of the folder."""
         with self._reading(folder):
             filesystem, directory = self._locate()
             found = filesystem.get_file_info(fs.FileSelector(f"{directory}/{folder}", allow_not_found=True))
@@ -121,7 +123,7 @@ class CheckpointStorage:
         filesystem.move(f"{directory}/{name}", f"{directory}/{to}")
 
     def sync(self, *names: str) -> None:
-        """Have a local disk keep files and folders, by then closed, whatever happens; "" is the directory itself."""
+        """Flush closed files and folders to a local disk; "" is the directory itself."""
         filesystem, directory = self._locate()
         if isinstance(filesystem, fs.LocalFileSystem):
             for name in names:
@@ -133,12 +135,12 @@ class CheckpointStorage:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[None]:
-        """Let an error of the block name what is being written, how much room is left, and what stays.
+        """Raise errors of the block that name the file being written, the room left on the disk, and what is kept.
 
         Parameters
         ----------
         name : str
-            In the directory; "" is the directory itself.
+            Of the file or folder; "" is the directory itself.
 
         Raises
         ------
@@ -172,3 +174,67 @@ class CheckpointStorage:
             filesystem, directory = fs.FileSystem.from_uri(self.path)
             return filesystem, directory.rstrip("/")
         return fs.LocalFileSystem(), self.path.rstrip("/")
+
+
+@dataclass(frozen=True)
+class MemoryCheckpointStorage(CheckpointStorage):
+    """Holds the same bytes as on disk in memory, for snapshots in tests.
+
+    Parameters
+    ----------
+    path : str
+        Its name in messages.
+    files : dict of str to bytes
+        Content by name, with that of the folder.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.runtime.state.storage.JobManagerCheckpointStorage``.
+    """
+
+    path: str = "memory"
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        return sorted({name.partition("/")[0] + "/" * ("/" in name) for name in self.files})
+
+    def create_folder(self, name: str) -> None:
+        """Do nothing: a folder exists while it has a file."""
+
+    def delete_folder(self, name: str) -> None:
+        for file in self.sizes(name):
+            del self.files[file]
+
+    def delete_file(self, name: str) -> None:
+        self.files.pop(name, None)
+
+    def open_output(self, name: str) -> Any:
+        """Open a new file for writing, which exists once it is closed."""
+        return _MemoryFile(self.files, name)
+
+    def read(self, name: str, most_bytes: int) -> pa.Buffer:
+        try:
+            return pa.py_buffer(self.files[name])
+        except KeyError as failure:
+            raise FileNotFoundError(name) from failure
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return {name: len(data) for name, data in self.files.items() if name.startswith(f"{folder}/")}
+
+    def move(self, name: str, to: str) -> None:
+        self.files[to] = self.files.pop(name)
+
+    def sync(self, *names: str) -> None:
+        """Do nothing."""
+
+
+class _MemoryFile(io.BytesIO):
+    def __init__(self, files: dict[str, bytes], name: str) -> None:
+        super().__init__()
+        self._files = files
+        self._name = name
+
+    def close(self) -> None:
+        if not self.closed:
+            self._files[self._name] = self.getvalue()
+        super().close()

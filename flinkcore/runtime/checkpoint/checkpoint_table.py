@@ -16,7 +16,7 @@ from flinkcore.runtime.checkpoint.value_shape import Shape
 
 
 class TableKind(Enum):
-    """What a table holds."""
+    """What a table contains."""
 
     TIMERS = "timers"
     KEYED_STATE = "keyed_state"
@@ -28,15 +28,15 @@ class TableKind(Enum):
 
 @dataclass(frozen=True)
 class CheckpointTable:
-    """Columns, and what is to be known to read them.
+    """Columns, and how to read them.
 
     Parameters
     ----------
     batch : pyarrow.RecordBatch
     shapes : mapping of str to Shape
-        By column, of those that hold Python values.
+        By name of a column with Python values.
     attributes : mapping of str to object
-        What else the manifest says about it; a JSON object.
+        Further facts in the manifest; a JSON object.
     """
 
     batch: pa.RecordBatch
@@ -49,14 +49,14 @@ class CheckpointTable:
         Raises
         ------
         SchemaError
-            If there is no such column, or it does not hold what its shape says.
+            If there is no such column, or it is not of its shape.
         """
         if column not in self.shapes:
             raise SchemaError(f"a table of a checkpoint lacks the shape of its column {column!r}")
         return decode(self._array(column), self.shapes[column])
 
     def indexed_values(self, column: str, decode: Decode = decode) -> tuple[list[Any], npt.NDArray[np.int64]]:
-        """Return the values of a dictionary column, each once, and by row the index of its value."""
+        """Return the distinct values of a dictionary column, and by row the index of its value, `(n_rows,)`."""
         array = self._array(column)
         if column not in self.shapes or not pa.types.is_dictionary(array.type):
             raise SchemaError(f"the column {column!r} of a table of a checkpoint is no dictionary of values")
@@ -68,7 +68,7 @@ class CheckpointTable:
         return decode(array.dictionary, self.shapes[column]), array.indices.to_numpy().astype(np.int64)
 
     def numbers(self, column: str, type: pa.DataType) -> npt.NDArray[Any]:
-        """Return a column of numbers, which has no nulls."""
+        """Return a column of numbers without nulls, `(n_rows,)`."""
         array = self._array(column)
         if array.type != type or array.null_count:
             raise SchemaError(
@@ -79,12 +79,12 @@ class CheckpointTable:
         return numbers
 
     def check_columns(self, *names: str) -> None:
-        """Accept the table if it has these columns and no other.
+        """Check that the table has exactly these columns.
 
         Raises
         ------
         SchemaError
-            If not.
+            If it has others.
         """
         found = self.batch.schema.names
         if found != list(names):
@@ -93,12 +93,12 @@ class CheckpointTable:
             )
 
     def check_key_groups(self, first: int, last: int) -> None:
-        """Accept the table if all rows are of the key groups first to last, inclusive.
+        """Check that all rows are of the key groups first to last, inclusive.
 
         Raises
         ------
         SchemaError
-            If not; names the first row that is not.
+            If not; it names the first other row.
         """
         groups = self.numbers("key_group", pa.int32())
         if len(groups) and not first <= groups.min() <= groups.max() <= last:
@@ -122,12 +122,12 @@ class CheckpointTable:
 
 
 class TableColumns:
-    """Columns of a table in the making.
+    """Builds a table column by column.
 
     Parameters
     ----------
     what : str
-        What the table holds, for messages.
+        The content of the table, for messages.
     """
 
     def __init__(self, what: str) -> None:
@@ -145,9 +145,9 @@ class TableColumns:
         Parameters
         ----------
         name : str
-        values : sequence of object
+        values : sequence of object, (n_rows,)
         encode : callable
-            As `encode`.
+            `value_encoding.encode`, or one that remembers.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class TableColumns:
     def add_indexed_values(
         self, name: str, values: Sequence[Any], indexes: npt.NDArray[np.int64], encode: Encode = encode
     ) -> None:
-        """Add a column of Python values, given once each, and by row the index of its value."""
+        """Add a dictionary column of distinct Python values and, by row, the index of its value."""
         dictionary, self._shapes[name] = encode(values, f"{name} of {self._what}")
         self._arrays[name] = pa.DictionaryArray.from_arrays(pa.array(indexes.astype(np.int32)), dictionary)
 

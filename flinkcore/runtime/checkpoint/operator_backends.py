@@ -1,4 +1,4 @@
-"""What an operator holds its state in, taken into a checkpoint and restored from one."""
+"""The backends of an operator's state: their snapshot for a checkpoint, and their restore from one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from flinkcore.runtime.timers.internal_timer_service import InternalTimeServiceM
 
 @dataclass(frozen=True)
 class OperatorBackends:
-    """Timers and state of one subtask of an operator.
+    """The timers and states of one subtask of an operator.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class OperatorBackends:
     operator_state: OperatorStateBackend | None = None
 
     def snapshot(self, watermark_ms: int, splits: Sequence[SplitPosition] = ()) -> OperatorSnapshot:
-        """Return all that they hold, to be written before the user's code runs again.
+        """Return a snapshot of them, to be written before the user's code runs again.
 
         Parameters
         ----------
         watermark_ms : int
-            The operator's; -2**63 before the first.
+            The operator's watermark in ms since the epoch; -2**63 before the first.
         splits : sequence of SplitPosition
             Of a source.
         """
@@ -59,7 +59,7 @@ class OperatorBackends:
         parallelism: int,
         check: Callable[[OperatorSnapshot], None] | None = None,
     ) -> int:
-        """Take what a checkpoint has for this subtask; before the operator is opened.
+        """Restore the share of this subtask from a checkpoint; before the operator is opened.
 
         Parameters
         ----------
@@ -67,27 +67,27 @@ class OperatorBackends:
         uid : str
             Of the operator.
         subtask : int
-            From 0 on.
+            Index of the subtask.
         parallelism : int
-            The number of subtasks from now on.
+            The number of subtasks after the restore.
         check : callable, optional
-            Raises a FlinkcoreError for what the operator cannot have.
+            Raises a FlinkcoreError for a snapshot that the operator cannot have.
 
         Returns
         -------
         int
-            The operator's watermark, which timers and times to live know of; nothing fires.
+            The operator's watermark in ms since the epoch, which timers and times to live take over; nothing fires.
 
         Raises
         ------
         ConfigurationError
             If the checkpoint has another number of key groups than the key context, or no such operator.
         CheckpointError
-            If a file is missing, damaged or not what the manifest says: nothing is restored. Or if rows contradict each
-            other or the operator.
+            If a file is missing, damaged or not what the manifest says (nothing is restored), or if rows contradict
+            each other or the operator.
         """
         watermark_ms = checkpoint.watermark_ms(uid)
-        # All is read before anything is restored: an error leaves all as it was.
+        # Everything is read before anything is restored, so that an error changes nothing.
         operator_states = (
             None if self.operator_state is None else checkpoint.operator_states(uid, parallelism)
         )

@@ -1,4 +1,4 @@
-"""What one subtask of an operator holds at a checkpoint."""
+"""The snapshot of one subtask of an operator for a checkpoint."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,20 +12,20 @@ from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnap
 
 @dataclass(frozen=True, slots=True)
 class SplitPosition:
-    """How far a source has read one of its splits.
+    """The position of a source in one of its splits.
 
     Parameters
     ----------
     split : object
-        What tells the split from others, such as its id, or the value of the split column.
+        Identifies the split, such as its id, or the value of the split column.
     position : object
-        What is to be read next, such as the number of records read.
+        The place to read on from, such as the number of records read.
     state : object
-        What else it takes to go on, such as the state of the split's watermark generator.
+        Further state of the split, such as that of its watermark generator.
 
     Notes
     -----
-    All three are values that a column holds (see ``flinkcore.common.serializer.Serializer``).
+    All three are values that a column can hold (see ``flinkcore.common.serializer.Serializer``).
     """
 
     split: Any
@@ -42,19 +42,19 @@ class OperatorSnapshot:
     key_group_range : (int, int), optional
         First and last key group of the subtask, inclusive; None for an operator without keys.
     watermark_ms : int
-        The operator's watermark; -2**63 before the first.
+        The operator's watermark in ms since the epoch; -2**63 before the first.
     timers : mapping of str to InternalTimersSnapshot
         By name of the timer service.
     keyed_state : mapping of str to KeyedStateSnapshot
         By name of the state.
     operator_state : mapping of str to OperatorStateSnapshot
-        By name of the state; broadcast state, too.
+        By name of the state, including broadcast states.
     splits : sequence of SplitPosition
         Of a source.
     time_plane : CheckpointTable, optional
-        The splits of a replay's log and their watermark generators, as columns.
+        Positions in the splits of a replay's log, and their watermark generators.
     windows : sequence of CheckpointTable
-        The live windows of a native operator, as columns, with one of their key groups.
+        The live windows of a native operator, with their key groups.
     """
 
     key_group_range: tuple[int, int] | None = None

@@ -1,45 +1,155 @@
-"""A checkpoint that is being written: nobody can read it before it is complete."""
+"""A checkpoint that is being written: it can be read once it is complete."""
 
 import os
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+import numpy.typing as npt
+import pyarrow as pa
+
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
+    DATA_FOLDER,
     MANIFEST_NAME,
     CheckpointManifest,
     OperatorPart,
     newest_manifest,
+    table_file_name,
 )
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
-from flinkcore.runtime.checkpoint.checkpoint_writer import CheckpointWriter
-from flinkcore.runtime.checkpoint.table_content import DATA_FOLDER
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot
+from flinkcore.runtime.checkpoint.state_tables import (
+    keyed_state_to_table,
+    operator_state_to_table,
+    splits_to_table,
+    timers_to_table,
+)
+from flinkcore.runtime.checkpoint.table_file import TableFile, write_table
+from flinkcore.runtime.checkpoint.value_encoding import EqualValuesOnce
+
+
+class CheckpointWriter:
+    """Writes the parts of one attempt of a task, under file names that no other attempt uses.
+
+    Parameters
+    ----------
+    storage : CheckpointStorage
+    folder : str
+        For the files; it must exist.
+    max_parallelism : int
+    """
+
+    def __init__(self, storage: CheckpointStorage, folder: str, max_parallelism: int) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._max_parallelism = max_parallelism
+
+    def write(self, uid: str, subtask: int, snapshot: OperatorSnapshot) -> OperatorPart:
+        """Write the snapshot of a subtask, before the user's code runs again.
+
+        Parameters
+        ----------
+        uid : str
+            Of the operator, by which it finds its state again.
+        subtask : int
+            Index of the subtask.
+        snapshot : OperatorSnapshot
+
+        Returns
+        -------
+        OperatorPart
+            For ``PendingCheckpoint.commit``.
+
+        Raises
+        ------
+        SchemaError
+            If no column can hold a value; the error names its state.
+        DataError
+            If a key group is outside of the subtask's.
+        CheckpointError
+            If a file cannot be written. After any error, the files written before are removed.
+        """
+        attempt = uuid.uuid4().hex
+        written: list[str] = []
+        tables: list[TableFile] = []
+        try:
+            for kind, name, table in self._tables(uid, snapshot):
+                written.append(f"{self._folder}/{table_file_name(subtask, len(written), attempt)}")
+                with self._storage.writing(written[-1]):
+                    tables.append(write_table(self._storage, written[-1], kind, name, table))
+        except BaseException:
+            for file in written:
+                with suppress(OSError):
+                    self._storage.delete_file(file)
+            raise
+        return OperatorPart(uid, subtask, snapshot.key_group_range, snapshot.watermark_ms, tuple(tables))
+
+    def _tables(
+        self, uid: str, snapshot: OperatorSnapshot
+    ) -> Iterator[tuple[TableKind, str, CheckpointTable]]:
+        encode_keys = EqualValuesOnce().encode
+        for name, timers in snapshot.timers.items():
+            for domain in (timers.event_time_timers, timers.processing_time_timers):
+                self._refuse_others(uid, f"timers {name!r}", domain.key_groups, snapshot.key_group_range)
+            yield TableKind.TIMERS, name, timers_to_table(name, timers, encode_keys)
+        for name, state in snapshot.keyed_state.items():
+            self._refuse_others(uid, f"state {name!r}", state.key_groups, snapshot.key_group_range)
+            yield TableKind.KEYED_STATE, name, keyed_state_to_table(name, state, encode_keys)
+        for name, operator_state in snapshot.operator_state.items():
+            yield TableKind.OPERATOR_STATE, name, operator_state_to_table(name, operator_state)
+        if snapshot.splits:
+            yield TableKind.SPLITS, "", splits_to_table(snapshot.splits)
+        if snapshot.time_plane is not None:
+            yield TableKind.TIME_PLANE, "", snapshot.time_plane
+        for windows in snapshot.windows:
+            groups = windows.numbers("key_group", pa.int32())
+            self._refuse_others(uid, "windows", groups, snapshot.key_group_range)
+            yield TableKind.WINDOWS, "", windows
+
+    def _refuse_others(
+        self, uid: str, what: str, groups: npt.NDArray[Any], own: tuple[int, int] | None
+    ) -> None:
+        if own is None:
+            raise DataError(f"the operator {uid!r} has the {what}, so its snapshot needs a key_group_range")
+        first, last = own
+        if not 0 <= first <= last < self._max_parallelism:
+            raise DataError(
+                f"the key groups {first} to {last} of the operator {uid!r} are not within the "
+                f"{self._max_parallelism} of the checkpoint (max_parallelism)"
+            )
+        if len(groups) and not first <= groups.min() <= groups.max() <= last:
+            raise DataError(
+                f"the {what} of the operator {uid!r} have key groups from {groups.min()} to {groups.max()}, beyond "
+                f"the subtask's own {first} to {last}"
+            )
 
 
 @dataclass(frozen=True)
 class PendingCheckpoint:
     """A checkpoint in the making, which tasks write at the same time and a driver completes.
 
-    The driver begins it, and sends it to the tasks; each writes with a :meth:`writer` and sends back what that gave;
-    the driver commits. Tasks may be tried again or run twice: parts that are not committed are removed. As a
-    context manager it is aborted by an error.
+    The driver begins it and sends it to the tasks; each task writes parts with a :meth:`writer` and returns them; the
+    driver commits them. Tasks may be retried or run twice: parts that are not committed are removed. As a context
+    manager it is aborted by an error.
 
-    A directory has one checkpoint. Until `commit` returns, that is the one before; a crash at any moment leaves
-    that one or the new one. Only one job at a time may write to a directory.
+    A directory has one checkpoint: until `commit` returns the previous one, and after a crash either that or the new
+    one. Only one job at a time may write to a directory.
 
     Parameters
     ----------
     storage : CheckpointStorage
     folder : str
-        Of its files, in the directory.
+        Of its files, within the directory.
     number : int
-        Greater than that of the checkpoint before.
+        Greater than that of the previous checkpoint.
     max_parallelism : int
 
     Examples
@@ -65,21 +175,21 @@ class PendingCheckpoint:
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], max_parallelism: int) -> "PendingCheckpoint":
-        """Begin a checkpoint in a directory, which is made if it is missing.
+        """Begin a checkpoint in a directory, which is created if it is missing.
 
         Parameters
         ----------
         path : path
             Local, or a URI that pyarrow.fs knows.
         max_parallelism : int
-            Number of key groups, 1 to 32,768: it stays, wherever the checkpoint is restored.
+            Number of key groups, 1 to 32,768; it is fixed for all jobs that are restored from the checkpoint.
 
         Raises
         ------
         ConfigurationError
-            If max_parallelism is not possible, or the directory has something in it that belongs to no checkpoint.
+            If max_parallelism is invalid, or a file in the directory belongs to no checkpoint.
         CheckpointError
-            If the directory cannot be made or written.
+            If the directory cannot be created or written.
         """
         if not 1 <= max_parallelism <= MAX_KEY_GROUPS:
             raise ConfigurationError(
@@ -103,28 +213,28 @@ class PendingCheckpoint:
         return pending
 
     def writer(self) -> CheckpointWriter:
-        """Return what writes the parts of a task."""
+        """Return the writer of a task's parts."""
         return CheckpointWriter(self.storage, self.folder, self.max_parallelism)
 
     def commit(self, parts: Iterable[OperatorPart], job: Mapping[str, Any] | None = None) -> None:
-        """Complete the checkpoint, and remove the one before.
+        """Complete the checkpoint, and remove the previous one.
 
         Parameters
         ----------
         parts : iterable of OperatorPart
             One for each subtask of each operator.
         job : mapping of str to object, optional
-            What the job says of itself; a JSON object.
+            Settings that a resumed job must have, too; a JSON object.
 
         Raises
         ------
         DataError
-            If there is no part, a subtask or a key group is missing or there twice, or a file is not what was
-            written. The checkpoint before stays.
+            If there is no part, a subtask or a key group is missing or there twice, or a file is not as it was
+            written. The previous checkpoint is kept.
         ConfigurationError
-            If another job has completed a checkpoint in the directory meanwhile. That one stays.
+            If another job has completed a checkpoint in the directory meanwhile. That one is kept.
         CheckpointError
-            If the manifest cannot be written. The checkpoint before stays.
+            If the manifest cannot be written. The previous checkpoint is kept.
         """
         written_ms = time.time_ns() // 1_000_000
         manifest = CheckpointManifest(self.max_parallelism, written_ms, tuple(parts), dict(job or {}))
@@ -159,7 +269,7 @@ class PendingCheckpoint:
             self._remove_others({table.file for part in manifest.parts for table in part.tables})
 
     def abort(self) -> None:
-        """Remove what was written, unless it was committed."""
+        """Remove the written files, unless they were committed."""
         if self._manifest_name not in self.storage.names():
             self.storage.delete_folder(self.folder)
 
@@ -189,7 +299,7 @@ class PendingCheckpoint:
 
 
 class _Warning:
-    """Warns of an error of the clean-up, which would hide another one, or deny a result that is there."""
+    """Turns an error of the clean-up, which would hide another error or a result, into a warning."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""Tables of a checkpoint as Arrow IPC files with a checksum."""
+"""Tables of a checkpoint as Arrow IPC files with a checksum, and what such a file from outside may hold."""
 
 import hashlib
 import struct
@@ -9,21 +9,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError
-from flinkcore.runtime.checkpoint.arrow_file import read_batch, require_modest
+from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """What the manifest says about the file of a table.
+    """The entry of a table's file in the manifest.
 
     Parameters
     ----------
     kind : TableKind
     name : str
-        Of the state or the timer service; empty for splits.
+        Of the state or the timer service; empty for other kinds.
     file : str
         Relative to the checkpoint's directory.
     size : int
@@ -51,12 +50,12 @@ class TableFile:
 def write_table(
     storage: CheckpointStorage, file: str, kind: TableKind, name: str, table: CheckpointTable
 ) -> TableFile:
-    """Write a table to a new file, which the disk then keeps.
+    """Write a table to a new file, and flush it to the disk.
 
     Raises
     ------
     SchemaError
-        If the table has so many values that take no byte that it would not be read again.
+        If the table has too many values without bytes to be read again; see :func:`require_modest`.
     """
     with storage.open_output(file) as stream:
         sink = _HashingSink(stream)
@@ -86,7 +85,7 @@ def read_table(storage: CheckpointStorage, entry: TableFile) -> CheckpointTable:
     Raises
     ------
     CheckpointError
-        If the file is missing, or not the one that was written.
+        If the file is missing, or is not as it was written.
     """
     where = f"{storage.path}/{entry.file} ({entry})"
     try:
@@ -110,12 +109,12 @@ def read_table(storage: CheckpointStorage, entry: TableFile) -> CheckpointTable:
 
 @contextmanager
 def refused_as(where: str) -> Iterator[None]:
-    """Let what fails in the block, which understands what a checkpoint has, be a fault of the checkpoint.
+    """Raise errors of a block that interprets a checkpoint as faults of the checkpoint.
 
     Parameters
     ----------
     where : str
-        Names file and table.
+        Names the file and the table.
 
     Raises
     ------
@@ -137,12 +136,14 @@ def refused_as(where: str) -> Iterator[None]:
         OSError,
         struct.error,
     ) as failure:
-        told = str(failure) if isinstance(failure, FlinkcoreError) else f"{type(failure).__name__}: {failure}"
-        raise CheckpointError(f"{where}: {told}. Restore from another checkpoint") from failure
+        reason = (
+            str(failure) if isinstance(failure, FlinkcoreError) else f"{type(failure).__name__}: {failure}"
+        )
+        raise CheckpointError(f"{where}: {reason}. Restore from another checkpoint") from failure
 
 
 class _HashingSink:
-    """What pyarrow writes to, with the checksum of it."""
+    """A file for pyarrow to write to, with size and checksum of what was written."""
 
     closed = False
 
@@ -163,3 +164,128 @@ class _HashingSink:
 
     def close(self) -> None:
         self.closed = True
+
+
+_MAGIC = b"ARROW1\0\0"
+_HEADER, _DATA, _COMPRESSION = 2, 1, 3
+"""Numbers of fields in Arrow's Message.fbs: of a Message, a DictionaryBatch and a RecordBatch."""
+
+MOST_FREE_OBJECTS = 1 << 20
+"""How many structs and lists a batch may have, in addition to one for each byte of its file."""
+
+MOST_FREE_NULLS = 1 << 24
+"""How many values may take no byte, in addition to one for each byte of the file."""
+
+
+def read_batch(data: pa.Buffer) -> pa.RecordBatch:
+    """Return the only batch of a file from outside, which refers to the data; its memory is bounded by the file's size.
+
+    Arrow's own `validate(full=True)` sees contradictions, but not data that unpack to thousands of times their size:
+    compressed buffers, nulls and structs that take no bytes, views of the same bytes.
+
+    Raises
+    ------
+    SchemaError, pyarrow.ArrowException
+        If it is no Arrow file with one batch, that batch contradicts itself, or takes too much memory for the size of
+        its file.
+    """
+    if data.size < len(_MAGIC) or data.slice(0, len(_MAGIC)).to_pybytes() != _MAGIC:
+        raise SchemaError("it does not begin as an Arrow file")
+    # The footer is not trusted: a file contains a stream, in which each message is seen once.
+    stream = data.slice(len(_MAGIC))
+    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)):
+        if message.type != "schema" and _is_compressed(message):
+            raise SchemaError("its buffers are compressed, which those of a checkpoint never are")
+    with pa.ipc.open_stream(pa.BufferReader(stream)) as reader:
+        for field in reader.schema:
+            _require_plain_type(field.type, field.name)
+        batches = list(reader)
+    if len(batches) != 1:
+        raise SchemaError(f"it has {len(batches)} batches, not 1")
+    (batch,) = batches
+    batch.validate(full=True)
+    require_modest(batch, data.size)
+    return batch
+
+
+def require_modest(batch: pa.RecordBatch, n_bytes: int) -> None:
+    """Check that a batch makes not many more Python objects than its file has bytes.
+
+    Raises
+    ------
+    SchemaError
+        If it makes more.
+    """
+    objects = nulls = 0
+    for column in batch.columns:
+        of_column, null = _weightless(column)
+        objects, nulls = objects + of_column, nulls + null
+    if objects > MOST_FREE_OBJECTS + n_bytes or nulls > MOST_FREE_NULLS + n_bytes:
+        raise SchemaError(
+            f"a table of {n_bytes:,} bytes has {objects:,} tuples and lists and {nulls:,} times None; a checkpoint has "
+            f"{MOST_FREE_OBJECTS:,} and {MOST_FREE_NULLS:,} at most, and one more for each byte"
+        )
+
+
+def _weightless(array: pa.Array) -> tuple[int, int]:
+    kind = array.type
+    if pa.types.is_null(kind):
+        return 0, len(array)
+    if pa.types.is_dictionary(kind):
+        return _weightless(array.dictionary)
+    if pa.types.is_struct(kind) or pa.types.is_union(kind):
+        children = [array.field(number) for number in range(kind.num_fields)]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        children = [array.values]
+    else:
+        return 0, 0
+    found = [_weightless(child) for child in children]
+    return len(array) + sum(objects for objects, _ in found), sum(nulls for _, nulls in found)
+
+
+def _require_plain_type(kind: pa.DataType, name: str) -> None:
+    types = pa.types
+    if types.is_dictionary(kind):
+        parts = [kind.index_type, kind.value_type]
+    elif types.is_struct(kind) or types.is_union(kind) or types.is_list(kind) or types.is_large_list(kind):
+        parts = [kind.field(number).type for number in range(kind.num_fields)]
+    elif types.is_primitive(kind) or any(is_kind(kind) for is_kind in _FLAT):
+        return
+    else:
+        raise SchemaError(f"its column {name!r} has the type {kind}, which no column of a checkpoint has")
+    for part in parts:
+        _require_plain_type(part, name)
+
+
+_FLAT = (
+    pa.types.is_null,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_decimal,
+)
+
+
+def _is_compressed(message: pa.ipc.Message) -> bool:
+    # Flatbuffers, which Arrow has verified: a table begins with the distance back to the list of its fields.
+    data = memoryview(message.metadata)
+
+    def field(table: int, number: int) -> int:
+        """Return the offset of a field of a table; 0 if there is none."""
+        (back,) = struct.unpack_from("<i", data, table)
+        vtable = table - back
+        size, _ = struct.unpack_from("<HH", data, vtable)
+        at = 4 + 2 * number
+        (offset,) = struct.unpack_from("<H", data, vtable + at) if at < size else (0,)
+        return table + offset if offset else 0
+
+    def referred(at: int) -> int:
+        (offset,) = struct.unpack_from("<I", data, at)
+        return at + int(offset)
+
+    header = referred(field(referred(0), _HEADER))
+    if message.type == "dictionary":
+        header = referred(field(header, _DATA))
+    return field(header, _COMPRESSION) != 0

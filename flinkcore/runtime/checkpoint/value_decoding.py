@@ -1,4 +1,4 @@
-"""The Python values of a column that `value_encoding` made."""
+"""From the columns that `value_encoding` makes back to Python values."""
 
 from collections.abc import Callable
 from datetime import timedelta, timezone
@@ -27,7 +27,7 @@ def decode(array: pa.Array, shape: Shape) -> list[Any]:
     Raises
     ------
     SchemaError
-        If the column is not of the shape, or has nulls that are none of its values.
+        If the column is not of the shape, or has unexpected nulls.
     """
     if shape[0] != "optional":
         _expect_values(array, shape)
@@ -47,17 +47,16 @@ def _decode_nullable(array: pa.Array, shape: Shape) -> list[Any]:
 
 
 class EqualColumnsOnce:
-    """Decodes, and gives for a column with the very values of the one before the objects of that.
+    """Decodes columns; for a column with the same values as the one before it returns the same objects.
 
-    The states and timers of an operator mostly have the same keys; that they are the same objects makes them
-    faster to find.
+    The states and timers of an operator mostly have the same keys, and look-ups of identical objects are faster.
     """
 
     def __init__(self) -> None:
         self._last: tuple[pa.Array, Shape, list[Any]] | None = None
 
     def decode(self, array: pa.Array, shape: Shape) -> list[Any]:
-        """Return the values of a column, as :func:`decode` does; they are not to be changed."""
+        """Return the values of a column, as :func:`decode`; they must not be changed."""
         if self._last is None or self._last[1] != shape or not _same_values(self._last[0], array):
             self._last = array, shape, decode(array, shape)
         return self._last[2]

@@ -1,4 +1,4 @@
-"""Python values as an Arrow column that gives exactly them back."""
+"""Python values as Arrow columns, from which `value_decoding` makes exactly the same values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
@@ -29,21 +29,21 @@ Encode = Callable[[Sequence[Any], str], Encoded]
 def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
     """Return values as a column, with its shape.
 
-    Values of one type are a column of that type, where they are mixed a union with a column for each type. 1, 1.0
-    and True stay what they are, as do NaN, -0.0 and the digits of a Decimal.
+    Values of one type make a column of that type, mixed values a union with a column for each type. The numbers 1, 1.0
+    and True are kept apart; NaN, -0.0 and the digits of a Decimal are kept.
 
     Parameters
     ----------
     values : sequence of object
     what : str
-        What they are, for messages.
+        Their name in messages.
     depth : int
-        How many containers are around them.
+        The number of containers around them.
 
     Raises
     ------
     SchemaError
-        If a value is of a type that has no column, of a subclass of one that has, or nested too deep.
+        If a value is of a type without a column, or of a subclass of a supported type, or nested too deep.
     """
     types = set(map(type, values))
     if depth > MAX_DEPTH:
@@ -75,22 +75,22 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
 
 
 def _kind_of(found: type) -> type | None:
-    """Return the type that has an encoder for values of a type; None if there is none."""
+    """Return the type whose encoder takes values of a type; None if there is none."""
     if found in _ENCODERS:
         return found
-    # Rows of one origin have a class of their own, which their names are in; it is no other type.
+    # Rows of one origin have a class of their own, with their field names; it counts as Row.
     return Row if Row in found.__bases__ and found.__name__ == Row.__name__ else None
 
 
 class EqualValuesOnce:
-    """Encodes, and gives for values that are those before, as objects, the column of those."""
+    """Encodes values; for the same objects as the ones before it returns the same column."""
 
     def __init__(self) -> None:
         self._values: Sequence[Any] = ()
         self._encoded: Encoded = encode((), "")
 
     def encode(self, values: Sequence[Any], what: str) -> Encoded:
-        """Return values as a column, as :func:`encode` does."""
+        """Return values as a column, as :func:`encode`."""
         if len(values) != len(self._values) or not all(map(is_, values, self._values)):
             self._encoded = encode(values, what)
             self._values = values

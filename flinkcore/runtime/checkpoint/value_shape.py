@@ -1,11 +1,11 @@
-"""What values a column of a checkpoint has, in a form that JSON can hold."""
+"""Shapes: the types of the values of a checkpoint's columns, as JSON."""
 
 from typing import Any
 
 from flinkcore.errors import DataError
 
 MAX_DEPTH = 16
-"""How deep lists, tuples and dictionaries may lie in each other: Arrow's files allow no much deeper types."""
+"""How deep lists, tuples and dictionaries may be nested; Arrow's files do not allow much deeper types."""
 
 Shape = str | list[Any]
 """The name of a kind, or a list of that name and what it consists of: ``["tuple", "int", ["list", "str"]]``.
@@ -24,7 +24,7 @@ _PLAIN = {
 }
 _PARTS = {"optional": 1, "list": 1, "tuples": 1, "rows": 1, "tagged_union": 1, "dict": 2}
 _MAX_SHAPE_DEPTH = 2 * MAX_DEPTH + 4
-"""Around each container and the values in the innermost there may be a union, or an optional."""
+"""There may be a union or an optional around each container, and around the innermost values."""
 
 _TEXTS = {
     "none": "None",
@@ -38,20 +38,20 @@ _TEXTS = {
 
 
 def check_shape(shape: Any, where: str, depth: int = 0) -> None:
-    """Accept what comes from outside if it is a shape.
+    """Check a shape that comes from outside.
 
     Parameters
     ----------
     shape : object
     where : str
-        Names it in messages.
+        Its name in messages.
     depth : int
-        How many shapes are around it.
+        The number of shapes around it.
 
     Raises
     ------
     DataError
-        If it is none, or nested too deep.
+        If it is no shape, or nested too deep.
     """
     if depth > _MAX_SHAPE_DEPTH:
         raise DataError(f"{where} is nested more than {_MAX_SHAPE_DEPTH} deep")
@@ -82,7 +82,7 @@ def _are_texts(values: Any) -> bool:
 
 
 def shape_text(shape: Shape) -> str:
-    """Return a shape as a type is written in Python.
+    """Return a shape in the notation of Python types.
 
     Examples
     --------
@@ -113,5 +113,5 @@ def shape_text(shape: Shape) -> str:
 
 
 def has_serialized(shape: Shape) -> bool:
-    """Return whether there are values in it that a serializer wrote."""
+    """Return whether some of its values were written by a serializer."""
     return not isinstance(shape, str) and (shape[0] == "serialized" or any(map(has_serialized, shape[1:])))

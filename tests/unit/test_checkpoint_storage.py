@@ -8,7 +8,7 @@ from models.checkpoints import KEY_GROUPS, keyed_state
 from flinkcore.errors import SourceError
 from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_manifest import CheckpointManifest, newest_manifest
-from flinkcore.runtime.checkpoint.memory_checkpoint_storage import MemoryCheckpointStorage
+from flinkcore.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
 
 
 @pytest.fixture(params=["memory", "disk"])
