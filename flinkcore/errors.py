@@ -42,7 +42,7 @@ class TimerError(FlinkcoreError, RuntimeError):
 
     def __init__(self, timestamp_ms: int, cause: BaseException) -> None:
         super().__init__(
-            f"the callback of the processing-time timer at {timestamp_ms} ms failed: {type(cause).__name__}: {cause}"
+            f"the callback of the processing-time timer at {timestamp_ms} ms failed: {in_words(cause)}"
         )
         self.timestamp_ms = timestamp_ms
         self.__cause__ = cause
@@ -58,3 +58,23 @@ class UnsupportedOperationError(FlinkcoreError, NotImplementedError):
 
 class UserCodeError(FlinkcoreError, RuntimeError):
     """A class or function of the user that raised, which is the cause, or gave what it must not give."""
+
+
+class WorkerLostError(FlinkcoreError, RuntimeError):
+    """A process that ran a task of a job on Spark, which ended before the task did."""
+
+
+def in_words(error: BaseException) -> str:
+    """Return the type and the text of an exception, for messages; whatever its ``__str__`` does.
+
+    Parameters
+    ----------
+    error : BaseException
+        Of the user's code, say.
+    """
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as failure:
+        return f"{name} (whose text cannot be told: its __str__ raises {type(failure).__name__})"
+    return f"{name}: {text}" if text else name

@@ -9,7 +9,7 @@ from typing import Any
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
-from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError
+from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError, in_words
 
 
 class HeldGenerators:
@@ -76,7 +76,7 @@ def supplied_generator(
     except FlinkcoreError:
         raise
     except Exception as failure:
-        told = f"{supplier_name(supplier)} made no watermark generator{where}: {type(failure).__name__}: {failure}"
+        told = f"{supplier_name(supplier)} made no watermark generator{where}: {in_words(failure)}"
         if isinstance(failure, TypeError) and not _takes_no_arguments(supplier):
             told += "; what for_generator takes is called without arguments"
         raise UserCodeError(told) from failure
@@ -182,7 +182,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
         return self._output
 
     def _error(self, what: str, failure: Exception) -> UserCodeError:
-        return UserCodeError(f"{type(self._generator).__name__}.{what}: {type(failure).__name__}: {failure}")
+        return UserCodeError(f"{type(self._generator).__name__}.{what}: {in_words(failure)}")
 
 
 class _CheckedOutput:

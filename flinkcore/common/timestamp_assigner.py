@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Final
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
+from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 
 NO_TIMESTAMP: Final = MIN_TIMESTAMP
 """The timestamp of a record without one, as assigners see it (Flink's ``TimestampAssigner.NO_TIMESTAMP``)."""
@@ -79,7 +79,7 @@ class CheckedTimestampAssigner(TimestampAssigner):
         except Exception as failure:
             raise UserCodeError(
                 f"{type(self._assigner).__name__}.extract_timestamp{self._where} failed at the element "
-                f"{value!r} (record timestamp {record_timestamp}): {type(failure).__name__}: {failure}"
+                f"{value!r} (record timestamp {record_timestamp}): {in_words(failure)}"
             ) from failure
         if type(timestamp) is int and MIN_TIMESTAMP <= timestamp <= MAX_TIMESTAMP:
             return timestamp

@@ -12,7 +12,7 @@ from typing import Any
 from flinkcore.common.row import Row
 from flinkcore.common.time import Instant
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.runtime.messages import shown
 
 
@@ -124,7 +124,7 @@ def _copied(value: Any, giver: str) -> Any:
     except Exception as failure:
         raise UserCodeError(
             f"{giver} gave {shown(value)}, of which the next task needs a copy, but it can be neither pickled nor "
-            f"copied: {type(failure).__name__}: {failure}. Give values that pickle can write, such as what is read "
+            f"copied: {in_words(failure)}. Give values that pickle can write, such as what is read "
             "from the object, or give its class a __reduce__ or __deepcopy__"
         ) from failure
 

@@ -135,6 +135,7 @@ class SparkExecutor:
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.
         """
+        check_session(self._spark)
         plan = make_plan(graph, configuration)
         job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
@@ -167,6 +168,7 @@ class SparkExecutor:
         configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval, arrival rate.
         """
+        check_session(self._spark)
         return SparkElementRun(self._spark, job, configuration, self.execute)
 
     def add_python_file(self, path: Path) -> None:

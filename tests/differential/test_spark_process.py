@@ -1,6 +1,7 @@
 """Process functions on Spark give the rows that they give embedded, also where tasks die."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, WorkerLostError
 from flinkcore.examples import flight_inactivity, flight_inactivity_batches
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -299,3 +300,31 @@ def test_keys_that_are_hard_to_tell_apart_are_those_of_an_embedded_replay_also_w
     )
     parts += keyed_logs.results_of(job, kinds, whole[14:], 2, restore_from=tmp_path / "checkpoint")
     assert parts == expected
+
+
+def exiting(how: str) -> KeyedProcessFunction:
+    class Exit(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            if how == "sys.exit":
+                sys.exit(3)
+            os._exit(3)
+            yield
+
+    return Exit()
+
+
+@pytest.mark.parametrize(("how", "error"), [("sys.exit", UserCodeError), ("os._exit", WorkerLostError)])
+def test_a_function_that_ends_its_process_is_an_error_in_plain_words(
+    spark: Any, how: str, error: type[Exception]
+) -> None:
+    events = pa.table({"user": ["a"], "ts": [1]})
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    stream = (
+        SparkExecutionEnvironment(spark)
+        .from_event_log(events, timestamp="ts", arrival="ts")
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by("user")
+        .process(exiting(how), pa.schema({"n": pa.int64()}))
+    )
+    with pytest.raises(error, match=r"sys\.exit\(3\)|os\._exit\(\)"):
+        stream.execute().to_arrow()

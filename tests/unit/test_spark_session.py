@@ -10,7 +10,7 @@ from models.spark_sessions import QUICK_JAVA
 
 pytest.importorskip("pyspark")
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
 
@@ -290,6 +290,9 @@ class SessionOfSpark35:
     def __init__(self, rows_per_batch: int) -> None:
         self.conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(rows_per_batch)}
 
+    def range(self, end: int) -> None:
+        """A session has it."""
+
 
 def test_spark_35_gets_few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", "3.5.6")
@@ -304,3 +307,19 @@ def test_spark_35_with_large_batches_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("pyspark.__version__", "3.5.6")
     with pytest.raises(ConfigurationError, match=r'spark\.conf\.set\(".*maxRecordsPerBatch", 32\)'):
         SparkExecutionEnvironment(SessionOfSpark35(rows_per_batch))
+
+
+@pytest.mark.parametrize("what", ["local", None, 3, RecordingBuilder()])
+def test_what_is_no_session_is_refused(what: object) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"takes a SparkSession, not .*: build one with configure_spark"
+    ):
+        SparkExecutionEnvironment(what)
+
+
+def test_a_session_that_has_been_stopped_is_refused() -> None:
+    class StoppedSession(SessionOfSpark35):
+        is_stopped = True
+
+    with pytest.raises(LifecycleError, match="SparkSession of this job has been stopped"):
+        SparkExecutionEnvironment(StoppedSession(32))

@@ -12,11 +12,20 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PythonException
 
 import flinkcore
 from flinkcore import errors
-from flinkcore.errors import DataError, FlinkcoreError, SourceError, TimerError, UserCodeError
+from flinkcore.errors import (
+    DataError,
+    FlinkcoreError,
+    SourceError,
+    TimerError,
+    UserCodeError,
+    WorkerLostError,
+)
+from flinkcore.replay.partition_threads import ReplayStoppedError
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.spark.shipping import task_errors
 from flinkcore.spark.shipping.task_errors import RaisesTaskErrors, told_plainly
@@ -78,7 +87,7 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
     ]
     assert set(own) < set(CLASSES)
     others = {kind for kind in CLASSES if not issubclass(kind, FlinkcoreError)}
-    assert others == {task_errors.TaskError, OutputFullError}  # neither comes to a user
+    assert others == {task_errors.TaskError, OutputFullError, ReplayStoppedError}  # none comes to a user
 
 
 # OutputFullError holds the calls with which its operator goes on, and never leaves it.
@@ -127,6 +136,11 @@ class Large(Exception):
         self.table = bytes(task_errors.MOST_BYTES)
 
 
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
 class Unpicklable(Exception):
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a connection")
@@ -167,3 +181,38 @@ def test_what_a_data_file_says_is_not_unpickled() -> None:
     with pytest.raises(PythonException, match="packed error"), told_plainly():
         raise PythonException(f"the text {forged} is no time")
     assert str(arrived(DataError(f"the text {forged} is no time"))) == f"the text {forged} is no time"
+
+
+def test_a_cause_whose_text_raises_arrives() -> None:
+    found = arrived(UserCodeError("open() failed"), Untold())
+    assert isinstance(found.__cause__, Untold)
+
+
+def test_a_function_that_exits_is_an_error_of_the_job() -> None:
+    with (
+        pytest.raises(UserCodeError, match=r"a function of the job called sys\.exit\(3\)") as caught,
+        told_plainly(),
+    ):
+        raise_from_a_task(SystemExit(3))
+    assert isinstance(caught.value.__cause__, SystemExit)
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        "Lost task 0.0 in stage 3.0 (TID 4) (10.0.0.7 executor 2): SparkException: Python worker exited unexpectedly",
+        "Lost task 0.0 in stage 3.0 (TID 4) (10.0.0.7 executor 2): ExecutorLostFailure (executor 2 exited ...)",
+    ],
+)
+def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
+    with (
+        pytest.raises(WorkerLostError, match=r"on executor 2 at 10\.0\.0\.7: .*memory") as caught,
+        told_plainly(),
+    ):
+        raise Py4JError(account)
+    assert isinstance(caught.value.__cause__, Py4JError)
+
+
+def test_other_errors_of_the_jvm_stay_as_they_are() -> None:
+    with pytest.raises(Py4JError, match="something else"), told_plainly():
+        raise Py4JError("something else")

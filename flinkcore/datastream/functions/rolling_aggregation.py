@@ -9,7 +9,7 @@ from typing import Any
 from flinkcore.common.row import Row
 from flinkcore.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, in_words
 
 Reduction = Callable[[Any, Any], Any]
 
@@ -106,7 +106,7 @@ class RollingAggregation(ReduceFunction[Any]):
             self.begin(value1)
             self.begin(value2)
             raise DataError(
-                f"{self._called} of {value1!r} and {value2!r} failed: {type(failure).__name__}: {failure}. Let all "
+                f"{self._called} of {value1!r} and {value2!r} failed: {in_words(failure)}. Let all "
                 "elements have values of one kind in the field, and none of them None"
             ) from failure
 

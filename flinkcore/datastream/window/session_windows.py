@@ -16,7 +16,7 @@ from flinkcore.datastream.window.window_assigner import (
 )
 from flinkcore.datastream.window.window_settings import require_above_zero
 from flinkcore.datastream.window.windows import TimeWindow, time_window
-from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.errors import ConfigurationError, UserCodeError, in_words
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -87,7 +87,7 @@ class _DynamicGapSessions(_SessionWindows):
             gap = call(element)
         except Exception as failure:
             raise UserCodeError(
-                f"{self._called()} failed to give the gap of a session: {type(failure).__name__}: {failure}"
+                f"{self._called()} failed to give the gap of a session: {in_words(failure)}"
             ) from failure
         if isinstance(gap, bool) or not isinstance(gap, int) or gap <= 0:
             raise UserCodeError(

@@ -14,7 +14,7 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.errors import ConfigurationError, DataError, UserCodeError
+from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words
 from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns, FiredTimers
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerService
@@ -193,12 +193,12 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
                 self._outputs.add_all(given)
         except Exception as failure:
             raise UserCodeError(
-                f"{self._name}.{name} failed at {described()}: {type(failure).__name__}: {failure}"
+                f"{self._name}.{name} failed at {described()}: {in_words(failure)}"
             ) from failure
         self.cuts.end_batch()
 
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
-        return UserCodeError(f"{self._name}.{method} failed: {type(failure).__name__}: {failure}")
+        return UserCodeError(f"{self._name}.{method} failed: {in_words(failure)}")
 
     def _shown_elements(self, elements: ElementColumns) -> str:
         n_keys = len(elements.first_of_keys())

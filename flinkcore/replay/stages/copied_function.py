@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TypeVar
 
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, in_words
 
 F = TypeVar("F")
 
@@ -23,5 +23,5 @@ def copied_function(function: F) -> F:
     except Exception as failure:
         raise UserCodeError(
             f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
-            f"{type(failure).__name__}: {failure}. Make what cannot be copied in open(), or give it a __deepcopy__"
+            f"{in_words(failure)}. Make what cannot be copied in open(), or give it a __deepcopy__"
         ) from failure

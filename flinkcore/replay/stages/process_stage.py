@@ -29,7 +29,7 @@ from flinkcore._native.key_groups import compute_key_group_range_for_operator_in
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
 from flinkcore.datastream.functions import RuntimeContext
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.results.result import Output
@@ -194,7 +194,7 @@ class ProcessStage:
         return DefaultKeyedStateStore(backend)
 
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
-        return UserCodeError(f"{self._name}.{method} failed: {type(failure).__name__}: {failure}")
+        return UserCodeError(f"{self._name}.{method} failed: {in_words(failure)}")
 
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         """Call the function for events in total order, and for the timers that are due before each.

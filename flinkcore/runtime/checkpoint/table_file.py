@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError
+from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError, in_words
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
 
@@ -136,9 +136,7 @@ def refused_as(where: str) -> Iterator[None]:
         OSError,
         struct.error,
     ) as failure:
-        reason = (
-            str(failure) if isinstance(failure, FlinkcoreError) else f"{type(failure).__name__}: {failure}"
-        )
+        reason = str(failure) if isinstance(failure, FlinkcoreError) else f"{in_words(failure)}"
         raise CheckpointError(f"{where}: {reason}. Restore from another checkpoint") from failure
 
 

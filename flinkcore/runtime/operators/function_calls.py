@@ -7,7 +7,7 @@ from typing import Any
 from flinkcore.datastream.functions import Results
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.messages import shown, shown_time
 from flinkcore.runtime.operators.function_results import FunctionResults
@@ -220,5 +220,5 @@ def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashab
     except Exception as failure:
         raise UserCodeError(
             f"the key selector failed at the element {shown(record.value)} {shown_time(record)}: "
-            f"{type(failure).__name__}: {failure}"
+            f"{in_words(failure)}"
         ) from failure

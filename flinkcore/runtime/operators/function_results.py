@@ -9,7 +9,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import FunctionOrCallable, function_name
 from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.window import Window
-from flinkcore.errors import DataError, UserCodeError
+from flinkcore.errors import DataError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.messages import shown, shown_time
@@ -112,9 +112,7 @@ class FunctionResults:
     ) -> UserCodeError:
         """Return the error to raise from a failure of the function, or of another object of the user."""
         name = self._function if culprit is None else function_name(called_function(culprit))
-        return UserCodeError(
-            f"{name}.{method} failed at {self.described(subject)}: {type(failure).__name__}: {failure}"
-        )
+        return UserCodeError(f"{name}.{method} failed at {self.described(subject)}: {in_words(failure)}")
 
     def misfit(self, value: Any, place: str, failure: DataError, method: str) -> DataError:
         """Return the error to raise for a result that is not of the declared type; see :func:`misfit`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from flinkcore.datastream.connectors.base import SinkWriter
 from flinkcore.datastream.functions import SinkFunction
-from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_operators import ElementFunctionOperator
@@ -43,7 +43,7 @@ class SinkWriterOperator(OneInputStreamOperator):
             raise
         except Exception as failure:
             raise UserCodeError(
-                f"{type(self.writer).__qualname__} failed at {shown(record.value)}: {type(failure).__name__}: {failure}"
+                f"{type(self.writer).__qualname__} failed at {shown(record.value)}: {in_words(failure)}"
             ) from failure
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from flinkcore._native.key_groups import key_group
 from flinkcore._native.keys import canonical_key
-from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
+from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
@@ -99,7 +99,7 @@ def custom(
             raise
         except Exception as failure:
             raise UserCodeError(
-                f"the partitioner {name} failed at the key {shown(key)}: {type(failure).__name__}: {failure}"
+                f"the partitioner {name} failed at the key {shown(key)}: {in_words(failure)}"
             ) from failure
         if not isinstance(channel, int) or not 0 <= channel < channels:
             raise UserCodeError(

@@ -25,7 +25,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
 from flinkcore.replay.elements.order_key import emission_key
 from flinkcore.runtime.messages import shown
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
@@ -188,7 +188,7 @@ class _Run:
             self._file.seek(self.nbytes)
             self._file.truncate()
             raise UserCodeError(
-                f"the element {shown(value)} cannot be sent to another task: {type(failure).__name__}: {failure}. Let "
+                f"the element {shown(value)} cannot be sent to another task: {in_words(failure)}. Let "
                 "elements be values that pickle can write"
             ) from failure
 

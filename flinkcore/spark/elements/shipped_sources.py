@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 
 from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.elements.task_sources import TaskSource, TaskSplits
 from flinkcore.runtime.messages import shown
 from flinkcore.spark.shipping.tasks import unsendable
@@ -79,7 +79,7 @@ class ShippedElements(SourceSplit):
             except Exception as failure:
                 raise UserCodeError(
                     f"element {number} of the collection of task {self.task} cannot be unpickled on a Spark worker: "
-                    f"{type(failure).__name__}: {failure}. Workers need the modules of its classes (send them by "
+                    f"{in_words(failure)}. Workers need the modules of its classes (send them by "
                     "spark.addArtifact('my_module.py', pyfile=True)), and __reduce__ or __setstate__ must work there"
                 ) from failure
             yield element

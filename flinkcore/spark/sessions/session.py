@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark.sessions.java import ensure_java
 from flinkcore.spark.sessions.spark_defaults import default_settings
 
@@ -120,13 +120,22 @@ def start_session(master: str, app_name: str) -> SparkSession:
 
 
 def check_session(spark: Any) -> None:
-    """Refuse a session that would give a task all blocks of a partition in one batch.
+    """Refuse what is no session, and a session that cannot run replays.
 
     Raises
     ------
     ConfigurationError
-        On Spark 3.5, if its batches for Python may have more rows than memory allows.
+        If it is no session; on Spark 3.5 also if its batches for Python may have more rows than memory allows, as a
+        task would be handed a whole partition's blocks at once.
+    LifecycleError
+        If it has been stopped.
     """
+    if not (hasattr(spark, "range") and hasattr(spark, "conf")):
+        raise ConfigurationError(
+            f"SparkExecutionEnvironment takes a SparkSession, not {spark!r}: build one with "
+            'configure_spark(SparkSession.builder.master("local[*]")).getOrCreate()'
+        )
+    check_is_running(spark)
     if spark_version() >= (4, 0):
         return
     rows = int(spark.conf.get(ROWS_PER_BATCH))
@@ -136,6 +145,15 @@ def check_session(spark: Any) -> None:
             f"{pyspark.__version__} has no limit in bytes: call "
             f'spark.conf.set("{ROWS_PER_BATCH}", {BLOCKS_PER_BATCH}), or build the session with '
             "configure_spark"
+        )
+
+
+def check_is_running(spark: Any) -> None:
+    """Raise LifecycleError if a session has been stopped."""
+    stopped = spark.sparkContext._jsc is None if is_classic(spark) else getattr(spark, "is_stopped", False)
+    if stopped:
+        raise LifecycleError(
+            "the SparkSession of this job has been stopped: make a session, an environment with it, and the job anew"
         )
 
 
@@ -155,14 +173,25 @@ def job_description(spark: Any, description: str) -> Iterator[None]:
     """Let Spark's UI describe the jobs that this thread runs within the block.
 
     It is appended to a description of the user's, which is restored after the block. Spark Connect has no descriptions.
+
+    Raises
+    ------
+    LifecycleError
+        If the session has been stopped.
     """
     if not is_classic(spark):
         yield
         return
+    check_is_running(spark)
     context = spark.sparkContext
     of_user = context.getLocalProperty(_DESCRIPTION)
     context.setLocalProperty(_DESCRIPTION, f"{of_user}: {description}" if of_user else description)
     try:
         yield
+    except KeyboardInterrupt:
+        # PySpark's own handler cannot reach the JVM where it interrupts a call that is under way.
+        with suppress(Exception):
+            context.cancelAllJobs()
+        raise
     finally:
         context.setLocalProperty(_DESCRIPTION, of_user)

@@ -20,10 +20,11 @@ from io import BytesIO
 from typing import Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import cloudpickle
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException
 
-from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError, WorkerLostError, in_words
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
@@ -31,6 +32,9 @@ MOST_BYTES: Final = 1 << 20
 
 _DEEPEST: Final = 8
 _KEY: Final = secrets.token_bytes(32)
+_LOST: Final = re.compile(
+    r"Python worker exited unexpectedly|Python worker failed to connect back|ExecutorLostFailure"
+)
 _PACKED: Final = re.compile(r"\[packed error ([A-Za-z0-9+/=]+) ([0-9a-f]{64})\]")
 
 
@@ -59,15 +63,25 @@ class RaisesTaskErrors:
         Raises
         ------
         TaskError
-            If the task raises an error of flinkcore.
+            If the task raises an error of flinkcore, or a function of the user's ends the process.
         """
         try:
             yield from self.task(batches)
         except FlinkcoreError as error:
-            packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
-            # As text, since Spark leaves causes out of its message.
-            told = "".join(traceback.format_exception(error)).strip()
-            raise TaskError(f"{told}\n[packed error {packed} {_signature(self.key, packed)}]") from None
+            raise self._packed(error) from None
+        except SystemExit as exit_:
+            failure = UserCodeError(
+                f"a function of the job called sys.exit({exit_.code!r}), which would end a process of Spark's: let it "
+                "raise an error"
+            )
+            failure.__cause__ = exit_
+            raise self._packed(failure) from None
+
+    def _packed(self, error: FlinkcoreError) -> TaskError:
+        packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
+        # As text, since Spark leaves causes out of its message.
+        told = "".join(traceback.format_exception(error)).strip()
+        return TaskError(f"{told}\n[packed error {packed} {_signature(self.key, packed)}]")
 
 
 @contextmanager
@@ -76,15 +90,15 @@ def told_plainly() -> Iterator[None]:
     error = None
     try:
         yield
-    except PythonException as account:
-        error = _packed_in(account) or _not_ready(account)
+    except (PySparkException, Py4JError) as account:
+        error = _packed_in(account) or _not_ready(account) or _worker_lost(account)
         if error is None:
             raise
     if error is not None:
         raise error
 
 
-def _packed_in(account: PythonException) -> BaseException | None:
+def _packed_in(account: Exception) -> BaseException | None:
     for packed, signature in reversed(_PACKED.findall(str(account))):
         if hmac.compare_digest(signature, _signature(_KEY, packed)):
             error: BaseException = pickle.loads(zlib.decompress(b64decode(packed)))
@@ -96,7 +110,7 @@ def _packed_in(account: PythonException) -> BaseException | None:
     return None
 
 
-def _not_ready(account: PythonException) -> ConfigurationError | None:
+def _not_ready(account: Exception) -> ConfigurationError | None:
     """The error of a worker that lacks flinkcore, and so has no class to raise it with."""
     found = re.search(f"{NOT_READY}([^\n]*)", str(account))
     if found is None:
@@ -106,12 +120,25 @@ def _not_ready(account: PythonException) -> ConfigurationError | None:
     return error
 
 
+def _worker_lost(account: Exception) -> WorkerLostError | None:
+    """Where there was no worker any more to raise an error."""
+    found = _LOST.search(str(account))
+    if found is None:
+        return None
+    place = re.search(r"\((\S+) executor (\S+)\)", str(account))
+    where = f" on executor {place[2]} at {place[1]}" if place else ""
+    error = WorkerLostError(
+        f"a process that ran a task of the job ended amid it{where}: it had too little memory "
+        "(spark.executor.memoryOverhead, or more partitions by set_parallelism), or native code or os._exit() in a "
+        "function ended it. The executor's log tells more; with spark.python.worker.faulthandler.enabled also where "
+        "in Python"
+    )
+    error.__cause__ = account
+    return error
+
+
 def _signature(key: bytes, packed: str) -> str:
     return hmac.new(key, packed.encode(), "sha256").hexdigest()
-
-
-def _in_words(error: BaseException) -> str:
-    return f"{type(error).__qualname__}: {error}"
 
 
 def _pickled(error: BaseException, depth: int) -> bytes:
@@ -142,10 +169,10 @@ class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         if not isinstance(value, BaseException) or value is self._whole:
             return super().reducer_override(value)
         if self._depth == _DEEPEST:
-            return RuntimeError, (_in_words(value),)
+            return RuntimeError, (in_words(value),)
         cause = value.__cause__
         caused_by = None if cause is None else _pickled(cause, self._depth + 1)
-        return _read, (_alone(value, self._depth), _in_words(value), caused_by)
+        return _read, (_alone(value, self._depth), in_words(value), caused_by)
 
 
 def _alone(error: BaseException, depth: int) -> bytes | None:
@@ -157,7 +184,7 @@ def _alone(error: BaseException, depth: int) -> bytes | None:
         read = pickle.loads(pickled)
     except Exception:
         return None
-    same = type(read) is type(error) and str(read) == str(error)
+    same = type(read) is type(error) and in_words(read) == in_words(error)
     return pickled if same and len(pickled) <= MOST_BYTES else None
 
 

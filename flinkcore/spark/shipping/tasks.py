@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.spark.shipping.preflight import check_executors, own_build
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.task_errors import RaisesTaskErrors
@@ -24,9 +24,7 @@ IN_OPEN: Final = "Let functions make what cannot be pickled (connections, locks,
 
 def unsendable(what: str, failure: Exception, advice: str) -> UserCodeError:
     """Return the error to raise where something of the user's cannot be pickled."""
-    return UserCodeError(
-        f"{what} cannot be sent to Spark's workers: {type(failure).__name__}: {failure}. {advice}"
-    )
+    return UserCodeError(f"{what} cannot be sent to Spark's workers: {in_words(failure)}. {advice}")
 
 
 def unpickled(pickled: bytes) -> Any:
