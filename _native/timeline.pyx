@@ -1,34 +1,617 @@
-"""The operators of all splits, run over the ticks of a log, and the valve that takes in what they emit.
+"""The timeline of a log: the operators of all its splits, run over the ticks of its clock, and the valve that takes in what they emit.
 
-A window of the clock at a time: the operators run up to its end one after the other, their emissions are put in order
-of clock and split, and the valve takes them in. What is held at once is bounded by the splits and the results.
+    records of each split ──► operators of the splits ──► valve ──► steps of the timeline
+                                   ▲      │
+                                   └──────┘ alignment
 """
 
-import cython
+import os
+
 import numpy as np
 
+import cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport free, malloc
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
-from flinkcore._native.split_alignment cimport alignment_end, alignment_start, alignment_update
-from flinkcore._native.split_operators cimport (
-    Emission,
-    SplitOperator,
-    SplitOperators,
-    operators_end,
-    operators_last_tick,
-    operators_run,
-    operators_start,
-    span_append,
-)
-from flinkcore._native.split_records cimport SplitRecords
-from flinkcore._native.valve cimport ElementKind, StatusWatermarkValve, ValveOutput, valve_input
+from flinkcore.errors import ConfigurationError, DataError, SourceError
 
-from flinkcore.errors import ConfigurationError
+from flinkcore._native.call_guard cimport Call, begin_call
+from flinkcore._native.event_log cimport check_codes
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
+from flinkcore._native.watermarks cimport (
+    MAX_ARRIVAL,
+    ElementKind,
+    GeneratorOutput,
+    PackedRecord,
+    StatusWatermarkValve,
+    ValveOutput,
+    checked_interval,
+    generator_on_event,
+    generator_on_periodic_emit,
+    generator_set_up,
+    tick_of,
+    valve_input,
+)
+
+
+# ---- the records of a split --------------------------------------------------------------------------------------
+# The moves of each split over the ticks, told by the summaries of its chunks in log order.
+#
+# Records lie in memory or in a file. Of those in a file each split holds a small stretch, read with `pread`: mapped pages
+# would count as memory of the process, in which a resource manager may see a reason to end it.
+
+
+cdef struct SplitPart:
+    # What one chunk tells of one split.
+    int64_t first_tick
+    int64_t last_tick
+    int64_t max_timestamp
+    int64_t n_records
+    const PackedRecord* records  # NULL: they are in the file
+    int64_t file_offset
+    int64_t following            # the split's part in its next chunk; -1: there is none
+
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t pread(int file, void* buffer, size_t size, int64_t offset)
+
+cdef enum:
+    _MOST_BUFFER_RECORDS = 1 << 16
+
+
+cdef int _read(int file, char* buffer, int64_t size, int64_t offset) except -1 nogil:
+    cdef ssize_t n
+    cdef int error
+    while size:
+        n = pread(file, buffer, size, offset)
+        error = errno
+        if n < 0 and error == EINTR:
+            continue
+        if n <= 0:
+            with gil:
+                reason = os.strerror(error) if n < 0 else "it has been cut short"
+                raise SourceError(f"the temporary file of watermark steps cannot be read: {reason}")
+        buffer += n
+        size -= n
+        offset += n
+    return 0
+
+
+cdef int _fill(SplitRecords records, int32_t split) except -1 nogil:
+    # The next records of the part, from the file into the split's buffer.
+    cdef RecordCursor* cursor = &records.cursors[split]
+    cdef PackedRecord* buffer = records.buffers + split * records.buffer_records
+    cursor.n_records = min(cursor.n_unread, records.buffer_records)
+    _read(records.file, <char*> buffer, cursor.n_records * sizeof(PackedRecord), cursor.file_offset)
+    cursor.records = buffer
+    cursor.n_unread -= cursor.n_records
+    cursor.file_offset += cursor.n_records * sizeof(PackedRecord)
+    return 0
+
+
+cdef inline void _enter(RecordCursor* cursor, const SplitPart* part) noexcept nogil:
+    cursor.entered = True
+    if part.records != NULL:
+        cursor.records = part.records
+        cursor.n_records = part.n_records
+    else:
+        cursor.n_unread = part.n_records
+        cursor.file_offset = part.file_offset
+
+
+cdef inline void _move_by_record(RecordCursor* cursor, Move* move) noexcept nogil:
+    # A gap is two moves: to its first tick, then over it.
+    cdef int64_t first = cursor.records.place >> 1
+    move.over_gap = cursor.in_gap
+    move.tick = first
+    move.timestamp = INT64_MIN
+    if not cursor.records.place & 1:
+        move.timestamp = cursor.records.value
+    elif not cursor.in_gap:
+        cursor.in_gap = True
+        return
+    else:
+        cursor.in_gap = False
+        move.tick = cursor.records.value
+    cursor.records += 1
+    cursor.n_records -= 1
+
+
+cdef int _append_part(SplitRecords records, int32_t split, const SplitPart* part) except -1:
+    cdef RecordCursor* cursor = &records.cursors[split]
+    cdef int64_t number = records.parts.size // <int64_t> sizeof(SplitPart)
+    (<SplitPart*> buffer_append(&records.parts, sizeof(SplitPart)))[0] = part[0]
+    if cursor.part < 0:
+        cursor.part = number
+    else:
+        (<SplitPart*> records.parts.data)[cursor.last_part].following = number
+    cursor.last_part = number
+    return 0
+
+
+cdef int next_move(SplitRecords records, int32_t split, Move* move) except -1 nogil:
+    # The next move of a split in *move: 1, or 0 if there is none.
+    cdef RecordCursor* cursor = &records.cursors[split]
+    cdef SplitPart* part
+    if cursor.n_records:
+        _move_by_record(cursor, move)
+        return 1
+    if cursor.n_unread:
+        _fill(records, split)
+        _move_by_record(cursor, move)
+        return 1
+    if cursor.part < 0:
+        return 0
+    part = <SplitPart*> records.parts.data + cursor.part
+    if not cursor.entered:
+        _enter(cursor, part)
+        move.tick = part.first_tick
+        move.timestamp = INT64_MIN
+        move.over_gap = True
+        return 1
+    cursor.entered = False
+    cursor.part = part.following
+    move.tick = part.last_tick
+    move.timestamp = part.max_timestamp
+    move.over_gap = False
+    return 1
+
+
+@cython.final
+cdef class SplitRecords:
+    """What the summaries of all chunks tell of each split, read once, each split at its own pace.
+
+    Parameters
+    ----------
+    splits : int
+        Number of splits.
+    interval_ms : int
+        As of TimeSummary.
+    file : int or None
+        Descriptor of the file with the records that are not in memory.
+    buffer_bytes : int
+        About how much of the file is held in memory at once.
+
+    Raises
+    ------
+    ConfigurationError
+        If the interval is out of its range.
+    """
+
+    def __cinit__(self, *, int32_t splits, object interval_ms, object file=None, int64_t buffer_bytes=64 << 20):
+        cdef int32_t split
+        self.interval = checked_interval(interval_ms)
+        self.n_splits = splits
+        self.owners = []
+        self.file = -1 if file is None else file
+        self.cursors = <RecordCursor*> calloc(splits + 1, sizeof(RecordCursor))
+        if self.cursors == NULL:
+            raise MemoryError(f"{splits} splits")
+        for split in range(splits):
+            self.cursors[split].part = self.cursors[split].last_part = -1
+        if file is not None:
+            self.buffer_records = buffer_bytes // <int64_t> (sizeof(PackedRecord) * (splits + 1))
+            self.buffer_records = min(max(self.buffer_records, 1), _MOST_BUFFER_RECORDS)
+            self.buffers = <PackedRecord*> malloc(self.buffer_records * (splits + 1) * sizeof(PackedRecord))
+            if self.buffers == NULL:
+                raise MemoryError(f"{self.buffer_records} records of {splits} splits")
+
+    def __dealloc__(self):
+        free(self.cursors)
+        free(self.buffers)
+        buffer_free(&self.parts)
+
+    def add_chunk(
+        self,
+        const int32_t[::1] splits not None,
+        const int64_t[::1] events not None,
+        const int64_t[::1] first_arrivals_ms not None,
+        const int64_t[::1] last_arrivals_ms not None,
+        const int64_t[::1] max_timestamps_ms not None,
+        const int64_t[::1] n_records not None,
+        object records not None,
+    ):
+        """Take in the summary of the next chunk.
+
+        Parameters
+        ----------
+        splits : numpy.ndarray of int32, shape (n_splits,)
+            Number among all splits of each split of the chunk.
+        events, first_arrivals_ms, last_arrivals_ms, max_timestamps_ms : numpy.ndarray of int64, shape (n_splits,)
+            As of TimeSummary.
+        n_records : numpy.ndarray of int64, shape (n_splits,)
+            As of TimeSummary.
+        records : numpy.ndarray of int64, shape (2 * n_records,), or int
+            As of TimeSummary; it is kept, not copied. An integer: where they begin in the file, in bytes.
+
+        Raises
+        ------
+        DataError
+            If the columns do not fit together.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, n = splits.shape[0], total = 0
+        cdef const int64_t[::1] in_memory
+        cdef SplitPart part
+        if not (
+            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0]
+            and n == max_timestamps_ms.shape[0] == n_records.shape[0]
+        ):
+            raise DataError("the columns of a chunk's summary differ in length")
+        check_codes(splits, self.n_splits)
+        for i in range(n):
+            if n_records[i] < 0 or (n_records[i] and not events[i]):
+                raise DataError(f"{n_records[i]} records of {events[i]} events in a chunk's summary")
+            total += n_records[i]
+        part.records = NULL
+        part.file_offset = 0
+        part.following = -1
+        if isinstance(records, int):
+            part.file_offset = records
+            if self.file < 0:
+                raise DataError("records in a file, but there is no file")
+        else:
+            in_memory = records
+            if in_memory.shape[0] != 2 * total:
+                raise DataError(f"{in_memory.shape[0]} numbers for {total} records: not two each")
+            if total:
+                part.records = <const PackedRecord*> &in_memory[0]
+                self.owners.append(records)
+        for i in range(n):
+            if events[i]:
+                part.first_tick = tick_of(first_arrivals_ms[i], self.interval)
+                part.last_tick = tick_of(last_arrivals_ms[i], self.interval)
+                part.max_timestamp = max_timestamps_ms[i]
+                part.n_records = n_records[i]
+                _append_part(self, splits[i], &part)
+                part.file_offset += n_records[i] * <int64_t> sizeof(PackedRecord)
+                if part.records != NULL:
+                    part.records += n_records[i]
+
+
+# ---- the operators of the splits ---------------------------------------------------------------------------------
+# The operators of all splits: what they read and emit, and when each of them is called next.
+#
+# An operator is called at every tick, but most calls change nothing: what matters is the call at a tick with activity, the next
+# one, which starts the idle count, and the one that finds the count exceeded. (A call at the opening, where there is no tick, has
+# no effect: the generator's clock shows 0, and it has seen no event.)
+
+
+cdef struct Emission:
+    int64_t clock
+    int64_t timestamp
+    int32_t split
+    int32_t kind  # ElementKind of the valve
+
+
+cdef struct Span:
+    int64_t split
+    int64_t since
+    int64_t until
+
+
+cdef int64_t _NEVER = INT64_MAX  # later than all calls
+
+
+cdef inline int _emit(SplitOperators operators, int32_t split, int64_t clock, int32_t kind, int64_t timestamp) except -1 nogil:
+    cdef Emission* emission = <Emission*> buffer_append(&operators.emissions, sizeof(Emission))
+    emission.clock = clock
+    emission.timestamp = timestamp
+    emission.split = split
+    emission.kind = kind
+    return 0
+
+
+cdef inline int64_t _clock_of(SplitOperators operators, const SplitOperator* state, int64_t now) noexcept nogil:
+    # The split's own clock, which stands still while it is paused.
+    return (state.paused_since if state.paused else now) - operators.opened - state.paused_ms
+
+
+cdef int _periodic_emit(SplitOperators operators, int32_t split, int64_t clock) except -1 nogil:
+    # The operator's emitter lets a watermark pass that advances; only such a one ends idleness.
+    cdef SplitOperator* state = &operators.splits[split]
+    cdef int64_t watermark = 0
+    cdef int output = generator_on_periodic_emit(&state.generator, _clock_of(operators, state, clock), &watermark)
+    state.unseen = False
+    if output & GeneratorOutput.MARKS_IDLE and not state.idle:
+        state.idle = True
+        _emit(operators, split, clock, ElementKind.IDLE, 0)
+    elif output & GeneratorOutput.GENERATES_WATERMARK and watermark > state.current_watermark:
+        state.current_watermark = watermark
+        if state.idle:
+            state.idle = False
+            _emit(operators, split, clock, ElementKind.ACTIVE, 0)
+        _emit(operators, split, clock, ElementKind.WATERMARK, watermark)
+    return 0
+
+
+cdef inline int _look_ahead(SplitOperators operators, int32_t split) except -1 nogil:
+    cdef SplitOperator* state = &operators.splits[split]
+    state.ends = not next_move(operators.records, split, &state.ahead)
+    if not state.ends and state.ahead.tick > operators.last_tick:
+        with gil:
+            raise DataError(
+                f"split number {split} has an event at the tick of {state.ahead.tick} ms, after the last arrival of the "
+                f"log, {operators.last_arrival} ms: the summaries of its chunks do not fit together"
+            )
+    return 0
+
+
+cdef inline int _read_up_to(SplitOperators operators, int32_t split, int64_t clock) except -1 nogil:
+    # What a chunk saw before the last arrival of the chunks before it has in fact arrived with that.
+    cdef SplitOperator* state = &operators.splits[split]
+    while not state.ends and state.ahead.tick <= clock:
+        generator_on_event(&state.generator, state.ahead.timestamp)
+        state.unseen = True
+        _look_ahead(operators, split)
+    return 0
+
+
+cdef int64_t _idle_call(SplitOperators operators, const SplitOperator* state, int64_t tick) noexcept nogil:
+    # The first call after a tick that starts the idle count or finds it exceeded, if nothing is read until then.
+    cdef int64_t counted
+    cdef uint64_t ticks
+    if not state.generator.detects_idleness or state.generator.is_idle_now:
+        return _NEVER
+    if state.generator.inactive_since == 0:
+        return tick + operators.interval
+    counted = _clock_of(operators, state, tick) - state.generator.inactive_since
+    if counted > state.generator.idle_timeout:
+        return tick + operators.interval
+    if state.paused:
+        return _NEVER
+    ticks = (<uint64_t> state.generator.idle_timeout - <uint64_t> counted) // <uint64_t> operators.interval + 1
+    if ticks > <uint64_t> (operators.last_arrival - tick) // <uint64_t> operators.interval:
+        return _NEVER
+    return tick + <int64_t> ticks * operators.interval
+
+
+cdef inline void _schedule(SplitOperators operators, int32_t split, int64_t tick) noexcept nogil:
+    # Sets when the next call is due; those up to this tick are made.
+    cdef SplitOperator* state = &operators.splits[split]
+    cdef int64_t due = _NEVER
+    if operators.interval == 0:
+        operators.next_clocks[split] = _NEVER
+        return
+    if not state.ends and not state.paused:
+        due = state.ahead.tick
+        if operators.interval != operators.records.interval:
+            due = tick_of(due, operators.interval)
+        due = max(due, tick + operators.interval)
+    if state.unseen:
+        due = tick + operators.interval
+    elif state.ends or state.ahead.over_gap:  # else events come too often on the way, read or not, for an idle split
+        due = min(due, _idle_call(operators, state, tick))
+    operators.next_clocks[split] = due if due <= operators.last_arrival else _NEVER
+
+
+cdef inline int _call(SplitOperators operators, int32_t split, int64_t tick) except -1 nogil:
+    if not operators.splits[split].paused:
+        _read_up_to(operators, split, tick)
+    _periodic_emit(operators, split, tick)
+    _schedule(operators, split, tick)
+    return 0
+
+
+cdef int operators_start(SplitOperators operators, int64_t last_tick) except -1 nogil:
+    # Looks at what comes first; calls up to `last_tick` have been made.
+    cdef int32_t split
+    for split in range(operators.n):
+        _look_ahead(operators, split)
+        _schedule(operators, split, last_tick)
+    operators_find_next(operators)
+    return 0
+
+
+cdef int operators_run(SplitOperators operators, int64_t until) except -1 nogil:
+    # Makes all calls up to a clock; the emissions come by split, and within a split by clock.
+    cdef int64_t first = _NEVER
+    cdef int32_t split
+    for split in range(operators.n):
+        while operators.next_clocks[split] <= until:
+            _call(operators, split, operators.next_clocks[split])
+        first = min(first, operators.next_clocks[split])
+    operators.next_clock = first
+    return 0
+
+
+cdef int operators_end(SplitOperators operators, bint stops) except -1 nogil:
+    # The last call of every split, after all ticks and in split order; where the job stops, it is left to another one.
+    cdef int32_t split
+    for split in range(operators.n):
+        _read_up_to(operators, split, _NEVER)
+        if not stops:
+            _periodic_emit(operators, split, operators.last_arrival)
+    return 0
+
+
+cdef int operators_pause(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
+    # Pauses or resumes a split, whose calls up to `last_tick` have been made; next_clock is found anew by operators_find_next.
+    cdef SplitOperator* state = &operators.splits[split]
+    _read_up_to(operators, split, clock)
+    state.paused = True
+    state.paused_since = clock
+    _schedule(operators, split, last_tick)
+    return 0
+
+
+cdef int operators_resume(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
+    cdef SplitOperator* state = &operators.splits[split]
+    span_append(&operators.paused_rows, split, state.paused_since, clock)
+    state.paused = False
+    state.paused_ms += clock - state.paused_since
+    _schedule(operators, split, last_tick)
+    return 0
+
+
+cdef void operators_find_next(SplitOperators operators) noexcept nogil:
+    cdef int32_t split
+    operators.next_clock = _NEVER
+    for split in range(operators.n):
+        operators.next_clock = min(operators.next_clock, operators.next_clocks[split])
+
+
+cdef int64_t operators_last_tick(SplitOperators operators, int64_t clock) noexcept nogil:
+    # The last tick up to a clock.
+    cdef int64_t tick = tick_of(clock, operators.interval)
+    return tick if tick == clock else tick - operators.interval
+
+
+cdef int span_append(Buffer* spans, int32_t split, int64_t since, int64_t until) except -1 nogil:
+    cdef Span* span = <Span*> buffer_append(spans, sizeof(Span))
+    span.split = split
+    span.since = since
+    span.until = until
+    return 0
+
+
+@cython.final
+cdef class SplitOperators:
+    """The operators of all splits of a log; all are opened one interval before the first tick that sees an event.
+
+    Follows TimestampsAndWatermarksOperator of Flink 2.3, but that ticks lie on multiples of the interval. The parameters are
+    those of SplitMerge.
+    """
+
+    def __cinit__(
+        self,
+        SplitRecords records not None,
+        object interval_ms,
+        object out_of_orderness_ms,
+        object idleness_ms,
+        int64_t first_arrival_ms,
+        int64_t last_arrival_ms,
+    ):
+        cdef int32_t split
+        self.records = records
+        self.n = records.n_splits
+        self.interval = checked_interval(interval_ms)
+        if not -MAX_ARRIVAL <= first_arrival_ms <= last_arrival_ms <= MAX_ARRIVAL:
+            raise ConfigurationError(
+                f"arrivals from {first_arrival_ms} to {last_arrival_ms} ms: the first comes not after the last, and both "
+                f"are within ±{MAX_ARRIVAL} ms"
+            )
+        self.opened = first_arrival_ms
+        self.last_arrival = last_arrival_ms
+        self.last_tick = tick_of(last_arrival_ms, records.interval)
+        if self.interval:
+            self.opened = tick_of(first_arrival_ms, self.interval) - self.interval
+        self.splits = <SplitOperator*> calloc(self.n, sizeof(SplitOperator))
+        self.next_clocks = <int64_t*> malloc(self.n * sizeof(int64_t))
+        if self.splits == NULL or self.next_clocks == NULL:
+            raise MemoryError(f"{self.n} splits")
+        for split in range(self.n):
+            generator_set_up(&self.splits[split].generator, out_of_orderness_ms, idleness_ms)
+            self.splits[split].current_watermark = INT64_MIN
+
+    def __dealloc__(self):
+        free(self.splits)
+        free(self.next_clocks)
+        buffer_free(&self.emissions)
+        buffer_free(&self.paused_rows)
+
+
+# ---- alignment ---------------------------------------------------------------------------------------------------
+# Splits whose watermarks are too far ahead are paused.
+#
+# When nothing was emitted for as many updates as there are samples, those up to the next call are left out.
+
+
+cdef enum:
+    WATERMARK_BUFFER_SIZE = 3  # Flink's default of pipeline.watermark-alignment.buffer-size
+
+
+cdef int alignment_start(
+    SplitAlignment* alignment, SplitOperators operators, int64_t max_drift, int64_t update_interval
+) except -1:
+    cdef int64_t i
+    alignment.max_drift = max_drift
+    alignment.update_interval = update_interval
+    alignment.next_update = tick_of(operators.opened, update_interval)
+    alignment.samples = <int64_t*> malloc(WATERMARK_BUFFER_SIZE * operators.n * sizeof(int64_t))
+    if alignment.samples == NULL:
+        raise MemoryError(f"{operators.n} splits")
+    for i in range(WATERMARK_BUFFER_SIZE * operators.n):
+        alignment.samples[i] = INT64_MIN
+    return 0
+
+
+cdef int64_t _max_allowed_watermark(const SplitAlignment* alignment, SplitOperators operators) noexcept nogil:
+    # An idle split holds nobody back, nor does one that has not reported a watermark yet.
+    cdef const SplitOperator* state
+    cdef int64_t least = INT64_MAX
+    cdef int32_t split
+    for split in range(operators.n):
+        state = &operators.splits[split]
+        if not state.idle and state.current_watermark != INT64_MIN:
+            least = min(least, state.current_watermark)
+    return INT64_MAX if least > INT64_MAX - alignment.max_drift else least + alignment.max_drift
+
+
+cdef int alignment_update(SplitAlignment* alignment, SplitOperators operators) except -1 nogil:
+    # The next update: all watermarks are sampled and reported, the maximum is announced, and splits are paused or resumed.
+    cdef int64_t clock = alignment.next_update, max_allowed = _max_allowed_watermark(alignment, operators)
+    cdef int64_t last_tick = operators_last_tick(operators, clock)
+    cdef int64_t* newest = alignment.samples + (alignment.n_updates % WATERMARK_BUFFER_SIZE) * operators.n
+    cdef int64_t* oldest = alignment.samples + ((alignment.n_updates + 1) % WATERMARK_BUFFER_SIZE) * operators.n
+    cdef bint changed = False
+    cdef int32_t split
+    for split in range(operators.n):
+        newest[split] = operators.splits[split].current_watermark
+    for split in range(operators.n):
+        if (oldest[split] > max_allowed) == operators.splits[split].paused:
+            continue
+        changed = True
+        if operators.splits[split].paused:
+            operators_resume(operators, split, clock, last_tick)
+        else:
+            operators_pause(operators, split, clock, last_tick)
+    operators_find_next(operators)
+    alignment.n_updates += 1
+    alignment.quiet_updates += 1
+    alignment.next_update = clock + alignment.update_interval
+    if (
+        alignment.quiet_updates >= WATERMARK_BUFFER_SIZE
+        and not changed
+        and operators.next_clock > alignment.next_update
+    ):
+        alignment.next_update = (
+            INT64_MAX
+            if operators.next_clock == INT64_MAX
+            else tick_of(operators.next_clock, alignment.update_interval)
+        )
+    return 0
+
+
+cdef int alignment_end(SplitOperators operators) except -1 nogil:
+    # The log ends: what is paused is read with its last arrival.
+    cdef int32_t split
+    for split in range(operators.n):
+        if operators.splits[split].paused:
+            operators_resume(
+                operators, split, operators.last_arrival, operators_last_tick(operators, operators.last_arrival - 1)
+            )
+    operators_find_next(operators)
+    return 0
+
+
+# ---- the merge of the splits -------------------------------------------------------------------------------------
+# A window of the clock at a time: the operators run up to its end one after the other, their emissions are put in order
+# of clock and split, and the valve takes them in. What is held at once is bounded by the splits and the results.
+
+
+cdef struct Step:
+    int64_t clock
+    int64_t watermark
+
+
+cdef struct Status:
+    int64_t clock
+    int64_t steps  # before it
+    int64_t idle
 
 
 cdef inline int64_t _tick_in_window(SplitMerge merge, const Emission* emission, int64_t start) noexcept nogil:
@@ -60,13 +643,10 @@ cdef const Emission* _by_clock_and_split(SplitMerge merge, int64_t start) except
 
 
 cdef int _append_status(SplitMerge merge, int64_t clock, bint idle) except -1 nogil:
-    cdef Status* status
-    buffer_reserve(&merge.status_rows, sizeof(Status))
-    status = <Status*> (merge.status_rows.data + merge.status_rows.size)
+    cdef Status* status = <Status*> buffer_append(&merge.status_rows, sizeof(Status))
     status.clock = clock
     status.steps = merge.step_rows.size // <int64_t> sizeof(Step)
     status.idle = idle
-    merge.status_rows.size += sizeof(Status)
     return 0
 
 
@@ -83,11 +663,9 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
             span_append(&merge.idle_rows, emission.split, merge.operators.splits[emission.split].idle_since, emission.clock)
         output = valve_input(&merge.valve.valve, emission.split, emission.kind, emission.timestamp, &watermark)
         if output & ValveOutput.EMITS_WATERMARK:
-            buffer_reserve(&merge.step_rows, sizeof(Step))
-            step = <Step*> (merge.step_rows.data + merge.step_rows.size)
+            step = <Step*> buffer_append(&merge.step_rows, sizeof(Step))
             step.clock = emission.clock
             step.watermark = watermark
-            merge.step_rows.size += sizeof(Step)
         if output & (ValveOutput.EMITS_IDLE | ValveOutput.EMITS_ACTIVE):
             _append_status(merge, emission.clock, (output & ValveOutput.EMITS_IDLE) != 0)
     merge.operators.emissions.size = 0
@@ -298,3 +876,99 @@ cdef class SplitMerge:
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""
         cdef Call call = begin_call(&self.guard, self)
         return np.array([self.operators.splits[split].current_watermark for split in range(self.operators.n)], np.int64)
+
+
+# ---- the state of a merge ----------------------------------------------------------------------------------------
+# Where the operators of all splits stand, and the valve behind them, at the end of a log; and to go on from there.
+#
+# Per split: `generator_ms`, the maximum timestamp that its generator has seen; `unseen`, whether there were events since its last
+# call; `inactive_since_ms` on its clock, which counts from the opening, 0: not; `generator_idle`; `watermark_ms` and
+# `operator_idle`, as emitted; `idle_since_ms`; `channel_ms` and `channel_idle`, as the valve knows. For all: `opened_ms`, when they
+# were opened, and `output_ms`, the watermark that the valve has put out last.
+
+
+_COLUMNS = (
+    "generator_ms",
+    "unseen",
+    "inactive_since_ms",
+    "generator_idle",
+    "watermark_ms",
+    "operator_idle",
+    "idle_since_ms",
+)
+
+
+def split_merge_state(SplitMerge merge not None):
+    """What `restore_split_merge` takes, after a run that has stopped.
+
+    Parameters
+    ----------
+    merge : SplitMerge
+
+    Returns
+    -------
+    dict of str to numpy.ndarray of int64, shape (splits,), and int
+        As above.
+    """
+    cdef Call call = begin_call(&merge.guard, merge)
+    cdef int32_t split
+    cdef const SplitOperator* operator
+    cdef int64_t[:, ::1] columns = np.empty((len(_COLUMNS), merge.operators.n), np.int64)
+    for split in range(merge.operators.n):
+        operator = &merge.operators.splits[split]
+        columns[0, split] = operator.generator.max_timestamp
+        columns[1, split] = operator.unseen
+        columns[2, split] = operator.generator.inactive_since
+        columns[3, split] = operator.generator.is_idle_now
+        columns[4, split] = operator.current_watermark
+        columns[5, split] = operator.idle
+        columns[6, split] = operator.idle_since
+    channels, idle, output = merge.valve.state()
+    return {
+        **dict(zip(_COLUMNS, columns.base)),
+        "channel_ms": channels,
+        "channel_idle": idle.astype(np.int64),
+        "opened_ms": merge.operators.opened,
+        "output_ms": output,
+    }
+
+
+def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t stopped_ms):
+    """Let a merge go on from where that of another log stood; before it runs.
+
+    Parameters
+    ----------
+    merge : SplitMerge
+    state : dict of str to numpy.ndarray of int64, shape (splits,), and int
+        As of `split_merge_state`, for the splits of this log.
+    stopped_ms : int
+        The last arrival of that log: ticks before it have been done.
+
+    Raises
+    ------
+    ConfigurationError
+        If the splits are aligned.
+    DataError
+        If a column has not a value for each split.
+    """
+    cdef Call call = begin_call(&merge.guard, merge)
+    cdef int32_t split
+    cdef SplitOperator* operator
+    if merge.alignment.samples != NULL:
+        raise ConfigurationError("the state of splits that are aligned with each other is not carried on")
+    cdef const int64_t[:, ::1] columns = np.stack([state[name] for name in _COLUMNS])
+    if columns.shape[1] != merge.operators.n:
+        raise DataError(f"the state of {columns.shape[1]} splits for {merge.operators.n} splits")
+    merge.operators.opened = state["opened_ms"]
+    merge.stopped = stopped_ms
+    merge.restored = True
+    for split in range(merge.operators.n):
+        operator = &merge.operators.splits[split]
+        operator.generator.max_timestamp = max(columns[0, split], operator.generator.max_timestamp)
+        operator.unseen = operator.generator.activity = columns[1, split] != 0
+        operator.generator.inactive_since = columns[2, split]
+        operator.generator.is_idle_now = columns[3, split] != 0
+        operator.current_watermark = columns[4, split]
+        operator.idle = columns[5, split] != 0
+        operator.idle_since = columns[6, split]
+    merge.valve.restore(state["channel_ms"], state["channel_idle"].astype(np.uint8), state["output_ms"])

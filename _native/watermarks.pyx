@@ -1,41 +1,27 @@
-"""Watermark generators of single splits, and summaries of columns of times for them.
+"""Watermarks: the generator of one split, summaries of columns of times for generators, and the valve that merges channels.
 
-Periodic calls happen at ticks, the multiples of the interval on the epoch; a tick sees all events that arrive up to it.
-Nothing a generator puts out depends on more of its events than the running maximum of their timestamps, and which ticks
-saw any; that is all a summary of a column keeps.
+Periodic calls happen at ticks, the multiples of the interval on the epoch; a tick sees all events that arrive up to it. Nothing a
+generator puts out depends on more of its events than the running maximum of their timestamps, and which ticks saw any; that is all
+a summary of a column keeps.
 """
 
 import cython
-import numpy as np
-
-from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
-
-from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
 
 from flinkcore.errors import ConfigurationError, DataError
 
-# Bounds within which no tick, and no difference of two clocks, leaves 64 bits.
-MAX_ARRIVAL_MS = 2**61
-MAX_INTERVAL_MS = 2**60
-
-cdef int64_t _MAX_ARRIVAL = MAX_ARRIVAL_MS
-
-_SPLIT_COLUMNS = (
-    "events",
-    "regressions",
-    "first_arrival_ms",
-    "recorded_arrival_ms",
-    "last_arrival_ms",
-    "min_timestamp_ms",
-    "max_timestamp_ms",
-    "n_records",
-)
+from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
+from flinkcore._native.event_log cimport check_codes
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
 
 
-# ---- one generator -----------------------------------------------------------------------------------------------
+MAX_ARRIVAL_MS = MAX_ARRIVAL
+MAX_INTERVAL_MS = 2**60  # for the same reason
+
+
+# ---- the generator of one split ----------------------------------------------------------------------------------
 
 
 cdef int generator_set_up(Generator* generator, object out_of_orderness_ms, object idleness_ms) except -1:
@@ -139,7 +125,7 @@ cdef class WatermarkGenerator:
 
 
 cdef uint64_t idle_wait_of(int64_t interval, object idleness_ms) except? 1:
-    # How long after a tick with activity the tick lies that finds the split idle: the next one starts the count.
+    # How long after a tick with activity the tick lies that finds the split idle: the next one starts the count. 2**64 - 1: none does.
     if idleness_ms is None or interval == 0:
         return UINT64_MAX
     return min(interval * (2 + idleness_ms // interval), UINT64_MAX)
@@ -154,16 +140,31 @@ cdef int64_t checked_interval(object interval_ms) except? -1:
 # ---- the summary of a chunk --------------------------------------------------------------------------------------
 
 
+cdef struct Record:
+    int64_t first
+    int64_t second
+    int32_t split
+    int32_t kind
+
+
+_SPLIT_COLUMNS = (
+    "events",
+    "regressions",
+    "first_arrival_ms",
+    "recorded_arrival_ms",
+    "last_arrival_ms",
+    "min_timestamp_ms",
+    "max_timestamp_ms",
+    "n_records",
+)
+
+
 cdef inline int _record(Buffer* records, int32_t split, int32_t kind, int64_t first, int64_t second) except -1 nogil:
-    cdef Record* record
-    if records.size + <int64_t> sizeof(Record) > records.capacity:
-        buffer_reserve(records, sizeof(Record))
-    record = <Record*> (records.data + records.size)
+    cdef Record* record = <Record*> buffer_append(records, sizeof(Record))
     record.split = split
     record.kind = kind
     record.first = first
     record.second = second
-    records.size += sizeof(Record)
     return 0
 
 
@@ -244,14 +245,6 @@ cdef int64_t _update_many(
     return earliest
 
 
-cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1:
-    cdef int64_t row
-    for row in range(codes.shape[0]):
-        if codes[row] < 0 or codes[row] >= n_codes:
-            raise DataError(f"row {row}: split code {codes[row]}, but there are {n_codes} splits, counted from 0")
-    return 0
-
-
 cdef int _check_splits(const int32_t[::1] splits, int32_t n_splits) except -1:
     cdef int64_t code
     if splits.shape[0] == 0:
@@ -267,8 +260,8 @@ cdef int _check_arrivals(TimeSummary summary, const int32_t[::1] splits) except 
     cdef SplitTimes* times
     for code in range(splits.shape[0]):
         times = &summary.splits[splits[code]]
-        if times.events and not (-_MAX_ARRIVAL <= times.first_arrival and times.arrival <= _MAX_ARRIVAL):
-            bad = times.arrival if times.arrival > _MAX_ARRIVAL else times.first_arrival
+        if times.events and not (-MAX_ARRIVAL <= times.first_arrival and times.arrival <= MAX_ARRIVAL):
+            bad = times.arrival if times.arrival > MAX_ARRIVAL else times.first_arrival
             raise DataError(f"arrival {bad} is beyond 2**61 ms from the epoch; check the unit of the arrival column")
     return 0
 
@@ -384,6 +377,8 @@ cdef class TimeSummary:
             and the maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.
         """
         cdef Call call = begin_call(&self.guard, self)
+        import numpy as np
+
         cdef int32_t split
         cdef int64_t i, n, place = 0
         cdef Record* records
@@ -416,3 +411,449 @@ cdef class TimeSummary:
             places[records[i].split] += 1
         buffer_free(&self.records)
         return dict(zip(_SPLIT_COLUMNS, columns.base)), packed_records.base
+
+
+# ---- the valve ---------------------------------------------------------------------------------------------------
+# The merge of the watermarks and statuses of several channels into one.
+
+
+WATERMARK_KIND = int(ElementKind.WATERMARK)
+IDLE_KIND = int(ElementKind.IDLE)
+ACTIVE_KIND = int(ElementKind.ACTIVE)
+
+
+# The heap of aligned channels. An aligned channel's watermark only grows, so that an update sinks; only a channel that comes or goes can rise.
+
+
+cdef inline void _place(Valve* valve, int32_t place, AlignedChannel node) noexcept nogil:
+    valve.aligned[place] = node
+    valve.places[node.channel] = place
+
+
+cdef inline void _sink(Valve* valve, int32_t place, AlignedChannel node) noexcept nogil:
+    cdef int32_t child
+    while True:
+        child = 2 * place + 1
+        if child >= valve.n_aligned:
+            break
+        if child + 1 < valve.n_aligned and valve.aligned[child + 1].watermark < valve.aligned[child].watermark:
+            child += 1
+        if valve.aligned[child].watermark >= node.watermark:
+            break
+        _place(valve, place, valve.aligned[child])
+        place = child
+    _place(valve, place, node)
+
+
+cdef inline void _rise(Valve* valve, int32_t place, AlignedChannel node) noexcept nogil:
+    cdef int32_t parent
+    while place > 0:
+        parent = (place - 1) >> 1
+        if valve.aligned[parent].watermark <= node.watermark:
+            break
+        _place(valve, place, valve.aligned[parent])
+        place = parent
+    _place(valve, place, node)
+
+
+cdef void _align(Valve* valve, int32_t channel) noexcept nogil:
+    cdef AlignedChannel node
+    if valve.places[channel] >= 0:
+        return
+    node.watermark = valve.watermarks[channel]
+    node.channel = channel
+    valve.n_aligned += 1
+    _rise(valve, valve.n_aligned - 1, node)
+
+
+cdef void _unalign(Valve* valve, int32_t channel) noexcept nogil:
+    cdef int32_t place = valve.places[channel]
+    cdef AlignedChannel last
+    if place < 0:
+        return
+    valve.places[channel] = -1
+    valve.n_aligned -= 1
+    if place == valve.n_aligned:
+        return
+    last = valve.aligned[valve.n_aligned]
+    if place > 0 and last.watermark < valve.aligned[(place - 1) >> 1].watermark:
+        _rise(valve, place, last)
+    else:
+        _sink(valve, place, last)
+
+
+cdef inline int _put_out(Valve* valve, int64_t watermark, int64_t* emitted) noexcept nogil:
+    if watermark <= valve.last_output:
+        return 0
+    valve.last_output = watermark
+    emitted[0] = watermark
+    return ValveOutput.EMITS_WATERMARK
+
+
+cdef inline int _put_out_minimum(Valve* valve, int64_t* emitted) noexcept nogil:
+    return _put_out(valve, valve.aligned[0].watermark, emitted) if valve.n_aligned else 0
+
+
+cdef inline int _input_watermark(Valve* valve, int32_t channel, int64_t timestamp, int64_t* emitted) noexcept nogil:
+    cdef AlignedChannel node
+    if valve.idle_channels[channel] or timestamp <= valve.watermarks[channel]:
+        return 0
+    valve.watermarks[channel] = timestamp
+    if timestamp > valve.maximum:
+        valve.maximum = timestamp
+    if valve.places[channel] >= 0:
+        node.watermark = timestamp
+        node.channel = channel
+        _sink(valve, valve.places[channel], node)
+    elif timestamp >= valve.last_output:
+        _align(valve, channel)
+    return _put_out_minimum(valve, emitted)
+
+
+cdef int _input_idle(Valve* valve, int32_t channel, int64_t* emitted) noexcept nogil:
+    cdef int output = 0
+    if valve.idle_channels[channel]:
+        return 0
+    valve.idle_channels[channel] = 1
+    valve.n_active -= 1
+    _unalign(valve, channel)
+    if valve.n_active == 0:
+        if valve.watermarks[channel] == valve.last_output:
+            output = _put_out(valve, valve.maximum, emitted)
+        valve.idle = True
+        return output | ValveOutput.EMITS_IDLE
+    if valve.watermarks[channel] == valve.last_output:
+        return _put_out_minimum(valve, emitted)
+    return 0
+
+
+cdef int _input_active(Valve* valve, int32_t channel) noexcept nogil:
+    if not valve.idle_channels[channel]:
+        return 0
+    valve.idle_channels[channel] = 0
+    valve.n_active += 1
+    if valve.watermarks[channel] >= valve.last_output:
+        _align(valve, channel)
+    if valve.idle:
+        valve.idle = False
+        return ValveOutput.EMITS_ACTIVE
+    return 0
+
+
+cdef int valve_input(Valve* valve, int32_t channel, int kind, int64_t timestamp, int64_t* emitted) noexcept nogil:
+    if kind == ElementKind.WATERMARK:
+        return _input_watermark(valve, channel, timestamp, emitted)
+    if kind == ElementKind.IDLE:
+        return _input_idle(valve, channel, emitted)
+    return _input_active(valve, channel)
+
+
+cdef list _input_one(Valve* valve, object channel, int kind, object timestamp):
+    cdef int64_t emitted = 0
+    cdef int output
+    if not 0 <= channel < valve.n_channels:
+        raise DataError(f"no channel {channel} in a valve of {valve.n_channels} channels, counted from 0")
+    output = valve_input(valve, channel, kind, timestamp, &emitted)
+    outputs = []
+    if output & ValveOutput.EMITS_WATERMARK:
+        outputs.append(("watermark", emitted))
+    if output & ValveOutput.EMITS_IDLE:
+        outputs.append(("status", "idle"))
+    elif output & ValveOutput.EMITS_ACTIVE:
+        outputs.append(("status", "active"))
+    return outputs
+
+
+cdef struct BatchOutput:
+    int64_t at
+    int64_t timestamp
+    int64_t kind
+
+
+cdef inline int _append(Buffer* outputs, int64_t at, int64_t kind, int64_t timestamp) except -1 nogil:
+    cdef BatchOutput* output = <BatchOutput*> buffer_append(outputs, sizeof(BatchOutput))
+    output.at = at
+    output.kind = kind
+    output.timestamp = timestamp
+    return 0
+
+
+cdef int _input_batch(
+    Valve* valve, const int32_t* channels, const int8_t* kinds, const int64_t* timestamps, int64_t n, Buffer* outputs
+) except -1 nogil:
+    cdef int64_t i, emitted = 0
+    cdef int output
+    for i in range(n):
+        output = valve_input(valve, channels[i], kinds[i], timestamps[i], &emitted)
+        if output & ValveOutput.EMITS_WATERMARK:
+            _append(outputs, i, ElementKind.WATERMARK, emitted)
+        if output & ValveOutput.EMITS_IDLE:
+            _append(outputs, i, ElementKind.IDLE, 0)
+        elif output & ValveOutput.EMITS_ACTIVE:
+            _append(outputs, i, ElementKind.ACTIVE, 0)
+    return 0
+
+
+cdef int64_t _first_bad_row(int32_t n_channels, const int32_t* channels, const int8_t* kinds, int64_t n) noexcept nogil:
+    # The first row whose channel or kind does not exist, or n.
+    cdef int64_t i
+    for i in range(n):
+        if channels[i] < 0 or channels[i] >= n_channels or kinds[i] < 0 or kinds[i] > ElementKind.ACTIVE:
+            return i
+    return n
+
+
+@cython.final
+cdef class StatusWatermarkValve:
+    """The watermark and status of several channels taken together.
+
+    The watermark is the minimum over the channels that are active and *aligned*: a channel that comes back from
+    idleness counts only once it has caught up with the watermark put out last. The last active channel that turns
+    idle flushes the maximum over all channels, if the watermark stood at that channel's.
+
+    O(log channels) for each watermark and each status: aligned channels are an indexed binary heap. The maximum over
+    all channels is kept as they advance (a channel's watermark never goes back), so that the flush is O(1).
+
+    Follows StatusWatermarkValve of Flink 2.3, one subpartition per channel.
+
+    Parameters
+    ----------
+    channels : int
+        Number of channels, at least 1; all are active at first, without a watermark (-2**63).
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no channel, or there are 2**31 or more.
+    """
+
+    def __cinit__(self, object channels):
+        cdef int32_t i
+        if not 1 <= channels < 2**31:
+            raise ConfigurationError(f"a valve needs between 1 and 2**31 - 1 channels, not {channels}")
+        self.valve.n_channels = channels
+        self.valve.n_active = self.valve.n_aligned = self.valve.n_channels
+        self.valve.last_output = self.valve.maximum = INT64_MIN
+        self.valve.watermarks = <int64_t*> malloc(self.valve.n_channels * sizeof(int64_t))
+        self.valve.idle_channels = <uint8_t*> calloc(self.valve.n_channels, 1)
+        self.valve.places = <int32_t*> malloc(self.valve.n_channels * sizeof(int32_t))
+        self.valve.aligned = <AlignedChannel*> calloc(self.valve.n_channels, sizeof(AlignedChannel))
+        if (
+            self.valve.watermarks == NULL
+            or self.valve.idle_channels == NULL
+            or self.valve.places == NULL
+            or self.valve.aligned == NULL
+        ):
+            raise MemoryError(f"a valve of {channels} channels")
+        for i in range(self.valve.n_channels):
+            self.valve.watermarks[i] = self.valve.aligned[i].watermark = INT64_MIN
+            self.valve.places[i] = self.valve.aligned[i].channel = i
+
+    def __dealloc__(self):
+        free(self.valve.watermarks)
+        free(self.valve.idle_channels)
+        free(self.valve.places)
+        free(self.valve.aligned)
+
+    def input_watermark(self, channel, timestamp_ms):
+        """Take in a watermark on a channel. O(log channels).
+
+        Parameters
+        ----------
+        channel : int
+            0 ≤ channel < channels.
+        timestamp_ms : int
+            64 bits; a watermark that is not greater than the channel's last, or on an idle channel, has no effect.
+
+        Returns
+        -------
+        list of tuple
+            What is put out: nothing, or `[("watermark", timestamp_ms)]`.
+
+        Raises
+        ------
+        DataError
+            If there is no such channel.
+        """
+        check_no_call(&self.guard, self)
+        return _input_one(&self.valve, channel, ElementKind.WATERMARK, timestamp_ms)
+
+    def input_watermark_status(self, channel, status):
+        """Take in a watermark status on a channel. O(log channels).
+
+        Parameters
+        ----------
+        channel : int
+            0 ≤ channel < channels.
+        status : str
+            "idle" or "active"; the status that the channel already has is without effect.
+
+        Returns
+        -------
+        list of tuple
+            What is put out, in order: `("watermark", timestamp_ms)`, then `("status", "idle" | "active")`; each may be
+            missing.
+
+        Raises
+        ------
+        DataError
+            If there is no such channel or status.
+        """
+        check_no_call(&self.guard, self)
+        if status not in ("idle", "active"):
+            raise DataError(f"a watermark status is 'idle' or 'active', not {status!r}")
+        return _input_one(&self.valve, channel, ElementKind.IDLE if status == "idle" else ElementKind.ACTIVE, 0)
+
+    def input_batch(
+        self,
+        const int32_t[::1] channels not None,
+        const int8_t[::1] kinds not None,
+        const int64_t[::1] timestamps_ms not None,
+    ):
+        """Take in watermarks and statuses in the order of the rows. O(rows · log channels), without the GIL.
+
+        Parameters
+        ----------
+        channels : numpy.ndarray of int32, shape (n_rows,)
+        kinds : numpy.ndarray of int8, shape (n_rows,)
+            WATERMARK_KIND, IDLE_KIND or ACTIVE_KIND.
+        timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
+            Read for watermarks only.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            What is put out, in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,);
+            `rows` is the input that caused it, and the timestamp of a status is 0.
+
+        Raises
+        ------
+        DataError
+            If the columns differ in length, or a channel or kind does not exist; no row is taken in then.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        import numpy as np
+
+        cdef int64_t n = channels.shape[0], bad, i, n_outputs
+        cdef Buffer outputs
+        cdef BatchOutput* output
+        cdef int64_t[::1] rows, emitted
+        cdef int8_t[::1] emitted_kinds
+        if kinds.shape[0] != n or timestamps_ms.shape[0] != n:
+            raise DataError(
+                f"{n} channels, {kinds.shape[0]} kinds and {timestamps_ms.shape[0]} timestamps: not one each"
+            )
+        if n == 0:
+            return np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64)
+        bad = _first_bad_row(self.valve.n_channels, &channels[0], &kinds[0], n)
+        if bad < n:
+            raise DataError(
+                f"row {bad}: channel {channels[bad]}, kind {kinds[bad]}; there are {self.valve.n_channels} channels, "
+                "counted from 0, and the kinds 0 (watermark), 1 (idle) and 2 (active)"
+            )
+        outputs.data = NULL
+        outputs.size = outputs.capacity = 0
+        try:
+            with nogil:
+                _input_batch(&self.valve, &channels[0], &kinds[0], &timestamps_ms[0], n, &outputs)
+            n_outputs = outputs.size // <int64_t> sizeof(BatchOutput)
+            at, kind, timestamp = (
+                np.empty(n_outputs, np.int64), np.empty(n_outputs, np.int8), np.empty(n_outputs, np.int64)
+            )
+            rows, emitted_kinds, emitted = at, kind, timestamp
+            output = <BatchOutput*> outputs.data
+            for i in range(n_outputs):
+                rows[i] = output[i].at
+                emitted_kinds[i] = <int8_t> output[i].kind
+                emitted[i] = output[i].timestamp
+        finally:
+            buffer_free(&outputs)
+        return at, kind, timestamp
+
+    def restore(self, const int64_t[::1] watermarks_ms not None, const uint8_t[::1] idle not None, int64_t watermark_ms):
+        """Stand where a valve stood, as its `state` told; before any input. O(channels · log channels).
+
+        Parameters
+        ----------
+        watermarks_ms : numpy.ndarray of int64, shape (channels,)
+            The last watermark of each channel. A new channel that is to hold the valve back has the valve's.
+        idle : numpy.ndarray of uint8, shape (channels,)
+            1 for a channel that is idle.
+        watermark_ms : int
+            The watermark put out last.
+
+        Raises
+        ------
+        DataError
+            If the columns have not a value for each channel.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int32_t i
+        cdef Valve* valve = &self.valve
+        if watermarks_ms.shape[0] != valve.n_channels or idle.shape[0] != valve.n_channels:
+            raise DataError(
+                f"{watermarks_ms.shape[0]} watermarks and {idle.shape[0]} statuses for {valve.n_channels} channels"
+            )
+        valve.n_active = valve.n_aligned = 0
+        valve.last_output = watermark_ms
+        valve.maximum = INT64_MIN
+        for i in range(valve.n_channels):
+            valve.watermarks[i] = watermarks_ms[i]
+            valve.maximum = max(valve.maximum, watermarks_ms[i])
+            valve.idle_channels[i] = idle[i] != 0
+            valve.n_active += idle[i] == 0
+            valve.places[i] = -1
+        for i in range(valve.n_channels):
+            if not valve.idle_channels[i] and valve.watermarks[i] >= watermark_ms:
+                _align(valve, i)
+        valve.idle = valve.n_active == 0
+
+    def state(self):
+        """What `restore` takes: `(watermarks_ms int64, idle uint8, watermark_ms int)`."""
+        cdef Call call = begin_call(&self.guard, self)
+        import numpy as np
+
+        cdef int32_t i
+        cdef int64_t[::1] watermarks = np.empty(self.valve.n_channels, np.int64)
+        cdef uint8_t[::1] idle = np.empty(self.valve.n_channels, np.uint8)
+        for i in range(self.valve.n_channels):
+            watermarks[i] = self.valve.watermarks[i]
+            idle[i] = self.valve.idle_channels[i]
+        return watermarks.base, idle.base, self.valve.last_output
+
+    @property
+    def channels(self):
+        """Number of channels."""
+        return self.valve.n_channels
+
+    @property
+    def current_watermark(self):
+        """The watermark put out last, in ms; -2**63 before the first."""
+        return self.valve.last_output
+
+    @property
+    def is_idle(self):
+        """Whether the status put out last is idle; active at first."""
+        return bool(self.valve.idle)
+
+    def _check(self):
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int32_t i, n_active = 0, n_aligned = 0
+        cdef int64_t maximum = INT64_MIN
+        cdef Valve* valve = &self.valve
+        for i in range(valve.n_channels):
+            n_active += not valve.idle_channels[i]
+            maximum = max(maximum, valve.watermarks[i])
+            if valve.places[i] < 0:
+                assert valve.idle_channels[i] or valve.watermarks[i] < valve.last_output, f"channel {i} should be aligned"
+                continue
+            n_aligned += 1
+            assert not valve.idle_channels[i], f"channel {i} is idle and aligned"
+            assert valve.places[i] < valve.n_aligned, f"channel {i} lies outside of the heap"
+            assert valve.aligned[valve.places[i]].channel == i, f"channel {i} is not at its place"
+            assert valve.aligned[valve.places[i]].watermark == valve.watermarks[i], f"channel {i} has two watermarks"
+            assert valve.watermarks[i] >= valve.last_output, f"channel {i} is aligned below the watermark"
+        assert (n_active, n_aligned, maximum) == (valve.n_active, valve.n_aligned, valve.maximum)
+        assert bool(valve.idle) == (n_active == 0)
+        for i in range(1, valve.n_aligned):
+            assert valve.aligned[(i - 1) >> 1].watermark <= valve.aligned[i].watermark, f"the heap is broken at {i}"

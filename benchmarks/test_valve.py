@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flinkcore._native.event_clock import order_events
-from flinkcore._native.valve import StatusWatermarkValve
-from flinkcore._native.watermarks import TimeSummary
+from flinkcore._native.event_log import order_events
+from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
 from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
 from flinkcore.replay.time_plane.combine_times import combine
 

@@ -36,11 +36,18 @@ cdef int buffer_resize(Buffer* buffer, int64_t size) except -1 nogil
 cdef void buffer_free(Buffer* buffer) noexcept nogil
 
 
+cdef inline void* buffer_append(Buffer* buffer, int64_t size) except NULL nogil:
+    # Where `size` more bytes belong, which the caller writes: those of a struct, in a buffer of such structs.
+    cdef void* end
+    if buffer.size + size > buffer.capacity:
+        buffer_reserve(buffer, size)
+    end = buffer.data + buffer.size
+    buffer.size += size
+    return end
+
+
 cdef inline int buffer_append_int64(Buffer* buffer, int64_t value) except -1 nogil:
-    if buffer.size + 8 > buffer.capacity:
-        buffer_reserve(buffer, 8)
-    (<int64_t*> (buffer.data + buffer.size))[0] = value
-    buffer.size += 8
+    (<int64_t*> buffer_append(buffer, 8))[0] = value
     return 0
 
 

@@ -1,22 +1,74 @@
-# The operators of all splits, run over the ticks of a log, and the valve that takes in what they emit.
-from libc.stdint cimport int64_t
+# The timeline of a log: the operators of all its splits, run over the ticks of its clock, and the valve behind them.
+from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
-from flinkcore._native.split_alignment cimport SplitAlignment
-from flinkcore._native.split_operators cimport SplitOperators
-from flinkcore._native.valve cimport StatusWatermarkValve
+from flinkcore._native.watermarks cimport Generator, PackedRecord, StatusWatermarkValve
 
 
-cdef struct Step:
-    int64_t clock
-    int64_t watermark
+cdef struct Move:
+    int64_t tick        # where the split has an event next; not always after the tick before it
+    int64_t timestamp   # the maximum there, if it matters; else -2**63
+    bint over_gap       # the ticks on the way are without events
 
 
-cdef struct Status:
-    int64_t clock
-    int64_t steps  # before it
-    int64_t idle
+cdef struct RecordCursor:
+    int64_t part                 # -1: there are no more
+    int64_t last_part
+    bint entered                 # the part's first move is done
+    bint in_gap                  # and so is the first move of a gap
+    const PackedRecord* records  # the next ones, in memory
+    int64_t n_records
+    int64_t n_unread             # those after them, in the file
+    int64_t file_offset
+
+
+cdef class SplitRecords:
+    cdef CallGuard guard
+    cdef int64_t interval
+    cdef int32_t n_splits
+    cdef RecordCursor* cursors
+    cdef Buffer parts
+    cdef int file
+    cdef int64_t buffer_records   # room for each split
+    cdef PackedRecord* buffers
+    cdef list owners
+
+
+cdef struct SplitOperator:
+    Generator generator
+    Move ahead                 # what the generator sees next
+    bint ends                  # nothing
+    bint unseen                # the generator has seen events since its last periodic call
+    bint idle                  # of the operator's emitter
+    bint paused                # by alignment
+    int64_t current_watermark  # of the operator's emitter
+    int64_t idle_since
+    int64_t paused_since
+    int64_t paused_ms          # in all, before
+
+
+cdef class SplitOperators:
+    cdef int64_t interval
+    cdef int64_t opened
+    cdef int64_t last_arrival
+    cdef int64_t last_tick     # of the records
+    cdef int32_t n
+    cdef SplitRecords records
+    cdef SplitOperator* splits
+    cdef int64_t* next_clocks  # (n,): when each split's next call is due; 2**63 - 1: no more
+    cdef int64_t next_clock    # the first of these
+    cdef Buffer emissions      # not yet taken
+    cdef Buffer paused_rows    # spans
+
+
+cdef struct SplitAlignment:
+    int64_t max_drift
+    int64_t update_interval
+    int64_t next_update    # 2**63 - 1: none
+    int64_t n_updates
+    int64_t quiet_updates  # since something was emitted
+    int64_t* samples       # (WATERMARK_BUFFER_SIZE, splits): watermarks at the last updates; NULL: no alignment
 
 
 cdef class SplitMerge:

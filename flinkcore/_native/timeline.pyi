@@ -1,12 +1,27 @@
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
-from flinkcore._native.split_records import SplitRecords
-
+_Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
+
+@final
+class SplitRecords:
+    def __new__(
+        cls, *, splits: int, interval_ms: int, file: int | None = None, buffer_bytes: int = ...
+    ) -> Self: ...
+    def add_chunk(
+        self,
+        splits: _Int32s,
+        events: _Int64s,
+        first_arrivals_ms: _Int64s,
+        last_arrivals_ms: _Int64s,
+        max_timestamps_ms: _Int64s,
+        n_records: _Int64s,
+        records: _Int64s | int,
+    ) -> None: ...
 
 @final
 class SplitMerge:
@@ -29,3 +44,6 @@ class SplitMerge:
     def idle_spans(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
     def paused_spans(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
     def final_watermarks(self) -> _Int64s: ...
+
+def split_merge_state(merge: SplitMerge) -> dict[str, Any]: ...
+def restore_split_merge(merge: SplitMerge, state: dict[str, Any], stopped_ms: int) -> None: ...

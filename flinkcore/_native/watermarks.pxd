@@ -1,8 +1,17 @@
-# Watermark generators of single splits, and summaries of columns of times for them.
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+# Watermarks: the generator of one split, summaries of columns of times for generators, and the valve that merges channels.
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define FLINKCORE_MAX_ARRIVAL ((int64_t) 1 << 61)
+    """
+    # Arrivals lie within it, so that no tick, and no difference of two clocks, leaves 64 bits.
+    const int64_t MAX_ARRIVAL "FLINKCORE_MAX_ARRIVAL"
 
 
 cdef struct Generator:
@@ -44,10 +53,8 @@ cdef inline int64_t tick_of(int64_t arrival, int64_t interval) noexcept nogil:
     return arrival - rest
 
 
-# How long after a tick with activity the tick lies that finds the split idle; 2**64 - 1: none does.
-cdef uint64_t idle_wait_of(int64_t interval, object idleness_ms) except? 1
+# ConfigurationError where it is not from 0 to 2**60 ms.
 cdef int64_t checked_interval(object interval_ms) except? -1
-cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1
 
 
 cdef struct SplitTimes:
@@ -69,13 +76,6 @@ cdef enum RecordKind:
     GAP = 1   # first, second: consecutive ticks with activity, far enough apart for the split to turn idle between
 
 
-cdef struct Record:
-    int64_t first
-    int64_t second
-    int32_t split
-    int32_t kind
-
-
 cdef struct PackedRecord:
     # As it leaves the chunk, ordered by split. Ticks lie within 2**62, which leaves a bit for the kind.
     int64_t place  # twice `first`, and the kind
@@ -91,3 +91,43 @@ cdef class TimeSummary:
     cdef int32_t capacity
     cdef SplitTimes* splits
     cdef Buffer records
+
+
+cdef enum ElementKind:
+    WATERMARK = 0
+    IDLE = 1
+    ACTIVE = 2
+
+
+cdef enum ValveOutput:
+    # What one input gave; the watermark, where there is one, comes before the status.
+    EMITS_WATERMARK = 1
+    EMITS_IDLE = 2
+    EMITS_ACTIVE = 4
+
+
+cdef struct AlignedChannel:
+    int64_t watermark
+    int32_t channel
+
+
+cdef struct Valve:
+    int32_t n_channels
+    int32_t n_active
+    int32_t n_aligned
+    bint idle                # the status put out last
+    int64_t last_output      # the watermark put out last
+    int64_t maximum          # over the watermarks of all channels, idle ones too
+    int64_t* watermarks      # (n_channels,)
+    uint8_t* idle_channels   # (n_channels,)
+    int32_t* places          # (n_channels,): index in `aligned`, or -1
+    AlignedChannel* aligned  # (n_aligned,): min-heap by watermark
+
+
+# One watermark or status on a channel; ValveOutput flags, and the watermark put out in *emitted. O(log n_channels).
+cdef int valve_input(Valve* valve, int32_t channel, int kind, int64_t timestamp, int64_t* emitted) noexcept nogil
+
+
+cdef class StatusWatermarkValve:
+    cdef CallGuard guard
+    cdef Valve valve

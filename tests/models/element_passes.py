@@ -6,7 +6,7 @@ from typing import Any
 from models.timed_log import Log
 from models.watermarks import ReplayModel
 
-from flinkcore._native.valve import StatusWatermarkValve
+from flinkcore._native.watermarks import StatusWatermarkValve
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.watermark import Watermark
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec

@@ -26,12 +26,9 @@ from flinkcore._native.current_key import CurrentKey, CurrentKeyTimers
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.split_merge_state import restore_split_merge, split_merge_state
-from flinkcore._native.split_records import SplitRecords
-from flinkcore._native.timeline import SplitMerge
+from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore._native.timers import TimerHeap
-from flinkcore._native.valve import StatusWatermarkValve
-from flinkcore._native.watermarks import TimeSummary
+from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore._native.windows import time_windows
 from flinkcore.errors import DataError

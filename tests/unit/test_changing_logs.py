@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from models.spark_tasks import results_by_tasks
 
-from flinkcore._native.event_clock import add_to_checksum
+from flinkcore._native.event_log import add_to_checksum
 from flinkcore.common import ExecutionConfig, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count

@@ -1,6 +1,6 @@
 import pytest
 
-from flinkcore._native.json_depth import json_depth
+from flinkcore._native.event_log import json_depth
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from models.timed_log import Log, steps
 from models.watermarks import Event
 
-from flinkcore._native.split_records import SplitRecords
-from flinkcore._native.timeline import SplitMerge
+from flinkcore._native.timeline import SplitMerge, SplitRecords
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
 from flinkcore.replay.time_plane.combine_times import MergeLimits, combine

@@ -11,9 +11,8 @@ from models.timed_log import Log, steps, table_of
 from models.watermarks import Event, ReplayModel
 from models.windows import Firing, WindowModel
 
-from flinkcore._native.event_clock import hold_back
-from flinkcore._native.split_records import SplitRecords
-from flinkcore._native.timeline import SplitMerge
+from flinkcore._native.event_log import hold_back
+from flinkcore._native.timeline import SplitMerge, SplitRecords
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams

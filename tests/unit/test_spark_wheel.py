@@ -64,7 +64,7 @@ def test_pip_installs_the_wheel_and_it_is_known_by_its_build(tmp_path: Path) -> 
     ]
     subprocess.run([*command, str(wheel.path)], check=True)
     assert build_of(str(tmp_path / "flinkcore")) == wheel.build
-    program = "import flinkcore._native.valve as valve; print(valve.__file__)"
+    program = "import flinkcore._native.watermarks as valve; print(valve.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

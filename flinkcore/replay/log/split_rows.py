@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore._native.integer_codes import integer_codes
-from flinkcore._native.split_positions import split_positions
+from flinkcore._native.event_log import integer_codes, split_positions
 from flinkcore.errors import SchemaError
 
 MOST_INTEGER_RANGE = 1 << 16

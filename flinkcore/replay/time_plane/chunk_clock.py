@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.event_clock import order_events, running_maximum
+from flinkcore._native.event_log import order_events, running_maximum
 from flinkcore.errors import SourceError
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, TimesChecksum, arrivals_of
 from flinkcore.replay.time_plane.paused_spans import PausedSpans

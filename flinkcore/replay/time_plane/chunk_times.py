@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.event_clock import add_to_checksum, arrivals_by_rate
+from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND
+from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns

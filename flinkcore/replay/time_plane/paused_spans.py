@@ -33,7 +33,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.event_clock import hold_back
+from flinkcore._native.event_log import hold_back
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 
 Int64s = npt.NDArray[np.int64]

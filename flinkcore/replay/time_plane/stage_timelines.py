@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.valve import WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.watermarks import WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.time_plane.combined_timeline import (
     StreamTime,

@@ -65,7 +65,7 @@ class TimeCut:
         The values of the split column, in split order.
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
         `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
-        `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.split_merge_state`.
+        `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.timeline`.
     generators : list or None
         What the splits' generators hold, by `WatermarkGenerator.snapshot_state`; None: they are those of the columns.
     input_watermark_ms, operator_watermark_ms : int

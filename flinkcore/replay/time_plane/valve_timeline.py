@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.valve import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.watermarks import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.time_plane.emissions import Emissions
 from flinkcore.replay.time_plane.statuses import Statuses

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flinkcore._native.valve import StatusWatermarkValve
+from flinkcore._native.watermarks import StatusWatermarkValve
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.narrow_integers import narrow_integers, widen_integers
+from flinkcore._native.exchange import narrow_integers, widen_integers
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,20 @@
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 _Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
 
+def json_depth(text: bytes) -> int: ...
+def integer_codes(
+    values: npt.NDArray[np.integer[Any]], most_range: int
+) -> tuple[_Int32s, _Int64s] | None: ...
+def split_positions(codes: _Int32s, next_position: _Int64s) -> _Int64s: ...
 def arrivals_by_rate(
     positions: _Int64s, codes: _Int32s, bases: _Int64s, arrival_start_ms: int, rate: float
 ) -> _Int64s: ...
-def running_maximum(
-    arrivals_ms: npt.NDArray[np.int64], running_arrival_ms: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]: ...
+def running_maximum(arrivals_ms: _Int64s, running_arrival_ms: _Int64s) -> _Int64s: ...
 def add_to_checksum(
     checksum: npt.NDArray[np.uint64],
     timestamps_ms: _Int64s,

@@ -1,0 +1,475 @@
+"""What reading an event log takes, column by column: splits by dense codes, positions and arrivals, hence the total order of events."""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from flinkcore.errors import ConfigurationError, DataError
+
+
+# ---- JSON lines --------------------------------------------------------------------------------------------------
+
+
+def json_depth(const uint8_t[::1] text not None):
+    """Return how many arrays and objects lie in each other at most. O(n).
+
+    Parameters
+    ----------
+    text : bytes
+        Need not be JSON: a string that a line break cuts off ends there, as no string goes over lines.
+    """
+    cdef int64_t i, n = text.shape[0], depth = 0, most = 0
+    cdef bint in_string = False, is_escaped = False
+    cdef uint8_t c
+    with nogil:
+        for i in range(n):
+            c = text[i]
+            if in_string:
+                if c == b"\n" or (c == b'"' and not is_escaped):
+                    in_string = False
+                is_escaped = c == b"\\" and not is_escaped
+            elif c == b'"':
+                in_string, is_escaped = True, False
+            elif c == b"{" or c == b"[":
+                depth += 1
+                most = max(most, depth)
+            elif c == b"}" or c == b"]":
+                depth -= 1
+    return most
+
+
+# ---- splits of rows ----------------------------------------------------------------------------------------------
+
+
+ctypedef fused Integer:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+cdef int32_t _encode(
+    const Integer* values, int64_t n, Integer least, int32_t* code_of, int32_t* codes, int64_t* first_rows
+) noexcept nogil:
+    cdef int64_t row
+    cdef int32_t count = 0
+    cdef uint64_t place
+    for row in range(n):
+        place = <uint64_t> values[row] - <uint64_t> least
+        if code_of[place] < 0:
+            code_of[place] = count
+            first_rows[count] = row
+            count += 1
+        codes[row] = code_of[place]
+    return count
+
+
+def integer_codes(const Integer[::1] values not None, int64_t most_range):
+    """Number distinct integers in order of appearance. O(n + range).
+
+    Parameters
+    ----------
+    values : numpy.ndarray of any integer type, shape (n_rows,)
+        At least one.
+    most_range : int
+        How far apart the least and the greatest value may be; from 0 to 2**31 - 2.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, or None
+        `(codes int32, first_rows int64)`, of shapes (n_rows,) and (n_codes,): the code of each row, and the first row
+        of each code. None if the values lie further apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes, first_rows = integer_codes(np.array([7, 5, 7, 9]), 100)
+    >>> codes.tolist(), first_rows.tolist()
+    ([0, 1, 0, 2], [0, 1, 3])
+    """
+    import numpy as np
+
+    cdef int64_t row, n = values.shape[0]
+    cdef int32_t count
+    cdef Integer least = values[0], greatest = values[0]
+    cdef uint64_t between
+    with nogil:
+        for row in range(n):
+            least = min(least, values[row])
+            greatest = max(greatest, values[row])
+    between = <uint64_t> greatest - <uint64_t> least
+    if between > <uint64_t> most_range:
+        return None
+    cdef int32_t[::1] code_of = np.full(between + 1, -1, np.int32)
+    cdef int32_t[::1] codes = np.empty(n, np.int32)
+    cdef int64_t[::1] first_rows = np.empty(min(n, <int64_t> between + 1), np.int64)
+    with nogil:
+        count = _encode(&values[0], n, least, &code_of[0], &codes[0], &first_rows[0])
+    return codes.base, first_rows.base[:count]
+
+
+cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1:
+    cdef int64_t row
+    for row in range(codes.shape[0]):
+        if codes[row] < 0 or codes[row] >= n_codes:
+            raise DataError(f"row {row}: split code {codes[row]}, but there are {n_codes} splits, counted from 0")
+    return 0
+
+
+cdef int64_t _number_rows(
+    const int32_t* codes, int64_t n_rows, int64_t* next_position, int64_t n_codes, int64_t* positions
+) noexcept nogil:
+    # Writes each row's position, and counts on in next_position (one per code). A code of -1 is no split: its position is -1.
+    # Returns -1, or the first row whose code is out of range; rows before it are counted then.
+    cdef int64_t row
+    cdef int32_t code
+    for row in range(n_rows):
+        code = codes[row]
+        if code < -1 or code >= n_codes:
+            return row
+        if code == -1:
+            positions[row] = -1
+            continue
+        positions[row] = next_position[code]
+        next_position[code] += 1
+    return -1
+
+
+def split_positions(const int32_t[::1] codes not None, int64_t[::1] next_position not None):
+    """Number the rows of each split upwards. O(n).
+
+    Parameters
+    ----------
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        The split of each row, an index into ``next_position``; -1 for no split.
+    next_position : numpy.ndarray of int64, shape (n_codes,)
+        The position that the next row of each split has; counted on in place.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows,)
+        Positions; -1 for rows without a split.
+
+    Raises
+    ------
+    ValueError
+        If a code is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> split_positions(np.array([0, 1, 0, -1], np.int32), np.array([5, 0]))
+    array([ 5,  0,  6, -1])
+    """
+    import numpy as np
+
+    cdef int64_t n = codes.shape[0], n_codes = next_position.shape[0], bad
+    cdef int64_t[::1] positions
+    cdef const int32_t* code
+    cdef int64_t* following
+    cdef int64_t* written
+    result = np.empty(n, dtype=np.int64)
+    if n == 0:
+        return result
+    positions = result
+    code = &codes[0]
+    following = &next_position[0] if n_codes else NULL
+    written = &positions[0]
+    with nogil:
+        bad = _number_rows(code, n, following, n_codes, written)
+    if bad >= 0:
+        raise ValueError(f"row {bad}: split code {codes[bad]} is out of range, there are {n_codes} splits")
+    return result
+
+
+# ---- arrivals ----------------------------------------------------------------------------------------------------
+
+
+cdef enum:
+    BEYOND_ALL_ARRIVALS = 0x4000000000000000
+
+cdef inline int64_t _arrival_by_rate(int64_t position, int64_t start, double rate) noexcept nogil:
+    # The conversion truncates, which is the floor of what is never negative.
+    cdef double elapsed = <double> position * 1000.0 / rate
+    if elapsed >= <double> BEYOND_ALL_ARRIVALS:
+        return BEYOND_ALL_ARRIVALS
+    return start + <int64_t> elapsed
+
+
+def arrivals_by_rate(
+    const int64_t[::1] positions not None,
+    const int32_t[::1] codes not None,
+    const int64_t[::1] bases not None,
+    object arrival_start_ms,
+    double rate,
+):
+    """Arrivals of events that have none recorded: arrival_start_ms + floor(position in the split · 1000 / rate).
+
+    Parameters
+    ----------
+    positions : numpy.ndarray of int64, shape (n_rows,)
+        Position of each row in its split within the chunk.
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        Index into `bases`.
+    bases : numpy.ndarray of int64, shape (n_codes,)
+        Rows of the code's split in the chunks before.
+    arrival_start_ms : int
+        Within ±2**61.
+    rate : float
+        Records per second of each split, greater than 0.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows,)
+        Arrivals beyond 64 bits are 2**62, beyond all that are accepted.
+
+    Raises
+    ------
+    ConfigurationError
+        If the rate or the start is out of its range.
+    DataError
+        If a code does not exist.
+    """
+    import numpy as np
+
+    cdef int64_t i, n = positions.shape[0], start
+    if not (rate > 0 and rate * 0 == 0):
+        raise ConfigurationError(f"the rate must be a number of records per second greater than zero, not {rate}")
+    if not -(2**61) <= arrival_start_ms <= 2**61:
+        raise ConfigurationError(
+            f"the arrival of the first record must be within 2**61 ms of the epoch, not {arrival_start_ms}"
+        )
+    start = arrival_start_ms
+    if codes.shape[0] != n:
+        raise DataError(f"{n} positions and {codes.shape[0]} split codes: not one each")
+    check_codes(codes, bases.shape[0])
+    cdef int64_t[::1] arrivals = np.empty(n, np.int64)
+    with nogil:
+        for i in range(n):
+            arrivals[i] = _arrival_by_rate(bases[codes[i]] + positions[i], start, rate)
+    return arrivals.base
+
+
+def running_maximum(arrivals_ms not None, int64_t[::1] running_arrival_ms not None):
+    """Arrivals of a split that never go back.
+
+    Parameters
+    ----------
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        As recorded.
+    running_arrival_ms : numpy.ndarray of int64, shape (1,)
+        Maximum arrival so far; it is carried on.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows,)
+        The running maximum; the given array itself where it never goes back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> running_maximum(np.array([4, 7, 6]), np.array([5]))
+    array([5, 7, 7])
+    """
+    import numpy as np
+
+    cdef const int64_t[::1] recorded = arrivals_ms
+    cdef int64_t i, n = recorded.shape[0], running = running_arrival_ms[0]
+    cdef bint goes_back
+    if n == 0:
+        return arrivals_ms
+    goes_back = recorded[0] < running
+    with nogil:
+        for i in range(1, n):
+            goes_back |= recorded[i] < recorded[i - 1]
+    if not goes_back:
+        running_arrival_ms[0] = recorded[n - 1]
+        return arrivals_ms
+    cdef int64_t[::1] maximum = np.empty(n, np.int64)
+    with nogil:
+        for i in range(n):
+            running = max(running, recorded[i])
+            maximum[i] = running
+    running_arrival_ms[0] = running
+    return maximum.base
+
+
+def hold_back(
+    int64_t[::1] arrivals_ms not None,
+    const int32_t[::1] splits not None,
+    const int64_t[::1] offsets not None,
+    const int64_t[::1] from_ms not None,
+    const int64_t[::1] to_ms not None,
+    const int64_t[::1] read_ms not None,
+):
+    """Let events that arrive while their split is paused arrive when it is read again, in place.
+
+    O(log n_spans) per event.
+
+    Parameters
+    ----------
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+    splits : numpy.ndarray of int32, shape (n_rows,)
+    offsets : numpy.ndarray of int64, shape (n_splits + 1,)
+        Spans of split i: offsets[i] up to offsets[i + 1].
+    from_ms, to_ms, read_ms : numpy.ndarray of int64, shape (n_spans,)
+        What arrives after `from_ms` and up to `to_ms` arrives at `read_ms`; ascending within a split.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    cdef int64_t i, n = arrivals_ms.shape[0], first, last, middle, n_spans = from_ms.shape[0]
+    if splits.shape[0] != n:
+        raise DataError(f"{n} arrivals and {splits.shape[0]} splits: not one each")
+    if not n_spans == to_ms.shape[0] == read_ms.shape[0]:
+        raise DataError(f"the columns of spans have lengths {n_spans}, {to_ms.shape[0]} and {read_ms.shape[0]}")
+    for i in range(offsets.shape[0] - 1):
+        if not 0 <= offsets[i] <= offsets[i + 1] <= n_spans:
+            raise DataError(f"spans {offsets[i]} to {offsets[i + 1]} of {n_spans}")
+    check_codes(splits, offsets.shape[0] - 1)
+    with nogil:
+        for i in range(n):
+            first = offsets[splits[i]]
+            last = offsets[splits[i] + 1]
+            while first < last:  # to the first span that begins at the arrival or after it
+                middle = (first + last) // 2
+                if from_ms[middle] < arrivals_ms[i]:
+                    first = middle + 1
+                else:
+                    last = middle
+            first -= 1
+            if first >= offsets[splits[i]] and arrivals_ms[i] <= to_ms[first]:
+                arrivals_ms[i] = read_ms[first]
+
+
+# ---- the total order ---------------------------------------------------------------------------------------------
+
+
+def order_events(
+    const int64_t[::1] arrivals_ms not None,
+    const int64_t[::1] positions not None,
+    const int32_t[::1] codes not None,
+    const int32_t[::1] places not None,
+    const int32_t[::1] splits not None,
+    const int64_t[::1] bases not None,
+    int64_t[::1] running_arrivals_ms not None,
+):
+    """Place of events in the total order of a replay.
+
+    Parameters
+    ----------
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        As recorded.
+    positions : numpy.ndarray of int64, shape (n_rows,)
+        Position of each row in its split within the chunk.
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        Index into `places`.
+    places : numpy.ndarray of int32, shape (n_codes,)
+        Index into the following.
+    splits : numpy.ndarray of int32, shape (n_splits,)
+        Numbers of the chunk's splits.
+    bases : numpy.ndarray of int64, shape (n_splits,)
+        Rows of each split in the chunks before.
+    running_arrivals_ms : numpy.ndarray of int64, shape (n_splits,)
+        Maximum arrival of each split so far; it is carried on.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, each of shape (n_rows,)
+        `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the
+        number of the split, and the position in the whole split.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    import numpy as np
+
+    cdef int64_t i, n = arrivals_ms.shape[0], n_splits = splits.shape[0]
+    cdef int32_t place
+    if positions.shape[0] != n or codes.shape[0] != n:
+        raise DataError(f"{n} arrivals, {positions.shape[0]} positions and {codes.shape[0]} split codes: not one each")
+    if bases.shape[0] != n_splits or running_arrivals_ms.shape[0] != n_splits:
+        raise DataError(
+            f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each"
+        )
+    check_codes(codes, places.shape[0])
+    check_codes(places, n_splits)
+    cdef int64_t[::1] arrival_of = np.empty(n, np.int64), position_of = np.empty(n, np.int64)
+    cdef int32_t[::1] split_of = np.empty(n, np.int32)
+    with nogil:
+        for i in range(n):
+            place = places[codes[i]]
+            running_arrivals_ms[place] = max(running_arrivals_ms[place], arrivals_ms[i])
+            arrival_of[i] = running_arrivals_ms[place]
+            split_of[i] = splits[place]
+            position_of[i] = bases[place] + positions[i]
+    return arrival_of.base, split_of.base, position_of.base
+
+
+# ---- checksums of events -----------------------------------------------------------------------------------------
+
+
+cdef uint64_t SPLIT_FACTOR = 0x9E3779B97F4A7C15
+
+
+cdef inline uint64_t _mixed(uint64_t timestamp, uint64_t arrival) noexcept nogil:
+    timestamp += (arrival << 24) | (arrival >> 40)
+    return timestamp ^ (timestamp >> 15)
+
+
+def add_to_checksum(
+    uint64_t[::1] checksum not None,
+    const int64_t[::1] timestamps_ms not None,
+    const int64_t[::1] arrivals_ms not None,
+    const int32_t[::1] codes not None,
+    const int32_t[::1] splits not None,
+):
+    """Take events into the checksum of a chunk, in place; the same however the chunk is cut into batches.
+
+    Two running sums as of Fletcher's checksum, of words in which the times are mixed: an addition each per event.
+
+    Parameters
+    ----------
+    checksum : numpy.ndarray of uint64, shape (2,)
+        Of the events before; zeros at first.
+    timestamps_ms, arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        As recorded.
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        Index into `splits`.
+    splits : numpy.ndarray of int32, shape (n_codes,)
+        Numbers of the splits within the chunk.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    cdef int64_t i, n = timestamps_ms.shape[0]
+    cdef uint64_t of_words, of_sums, of_split
+    if checksum.shape[0] != 2:
+        raise DataError(f"a checksum has 2 sums, not {checksum.shape[0]}")
+    if arrivals_ms.shape[0] != n or codes.shape[0] != n:
+        raise DataError(f"{n} timestamps, {arrivals_ms.shape[0]} arrivals and {codes.shape[0]} codes: not one each")
+    if n == 0:
+        return
+    of_words, of_sums = checksum[0], checksum[1]
+    if splits.shape[0] == 1:
+        of_split = <uint64_t> splits[0] * SPLIT_FACTOR
+        with nogil:
+            for i in range(n):
+                of_words += _mixed(<uint64_t> timestamps_ms[i], <uint64_t> arrivals_ms[i] + of_split)
+                of_sums += of_words
+    else:
+        check_codes(codes, splits.shape[0])
+        with nogil:
+            for i in range(n):
+                of_split = <uint64_t> splits[codes[i]] * SPLIT_FACTOR
+                of_words += _mixed(<uint64_t> timestamps_ms[i], <uint64_t> arrivals_ms[i] + of_split)
+                of_sums += of_words
+    checksum[0], checksum[1] = of_words, of_sums

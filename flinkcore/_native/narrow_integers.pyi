@@ -1,9 +1,0 @@
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
-def narrow_integers(
-    values: npt.NDArray[np.int32] | npt.NDArray[np.int64], rows: npt.NDArray[np.uint32] | None = None
-) -> tuple[int, bool, npt.NDArray[Any] | None]: ...
-def widen_integers(steps: npt.NDArray[Any], base: int, running: bool) -> npt.NDArray[np.int64]: ...

@@ -1,6 +1,0 @@
-from typing import Any
-
-from flinkcore._native.timeline import SplitMerge
-
-def split_merge_state(merge: SplitMerge) -> dict[str, Any]: ...
-def restore_split_merge(merge: SplitMerge, state: dict[str, Any], stopped_ms: int) -> None: ...
