@@ -21,14 +21,31 @@ from libc.string cimport memcpy, memset
 
 from flinkcore.errors import SchemaError
 
-from flinkcore._native.aggregate_functions cimport Aggregate, Function, Part, aggregate_add_states, has_lazy_states
-from flinkcore._native.aggregates cimport AccumulatorTable, Accumulators
-from flinkcore._native.byte_values cimport ByteView, OwnedBytes, owned_bytes_set
+from flinkcore._native.aggregates cimport (
+    AccumulatorTable,
+    Accumulators,
+    Aggregate,
+    Function,
+    Part,
+    aggregate_add_states,
+    has_lazy_states,
+)
 from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.column_blocks cimport ValueState, is_word
-from flinkcore._native.distinct_sets cimport ByteSet, WordSet, byte_sets_add, word_sets_add
+from flinkcore._native.column_values cimport (
+    ByteSet,
+    ByteView,
+    OwnedBytes,
+    ValueList,
+    ValueState,
+    WordSet,
+    byte_lists_add,
+    byte_sets_add,
+    is_word,
+    owned_bytes_set,
+    word_lists_add,
+    word_sets_add,
+)
 from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
-from flinkcore._native.value_lists cimport ValueList, byte_lists_add, word_lists_add
 
 
 # ---- out ---------------------------------------------------------------------------------------------------------

@@ -1,58 +1,855 @@
-"""Accumulators of several aggregates over one space of entries (an entry: one key in one window).
+"""Aggregates over a space of entries, of which each is what one key has in one window.
 
 A block of rows is gathered once per column and then goes through each aggregate's own loop:
 
     columns ──► selections (rows that are not null) ──► blocks (words or bytes) ──► aggregates (arrays over entries)
+
+Results are written in two steps: first all memory is taken, for all aggregates, then nothing fails any more, so that the columns of a
+result never differ in length.
 """
 
 import cython
-from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset, strcmp
+from libc.stdint cimport INT32_MAX, INT64_MAX, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset, strcmp
 
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
-from flinkcore._native.aggregate_functions cimport (
-    Function,
-    aggregate_add_states,
-    aggregate_clear,
-    aggregate_entry_bytes,
-    aggregate_free,
-    aggregate_is_sound,
-    aggregate_merge,
-    aggregate_owned_bytes,
-    aggregate_reserve,
-    aggregate_start,
-    aggregate_update,
-    has_lazy_states,
+from flinkcore._native.arrow cimport (
+    ArrowSchema,
+    Column,
+    ColumnType,
+    NativeArray,
+    RecordBatch,
+    checked_schema,
+    column_type,
+    field_name,
+    native_array,
+    record_batch_of,
 )
-from flinkcore._native.aggregate_results cimport aggregate_emit, aggregate_reserve_results, aggregate_take
-from flinkcore._native.aggregate_specs cimport check_spec, empty_batch, start_aggregate
-from flinkcore._native.arrow cimport ColumnType
 from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.column_blocks cimport (
+from flinkcore._native.column_values cimport (
     BLOCK_ROWS,
+    ByteSet,
+    ByteView,
+    OwnedBytes,
     Representation,
+    Selection,
+    ValueBlock,
+    ValueList,
+    ValueState,
+    WordSet,
+    byte_lists_add,
+    byte_set_free,
+    byte_set_is_sound,
+    byte_set_memory,
+    byte_set_merge,
+    byte_sets_add,
+    double_of_word,
+    from_ordered_words,
     is_float,
+    is_less,
     is_word,
+    owned_bytes_free,
+    owned_bytes_set,
+    owned_bytes_view,
+    result_append_bytes,
+    result_append_states,
+    result_append_words,
+    result_free,
+    result_memory,
+    result_reserve,
+    result_take,
     selection_fill,
     value_block_allocate,
     value_block_fill,
     value_block_free,
+    value_list_free,
+    value_list_is_sound,
+    value_list_memory,
+    value_list_merge,
+    word_lists_add,
+    word_of_double,
+    word_set_free,
+    word_set_is_sound,
+    word_set_memory,
+    word_set_merge,
+    word_sets_add,
 )
-from flinkcore._native.result_columns cimport result_reserve
+from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve, grow
+
+
+# ---- one aggregate: what it holds per entry ----------------------------------------------------------------------
+
+
+cdef inline void* _grown(void* memory, int64_t count, size_t size) except NULL nogil:
+    return grow(memory, count * <int64_t> size, b"accumulators")
+
+
+cdef int aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 nogil:
+    # Room for so many entries; those from `first` on are made empty.
+    cdef int parts = aggregate.parts
+    if parts & Part.WORD_PART:
+        aggregate.words = <uint64_t*> _grown(aggregate.words, capacity, sizeof(uint64_t))
+    if parts & Part.COUNT_PART:
+        aggregate.counts = <int64_t*> _grown(aggregate.counts, capacity, sizeof(int64_t))
+    if parts & Part.KEY_PART:
+        aggregate.keys = <uint64_t*> _grown(aggregate.keys, capacity, sizeof(uint64_t))
+    if parts & Part.STATE_PART:
+        aggregate.states = <uint8_t*> _grown(aggregate.states, capacity, 1)
+    if parts & Part.BYTES_PART:
+        aggregate.strings = <OwnedBytes*> _grown(aggregate.strings, capacity, sizeof(OwnedBytes))
+    if parts & Part.KEY_BYTES_PART:
+        aggregate.key_strings = <OwnedBytes*> _grown(aggregate.key_strings, capacity, sizeof(OwnedBytes))
+    if parts & Part.WORD_SET_PART:
+        aggregate.word_sets = <WordSet*> _grown(aggregate.word_sets, capacity, sizeof(WordSet))
+    if parts & Part.BYTE_SET_PART:
+        aggregate.byte_sets = <ByteSet*> _grown(aggregate.byte_sets, capacity, sizeof(ByteSet))
+    if parts & Part.LIST_PART:
+        aggregate.lists = <ValueList*> _grown(aggregate.lists, capacity, sizeof(ValueList))
+    return 0
+
+
+cdef void aggregate_start(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+    cdef int parts = aggregate.parts
+    cdef int64_t i
+    cdef uint64_t empty_word = aggregate.empty_word
+    cdef uint64_t* words
+    if parts & Part.WORD_PART:
+        words = aggregate.words + first
+        for i in range(n):
+            words[i] = empty_word
+    if parts & Part.COUNT_PART:
+        memset(aggregate.counts + first, 0, n * sizeof(int64_t))
+    if parts & Part.STATE_PART:
+        memset(aggregate.states + first, ValueState.NO_VALUE, n)
+    if parts & Part.BYTES_PART:
+        memset(aggregate.strings + first, 0, n * sizeof(OwnedBytes))
+    if parts & Part.KEY_BYTES_PART:
+        memset(aggregate.key_strings + first, 0, n * sizeof(OwnedBytes))
+    if parts & Part.WORD_SET_PART:
+        memset(aggregate.word_sets + first, 0, n * sizeof(WordSet))
+    if parts & Part.BYTE_SET_PART:
+        memset(aggregate.byte_sets + first, 0, n * sizeof(ByteSet))
+    if parts & Part.LIST_PART:
+        memset(aggregate.lists + first, 0, n * sizeof(ValueList))
+
+
+cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1:
+    aggregate.states = <uint8_t*> _grown(aggregate.states, capacity if capacity else 1, 1)
+    if n:
+        memcpy(aggregate.states, touched, n)
+    aggregate.parts |= Part.STATE_PART
+    return 0
+
+
+cdef void _free_owned(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+    cdef int parts = aggregate.parts
+    cdef int64_t e
+    if parts & Part.BYTES_PART:
+        for e in range(first, first + n):
+            owned_bytes_free(&aggregate.strings[e])
+    if parts & Part.KEY_BYTES_PART:
+        for e in range(first, first + n):
+            owned_bytes_free(&aggregate.key_strings[e])
+    if parts & Part.WORD_SET_PART:
+        for e in range(first, first + n):
+            word_set_free(&aggregate.word_sets[e])
+    if parts & Part.BYTE_SET_PART:
+        for e in range(first, first + n):
+            byte_set_free(&aggregate.byte_sets[e])
+    if parts & Part.LIST_PART:
+        for e in range(first, first + n):
+            value_list_free(&aggregate.lists[e])
+
+
+cdef void aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+    if n == 1 and aggregate.parts == Part.WORD_PART:
+        aggregate.words[first] = aggregate.empty_word
+        return
+    _free_owned(aggregate, first, n)
+    aggregate_start(aggregate, first, n)
+
+
+cdef void aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
+    _free_owned(aggregate, 0, n)
+    free(aggregate.words)
+    free(aggregate.counts)
+    free(aggregate.keys)
+    free(aggregate.states)
+    free(aggregate.strings)
+    free(aggregate.key_strings)
+    free(aggregate.word_sets)
+    free(aggregate.byte_sets)
+    free(aggregate.lists)
+    result_free(&aggregate.result)
+    buffer_free(&aggregate.list_ends)
+
+
+cdef int64_t aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
+    cdef int parts = aggregate.parts
+    cdef size_t size = 0
+    size += sizeof(uint64_t) if parts & Part.WORD_PART else 0
+    size += sizeof(int64_t) if parts & Part.COUNT_PART else 0
+    size += sizeof(uint64_t) if parts & Part.KEY_PART else 0
+    size += 1 if parts & Part.STATE_PART else 0
+    size += sizeof(OwnedBytes) if parts & Part.BYTES_PART else 0
+    size += sizeof(OwnedBytes) if parts & Part.KEY_BYTES_PART else 0
+    size += sizeof(WordSet) if parts & Part.WORD_SET_PART else 0
+    size += sizeof(ByteSet) if parts & Part.BYTE_SET_PART else 0
+    size += sizeof(ValueList) if parts & Part.LIST_PART else 0
+    return <int64_t> size
+
+
+cdef int64_t aggregate_owned_bytes(const Aggregate* aggregate, int64_t n) noexcept nogil:
+    cdef int parts = aggregate.parts
+    cdef int64_t e, size = result_memory(&aggregate.result) + aggregate.list_ends.capacity
+    for e in range(n if parts >= Part.BYTES_PART else 0):
+        size += aggregate.strings[e].capacity if parts & Part.BYTES_PART else 0
+        size += aggregate.key_strings[e].capacity if parts & Part.KEY_BYTES_PART else 0
+        size += word_set_memory(&aggregate.word_sets[e]) if parts & Part.WORD_SET_PART else 0
+        size += byte_set_memory(&aggregate.byte_sets[e]) if parts & Part.BYTE_SET_PART else 0
+        size += value_list_memory(&aggregate.lists[e]) if parts & Part.LIST_PART else 0
+    return size
+
+
+# ---- one aggregate: how it takes in values -----------------------------------------------------------------------
+
+
+cdef void _sum(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
+    # Integers wrap around as Java's do.
+    cdef uint64_t* words = aggregate.words
+    cdef int64_t i
+    if aggregate.whole_numbers:
+        for i in range(n):
+            words[entries[i]] += values[i]
+    else:
+        for i in range(n):
+            words[entries[i]] = word_of_double(double_of_word(words[entries[i]]) + double_of_word(values[i]))
+
+
+cdef void _mean(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
+    # The words are sums in float64; the counts go with them.
+    cdef uint64_t* words = aggregate.words
+    cdef int64_t* counts = aggregate.counts
+    cdef int64_t i
+    if not aggregate.whole_numbers:
+        for i in range(n):
+            words[entries[i]] = word_of_double(double_of_word(words[entries[i]]) + double_of_word(values[i]))
+    elif aggregate.type == ColumnType.UINT64:
+        for i in range(n):
+            words[entries[i]] = word_of_double(double_of_word(words[entries[i]]) + <double> values[i])
+    else:
+        for i in range(n):
+            words[entries[i]] = word_of_double(double_of_word(words[entries[i]]) + <double> <int64_t> values[i])
+    for i in range(n):
+        counts[entries[i]] += 1
+
+
+cdef void _least_words(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
+    cdef int64_t* words = <int64_t*> aggregate.words
+    cdef int64_t i, value, reflect = -1 if aggregate.descending else 0
+    for i in range(n):
+        value = <int64_t> values[i] ^ reflect
+        words[entries[i]] = value if value < words[entries[i]] else words[entries[i]]
+
+
+cdef int _put(Aggregate* aggregate, uint32_t entry, const ValueBlock* values, int64_t i) except -1 nogil:
+    cdef uint8_t state = values.states[i] if values.with_states else <uint8_t> ValueState.SOME_VALUE
+    if values.words != NULL:
+        aggregate.words[entry] = values.words[i]
+    elif state == ValueState.SOME_VALUE:
+        owned_bytes_set(&aggregate.strings[entry], values.views[i])
+    aggregate.states[entry] = state
+    return 0
+
+
+cdef inline bint _is_better(const Aggregate* aggregate, bint decimal, ByteView view, ByteView best) noexcept nogil:
+    return is_less(best, view, decimal) if aggregate.descending else is_less(view, best, decimal)
+
+
+cdef int _least_bytes(
+    Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n
+) except -1 nogil:
+    cdef bint decimal = aggregate.type == ColumnType.DECIMAL128
+    cdef int64_t i
+    cdef uint32_t e
+    for i in range(n):
+        e = entries[i]
+        if aggregate.states[e] == ValueState.NO_VALUE or _is_better(
+            aggregate, decimal, values.views[i], owned_bytes_view(&aggregate.strings[e])
+        ):
+            _put(aggregate, e, values, i)
+    return 0
+
+
+cdef int _first(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) except -1 nogil:
+    cdef const uint8_t* states = aggregate.states
+    cdef int64_t i
+    for i in range(n):
+        if states[entries[i]] == ValueState.NO_VALUE:
+            _put(aggregate, entries[i], values, i)
+    return 0
+
+
+cdef int _last(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) except -1 nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef uint8_t* states = aggregate.states
+    cdef int64_t i
+    if words != NULL:
+        for i in range(n):
+            words[entries[i]] = values.words[i]
+        for i in range(n):
+            states[entries[i]] = values.states[i]
+        return 0
+    for i in range(n):
+        _put(aggregate, entries[i], values, i)
+    return 0
+
+
+cdef int _least_by(
+    Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, const ValueBlock* by, int64_t n
+) except -1 nogil:
+    # Strictly better only: among ties the first row stays.
+    cdef uint64_t* keys = aggregate.keys
+    cdef uint8_t* states = aggregate.states
+    cdef int64_t i, key, reflect = -1 if aggregate.descending else 0
+    cdef bint decimal = aggregate.by_type == ColumnType.DECIMAL128
+    cdef uint32_t e
+    if keys != NULL:
+        for i in range(n):
+            e = entries[i]
+            key = <int64_t> by.words[i] ^ reflect
+            if states[e] == ValueState.NO_VALUE or key < <int64_t> keys[e]:
+                keys[e] = <uint64_t> key
+                _put(aggregate, e, values, i)
+        return 0
+    for i in range(n):
+        e = entries[i]
+        if states[e] == ValueState.NO_VALUE or _is_better(
+            aggregate, decimal, by.views[i], owned_bytes_view(&aggregate.key_strings[e])
+        ):
+            owned_bytes_set(&aggregate.key_strings[e], by.views[i])
+            _put(aggregate, e, values, i)
+    return 0
+
+
+cdef int aggregate_update(
+    Aggregate* aggregate, const Selection* selection, const ValueBlock* values, const ValueBlock* by
+) except -1 nogil:
+    cdef const uint32_t* entries = selection.entries
+    cdef uint64_t* words = aggregate.words
+    cdef int64_t i, n = selection.n
+    cdef Function function = aggregate.function
+    if function == Function.COUNT:
+        for i in range(n):
+            words[entries[i]] += 1
+    elif function == Function.SUM:
+        _sum(aggregate, entries, values.words, n)
+    elif function == Function.MEAN:
+        _mean(aggregate, entries, values.words, n)
+    elif function == Function.LEAST:
+        if words == NULL:
+            return _least_bytes(aggregate, entries, values, n)
+        _least_words(aggregate, entries, values.words, n)
+    elif function == Function.FIRST:
+        return _first(aggregate, entries, values, n)
+    elif function == Function.LAST:
+        return _last(aggregate, entries, values, n)
+    elif function == Function.LEAST_BY:
+        return _least_by(aggregate, entries, values, by, n)
+    elif function == Function.COUNT_DISTINCT:
+        if aggregate.word_sets != NULL:
+            return word_sets_add(aggregate.word_sets, entries, values.words, n)
+        return byte_sets_add(aggregate.byte_sets, entries, values.views, n)
+    elif values.words != NULL:
+        return word_lists_add(aggregate.lists, entries, values.words, values.states, n)
+    else:
+        return byte_lists_add(aggregate.lists, entries, values.views, values.states, n)
+    if aggregate.parts & Part.STATE_PART:  # of a sum, least or greatest word, once nulls have come
+        for i in range(n):
+            aggregate.states[entries[i]] = ValueState.SOME_VALUE
+    return 0
+
+
+# ---- one aggregate: how entries are merged -----------------------------------------------------------------------
+
+
+cdef void _take_over(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+    # other's value instead of into's; what into owned is other's to free.
+    cdef OwnedBytes strings
+    if aggregate.words != NULL:
+        aggregate.words[into] = aggregate.words[other]
+    else:
+        strings = aggregate.strings[into]
+        aggregate.strings[into] = aggregate.strings[other]
+        aggregate.strings[other] = strings
+    aggregate.states[into] = aggregate.states[other]
+
+
+cdef void _merge_least_bytes(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+    if aggregate.states[other] != ValueState.NO_VALUE and (
+        aggregate.states[into] == ValueState.NO_VALUE
+        or _is_better(
+            aggregate,
+            aggregate.type == ColumnType.DECIMAL128,
+            owned_bytes_view(&aggregate.strings[other]),
+            owned_bytes_view(&aggregate.strings[into]),
+        )
+    ):
+        _take_over(aggregate, into, other)
+
+
+cdef void _merge_least_by(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+    cdef OwnedBytes key
+    if aggregate.states[other] == ValueState.NO_VALUE:
+        return
+    if aggregate.states[into] != ValueState.NO_VALUE:
+        if aggregate.keys != NULL:
+            if <int64_t> aggregate.keys[other] >= <int64_t> aggregate.keys[into]:
+                return
+        elif not _is_better(
+            aggregate,
+            aggregate.by_type == ColumnType.DECIMAL128,
+            owned_bytes_view(&aggregate.key_strings[other]),
+            owned_bytes_view(&aggregate.key_strings[into]),
+        ):
+            return
+    if aggregate.keys != NULL:
+        aggregate.keys[into] = aggregate.keys[other]
+    else:
+        key = aggregate.key_strings[into]
+        aggregate.key_strings[into] = aggregate.key_strings[other]
+        aggregate.key_strings[other] = key
+    _take_over(aggregate, into, other)
+
+
+cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef uint8_t* states = aggregate.states
+    cdef Function function = aggregate.function
+    if function == Function.COUNT or (function == Function.SUM and aggregate.whole_numbers):
+        words[into] += words[other]
+    elif function == Function.SUM or function == Function.MEAN:
+        words[into] = word_of_double(double_of_word(words[into]) + double_of_word(words[other]))
+        if aggregate.counts != NULL:
+            aggregate.counts[into] += aggregate.counts[other]
+    elif function == Function.LEAST and words != NULL:
+        if <int64_t> words[other] < <int64_t> words[into]:
+            words[into] = words[other]
+    elif function == Function.LEAST:
+        _merge_least_bytes(aggregate, into, other)
+    elif function == Function.FIRST:
+        if states[into] == ValueState.NO_VALUE:
+            _take_over(aggregate, into, other)
+    elif function == Function.LAST:
+        if states[other] != ValueState.NO_VALUE:
+            _take_over(aggregate, into, other)
+    elif function == Function.LEAST_BY:
+        _merge_least_by(aggregate, into, other)
+    elif function == Function.COLLECT:
+        return value_list_merge(&aggregate.lists[into], &aggregate.lists[other])
+    elif aggregate.word_sets != NULL:
+        return word_set_merge(&aggregate.word_sets[into], &aggregate.word_sets[other])
+    else:
+        return byte_set_merge(&aggregate.byte_sets[into], &aggregate.byte_sets[other])
+    if states != NULL and states[into] == ValueState.NO_VALUE:  # of a sum, least or greatest word
+        states[into] = states[other]
+    return 0
+
+
+cdef bint aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept nogil:
+    cdef int parts = aggregate.parts
+    cdef int64_t e
+    for e in range(n):
+        if parts & Part.STATE_PART and aggregate.states[e] > ValueState.NULL_VALUE:
+            return False
+        if parts & Part.COUNT_PART and aggregate.counts[e] < 0:
+            return False
+        if parts & Part.BYTES_PART and aggregate.strings[e].length > aggregate.strings[e].capacity:
+            return False
+        if parts & Part.KEY_BYTES_PART and aggregate.key_strings[e].length > aggregate.key_strings[e].capacity:
+            return False
+        if parts & Part.WORD_SET_PART and not word_set_is_sound(&aggregate.word_sets[e]):
+            return False
+        if parts & Part.BYTE_SET_PART and not byte_set_is_sound(&aggregate.byte_sets[e]):
+            return False
+        if parts & Part.LIST_PART and not value_list_is_sound(&aggregate.lists[e], is_word(aggregate.type)):
+            return False
+    return True
+
+
+# ---- one aggregate: its results ----------------------------------------------------------------------------------
+
+
+cdef inline int64_t _entry(const uint32_t* entries, int64_t first, int64_t i) noexcept nogil:
+    return entries[i] if entries != NULL else first + i
+
+
+cdef int64_t _elements(const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
+    cdef int64_t i, elements = 0
+    for i in range(n):
+        elements += aggregate.lists[_entry(entries, first, i)].length
+    return elements
+
+
+cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
+    # Of strings, be they elements of lists or not.
+    cdef int64_t i, e, data = 0
+    for i in range(n):
+        e = _entry(entries, first, i)
+        if aggregate.lists != NULL:
+            data += aggregate.lists[e].values.size if aggregate.lists[e].ends.size else 0
+        elif aggregate.states[e] == ValueState.SOME_VALUE:
+            data += aggregate.strings[e].length
+    return data
+
+
+cdef int64_t aggregate_result_bytes(
+    const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
+) noexcept nogil:
+    if aggregate.lists != NULL:
+        return _data_bytes(aggregate, entries, first, n) + 8 * _elements(aggregate, entries, first, n)
+    return _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
+
+
+cdef int aggregate_reserve_results(
+    Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
+) except -1 nogil:
+    # Room for their results:
+    cdef int64_t elements
+    if aggregate.lists == NULL:
+        return result_reserve(
+            &aggregate.result, n, _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
+        )
+    elements = _elements(aggregate, entries, first, n)
+    if aggregate.result.length + elements > INT32_MAX:
+        with gil:
+            name = aggregate.result.name.decode()
+            raise DataError(
+                f"collect of column {name!r}: one batch of results would hold more than 2,147,483,647 elements; "
+                "collect fewer rows per key and window"
+            )
+    buffer_reserve(&aggregate.list_ends, (n + 1) * 4)
+    if aggregate.list_ends.size == 0:  # where the first list begins
+        (<int32_t*> aggregate.list_ends.data)[0] = 0
+        aggregate.list_ends.size = 4
+    return result_reserve(&aggregate.result, elements, _data_bytes(aggregate, entries, first, n))
+
+
+cdef int _emit_words(
+    Aggregate* aggregate, const uint8_t* touched, const uint32_t* entries, int64_t first, int64_t n
+) except -1 nogil:
+    # Results of at most BLOCK_ROWS entries, as words.
+    cdef uint64_t[BLOCK_ROWS] words
+    cdef uint8_t[BLOCK_ROWS] states
+    cdef const uint8_t* known = touched
+    cdef Function function = aggregate.function
+    cdef int64_t i, count, nulls = 0
+    if function == Function.COUNT_DISTINCT:
+        for i in range(n):
+            if aggregate.word_sets != NULL:
+                words[i] = aggregate.word_sets[_entry(entries, first, i)].count
+            else:
+                words[i] = aggregate.byte_sets[_entry(entries, first, i)].count
+        return result_append_words(&aggregate.result, words, n)
+    if aggregate.states != NULL:
+        known = aggregate.states
+    if entries == NULL:
+        memcpy(words, aggregate.words + first, n * sizeof(uint64_t))
+    else:
+        for i in range(n):
+            words[i] = aggregate.words[entries[i]]
+    if function == Function.COUNT:
+        return result_append_words(&aggregate.result, words, n)
+    if function == Function.MEAN:
+        for i in range(n):
+            count = aggregate.counts[_entry(entries, first, i)]
+            states[i] = ValueState.SOME_VALUE if count else ValueState.NO_VALUE
+            words[i] = word_of_double(double_of_word(words[i]) / <double> (count if count else 1))
+    elif entries == NULL:
+        memcpy(states, known + first, n)
+    else:
+        for i in range(n):
+            states[i] = known[entries[i]]
+    if function == Function.LEAST:
+        if aggregate.descending:
+            for i in range(n):
+                words[i] = ~words[i]
+        from_ordered_words(aggregate.type, words, n)
+    for i in range(n):
+        nulls += states[i] != ValueState.SOME_VALUE
+    if nulls:
+        for i in range(n):
+            words[i] = words[i] if states[i] == ValueState.SOME_VALUE else 0
+    result_append_words(&aggregate.result, words, n)
+    return result_append_states(&aggregate.result, states, n)
+
+
+cdef int _emit_strings(
+    Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n
+) except -1 nogil:
+    cdef uint8_t[BLOCK_ROWS] states
+    cdef ByteView nothing
+    cdef int64_t i, e
+    nothing.data = NULL
+    nothing.length = 0
+    for i in range(n):
+        e = _entry(entries, first, i)
+        states[i] = aggregate.states[e]
+        result_append_bytes(
+            &aggregate.result,
+            owned_bytes_view(&aggregate.strings[e]) if states[i] == ValueState.SOME_VALUE else nothing,
+        )
+    return result_append_states(&aggregate.result, states, n)
+
+
+cdef int _emit_elements(
+    Aggregate* aggregate, const ValueList* values, int64_t start, int64_t n, int64_t* next_null
+) except -1 nogil:
+    # At most BLOCK_ROWS elements of a list; next_null walks through its null positions.
+    cdef uint8_t[BLOCK_ROWS] states
+    cdef const int64_t* ends = <const int64_t*> values.ends.data
+    cdef const int64_t* nulls = <const int64_t*> values.nulls.data
+    cdef ByteView view
+    cdef int64_t i, begin
+    if ends == NULL:
+        result_append_words(&aggregate.result, <const uint64_t*> values.values.data + start, n)
+    else:
+        for i in range(start, start + n):
+            begin = ends[i - 1] if i else 0
+            view.data = values.values.data + begin
+            view.length = ends[i] - begin
+            result_append_bytes(&aggregate.result, view)
+    memset(states, ValueState.SOME_VALUE, n)
+    while next_null[0] < values.nulls.size >> 3 and nulls[next_null[0]] < start + n:
+        states[nulls[next_null[0]] - start] = ValueState.NULL_VALUE
+        next_null[0] += 1
+    return result_append_states(&aggregate.result, states, n)
+
+
+cdef int _emit_lists(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
+    cdef const ValueList* values
+    cdef int64_t i, done, next_null
+    cdef int32_t* ends
+    ends = <int32_t*> (aggregate.list_ends.data + aggregate.list_ends.size)
+    for i in range(n):
+        values = &aggregate.lists[_entry(entries, first, i)]
+        done = next_null = 0
+        while done < values.length:
+            _emit_elements(aggregate, values, done, min(values.length - done, <int64_t> BLOCK_ROWS), &next_null)
+            done += BLOCK_ROWS
+        ends[i] = <int32_t> aggregate.result.length
+    aggregate.list_ends.size += n * 4
+    return 0
+
+
+cdef int aggregate_emit(
+    Aggregate* aggregate, const uint8_t* touched, const uint32_t* entries, uint32_t first, int64_t n
+) except -1 nogil:
+    # Appends them; `touched` says which entries have a value where the aggregate has no states.
+    cdef int64_t done = 0, part
+    cdef const uint32_t* chosen = NULL
+    while done < n:
+        part = min(n - done, <int64_t> BLOCK_ROWS)
+        if entries != NULL:
+            chosen = entries + done
+        if aggregate.lists != NULL:
+            _emit_lists(aggregate, chosen, first + done, part)
+        elif aggregate.strings != NULL:
+            _emit_strings(aggregate, chosen, first + done, part)
+        else:
+            _emit_words(aggregate, touched, chosen, first + done, part)
+        done += part
+    return 0
+
+
+cdef NativeArray aggregate_take(Aggregate* aggregate, str format, int64_t rows):
+    # The results so far, `rows` of them; they start anew. `format` is that of the elements for COLLECT.
+    cdef NativeArray values = result_take(&aggregate.result, format)
+    if aggregate.function != Function.COLLECT:
+        return values
+    return native_array("+l", rows, NULL, &aggregate.list_ends, NULL, [values], ["item"])
+
+
+# ---- from a function's name and the types of its columns to an empty aggregate -----------------------------------
+
+
+_FUNCTIONS = {
+    "count": Function.COUNT,
+    "sum": Function.SUM,
+    "mean": Function.MEAN,
+    "min": Function.LEAST,
+    "max": Function.LEAST,
+    "first": Function.FIRST,
+    "last": Function.LAST,
+    "min_by": Function.LEAST_BY,
+    "max_by": Function.LEAST_BY,
+    "count_distinct": Function.COUNT_DISTINCT,
+    "collect": Function.COLLECT,
+}
+
+_TYPE_NAMES = {
+    ColumnType.NULL_TYPE: "null",
+    ColumnType.DATE32: "date",
+    ColumnType.DATE64: "date",
+    ColumnType.TIME32: "time",
+    ColumnType.TIME64: "time",
+    ColumnType.TIMESTAMP: "timestamp",
+    ColumnType.DURATION: "duration",
+    ColumnType.STRING: "string",
+    ColumnType.LARGE_STRING: "string",
+    ColumnType.BINARY: "binary",
+    ColumnType.LARGE_BINARY: "binary",
+    ColumnType.FIXED_BINARY: "binary",
+    ColumnType.DECIMAL128: "decimal",
+    ColumnType.STRUCT: "struct",
+}
+
+
+cdef RecordBatch empty_batch(object schema, list columns):
+    # A batch without rows of the columns named: their types in the schema. SchemaError where one is missing or unsupported.
+    # No rows, and the types that the schema gives to the columns.
+    cdef ArrowSchema* fields
+    cdef Buffer second, third
+    cdef ColumnType kind
+    cdef int32_t byte_width
+    cdef bint is_varying
+    export = getattr(schema, "__arrow_c_schema__", None)
+    if export is None:
+        raise TypeError(f"{type(schema).__name__} has no __arrow_c_schema__; pass the pyarrow schema of the batches")
+    capsule = export()
+    fields = checked_schema(capsule, schema)
+    names = [field_name(fields.children[i]) for i in range(fields.n_children)]
+    arrays = []
+    for name in columns:
+        if name not in names:
+            raise SchemaError(f"no column {name!r}; the columns are {', '.join(names)}")
+        i = names.index(name)
+        if fields.children[i].dictionary != NULL:
+            raise SchemaError(
+                f"column {name!r} is dictionary-encoded; cast it to the type of its values before it is aggregated"
+            )
+        try:
+            column_type(fields.children[i].format, &kind, &byte_width)
+        except SchemaError as error:
+            raise SchemaError(f"column {name!r}: {error}") from None
+        memset(&second, 0, sizeof(Buffer))
+        memset(&third, 0, sizeof(Buffer))
+        is_varying = ColumnType.STRING <= kind <= ColumnType.LARGE_BINARY
+        arrays.append(
+            native_array(
+                fields.children[i].format.decode(),
+                0,
+                NULL,
+                NULL if kind == ColumnType.NULL_TYPE or kind == ColumnType.STRUCT else &second,
+                &third if is_varying else NULL,
+            )
+        )
+    return RecordBatch(native_array("+s", 0, NULL, NULL, NULL, arrays, columns))
+
+
+cdef int check_spec(str function, object column, object by) except -1:
+    # Raises ConfigurationError where there is no such function, or it takes other columns; each is a str or None.
+    if function not in _FUNCTIONS:
+        raise ConfigurationError(f"no aggregate {function!r}; there are {', '.join(_FUNCTIONS)}")
+    if column is None and function != "count":
+        raise ConfigurationError(f"{function} needs a column")
+    if function.endswith("_by") != (by is not None):
+        raise ConfigurationError(
+            f"{function} of column {column!r} "
+            + ("takes no `by` column" if by is not None else "needs a `by` column that says which row counts")
+        )
+    return 0
+
+
+cdef int _refuse(str function, str name, const Column* column, str advice) except -1:
+    raise SchemaError(
+        f"{function}: column {name!r} is a {_TYPE_NAMES.get(column.type, 'number')} "
+        f"(Arrow format {column.format.decode()!r}), which has no {function}; {advice}"
+    )
+
+
+cdef int _check_values(str function, str name, const Column* column) except -1:
+    # Whether values of this type can be kept and compared, or added up for sum and mean.
+    cdef ColumnType type = column.type
+    if function == "count" or (function == "count_distinct" and type == ColumnType.NULL_TYPE):
+        return 0
+    if type == ColumnType.NULL_TYPE:
+        _refuse(function, name, column, "cast it to the type that its values would have")
+    if type == ColumnType.STRUCT:
+        _refuse(function, name, column, "aggregate its fields as columns of their own")
+    if type == ColumnType.FIXED_BINARY and column.byte_width == 0:
+        _refuse(function, name, column, "cast it to binary")
+    if function == "sum" or function == "mean":
+        if type == ColumnType.DECIMAL128:
+            _refuse(function, name, column, "cast it to double or int64 first")
+        if not is_word(type):
+            _refuse(function, name, column, "cast it to a number first")
+        if type >= ColumnType.DATE32 and not (function == "sum" and type == ColumnType.DURATION):
+            _refuse(function, name, column, "cast it to int64 first, or use min or max")
+    return 0
+
+
+cdef int _parts(Function function, bint word) noexcept:
+    if function == Function.COUNT:
+        return Part.WORD_PART
+    if function == Function.COUNT_DISTINCT:
+        return Part.WORD_SET_PART if word else Part.BYTE_SET_PART
+    if function == Function.COLLECT:
+        return Part.LIST_PART
+    if function == Function.MEAN:
+        return Part.WORD_PART | Part.COUNT_PART
+    if word and (function == Function.SUM or function == Function.LEAST):
+        return Part.WORD_PART
+    return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
+
+
+cdef str start_aggregate(
+    Aggregate* aggregate, str function, object name, const Column* values, object by_name, const Column* by
+):
+    # Sets all but what refers to a table: column, selection, values, by and the result's name. The columns are NULL where
+    # the function has none. Gives the result's Arrow format, of COLLECT that of the elements. SchemaError where the types
+    # do not fit.
+    if values != NULL:
+        _check_values(function, name, values)
+        aggregate.type = values.type
+    aggregate.function = _FUNCTIONS[function]
+    aggregate.descending = function == "max" or function == "max_by"
+    aggregate.parts = _parts(aggregate.function, values != NULL and is_word(values.type))
+    if by != NULL:
+        _check_values(function, by_name, by)
+        aggregate.by_type = by.type
+        aggregate.parts |= Part.KEY_PART if is_word(by.type) else Part.KEY_BYTES_PART
+    aggregate.result.width = 8
+    aggregate.result.type = ColumnType.INT64
+    if aggregate.function == Function.COUNT or aggregate.function == Function.COUNT_DISTINCT:
+        return "l"
+    if aggregate.function == Function.SUM or aggregate.function == Function.MEAN:
+        aggregate.whole_numbers = not is_float(values.type)
+        if aggregate.function == Function.MEAN or not aggregate.whole_numbers:
+            aggregate.empty_word = <uint64_t> 1 << 63  # -0.0: the one start that keeps a sum of -0.0 as it is
+            aggregate.result.type = ColumnType.FLOAT64
+            return "g"
+        if values.type != ColumnType.UINT64 and values.type != ColumnType.DURATION:
+            return "l"
+    elif aggregate.function == Function.LEAST:
+        aggregate.empty_word = <uint64_t> INT64_MAX
+    aggregate.result.type = values.type
+    aggregate.result.width = values.byte_width
+    return values.format.decode()
+
+
+# ---- the accumulators of all aggregates --------------------------------------------------------------------------
+
 
 cdef enum:
     ALL_ROWS = -1  # as a selection's column
     NOTHING = -1
 
 
-# ---- the table ---------------------------------------------------------------------------------------------------
-
-
 cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) except -1 nogil:
     cdef int64_t i, capacity, more = <int64_t> n_entries - table.n_entries
-    cdef uint8_t* touched
     if more <= 0:
         return 0
     if n_entries > table.capacity:
@@ -60,11 +857,7 @@ cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) excep
         for i in range(table.n_aggregates):
             aggregate_reserve(&table.aggregates[i], capacity)
         if table.touched != NULL:
-            touched = <uint8_t*> realloc(table.touched, capacity)
-            if touched == NULL:
-                with gil:
-                    raise MemoryError(f"{capacity} bytes for accumulators")
-            table.touched = touched
+            table.touched = <uint8_t*> _grown(table.touched, capacity, 1)
         table.capacity = capacity
     for i in range(table.n_aggregates):
         aggregate_start(&table.aggregates[i], table.n_entries, more)
@@ -159,7 +952,116 @@ cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint
         memset(table.touched + first, 0, n)
 
 
-# ---- Python's face -----------------------------------------------------------------------------------------------
+# ---- windows that share entries ----------------------------------------------------------------------------------
+# Each window adds up the slices of time that it is made of.
+
+
+cdef bint _are_shareable(const AccumulatorTable* table) noexcept nogil:
+    cdef const Aggregate* aggregate
+    cdef int64_t i
+    for i in range(table.n_aggregates):
+        aggregate = &table.aggregates[i]
+        if not aggregate.parts & Part.WORD_PART:
+            return False
+        if not (
+            aggregate.function == Function.COUNT
+            or aggregate.function == Function.LEAST
+            or (aggregate.function == Function.SUM and aggregate.whole_numbers)
+        ):
+            return False
+    return True
+
+
+cdef void _add_slices(Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n) noexcept nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef int64_t* ordered = <int64_t*> aggregate.words
+    cdef uint8_t* states = aggregate.states
+    cdef int64_t i, value
+    if aggregate.function == Function.LEAST:
+        for i in range(n):
+            value = ordered[others[i]]
+            ordered[into[i]] = value if value < ordered[into[i]] else ordered[into[i]]
+    else:
+        for i in range(n):
+            words[into[i]] += words[others[i]]
+    if states != NULL:
+        for i in range(n):
+            if states[into[i]] == ValueState.NO_VALUE:
+                states[into[i]] = states[others[i]]
+
+
+cdef void accumulators_add(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
+) noexcept nogil:
+    cdef uint8_t* touched = table.touched
+    cdef int64_t i
+    for i in range(table.n_aggregates):
+        _add_slices(&table.aggregates[i], into, others, n)
+    if touched != NULL:
+        for i in range(n):
+            touched[into[i]] |= touched[others[i]]
+
+
+cdef void _copy_slices(Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n) noexcept nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef uint8_t* states = aggregate.states
+    cdef int64_t i
+    for i in range(n):
+        words[into[i]] = words[others[i]]
+    if states != NULL:
+        for i in range(n):
+            states[into[i]] = states[others[i]]
+
+
+cdef void accumulators_copy(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
+) noexcept nogil:
+    cdef uint8_t* touched = table.touched
+    cdef int64_t i
+    for i in range(table.n_aggregates):
+        _copy_slices(&table.aggregates[i], into, others, n)
+    if touched != NULL:
+        for i in range(n):
+            touched[into[i]] = touched[others[i]]
+
+
+cdef void _subtract_slices(
+    Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
+) noexcept nogil:
+    cdef uint64_t* words = aggregate.words
+    cdef const int64_t* ordered = <const int64_t*> aggregate.words
+    cdef const uint8_t* states = aggregate.states
+    cdef int64_t i
+    if aggregate.function == Function.LEAST:
+        for i in range(n):
+            doubtful[i] |= ordered[others[i]] <= ordered[into[i]]
+        return
+    for i in range(n):
+        words[into[i]] -= words[others[i]]
+    if states != NULL:  # a sum of 0 may have values or none
+        for i in range(n):
+            doubtful[i] |= words[into[i]] == 0
+
+
+cdef void accumulators_subtract(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
+) noexcept nogil:
+    cdef int64_t i
+    memset(doubtful, False, n)
+    for i in range(table.n_aggregates):
+        _subtract_slices(&table.aggregates[i], into, others, n, doubtful)
+
+
+cdef int require_shareable(const AccumulatorTable* table) except -1:
+    if not _are_shareable(table):
+        raise ConfigurationError(
+            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers, "
+            "least and greatest values of fixed width"
+        )
+    return 0
+
+
+# ---- accumulators for Python -------------------------------------------------------------------------------------
 
 
 cdef void* _zeros(int64_t count, size_t size) except NULL:
@@ -402,7 +1304,7 @@ cdef class Accumulators:
             If an entry does not exist, or a row.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef RecordBatch native = batch if isinstance(batch, RecordBatch) else RecordBatch(batch)
+        cdef RecordBatch native = record_batch_of(batch)
         cdef const uint32_t[::1] entry_view = self._checked(entries)
         cdef const uint32_t[::1] row_view
         cdef uint32_t[BLOCK_ROWS] numbers
@@ -507,3 +1409,12 @@ cdef class Accumulators:
             assert aggregate_is_sound(&table.aggregates[i], table.n_entries), f"{self._specs[i]} is not sound"
             if table.aggregates[i].lists == NULL:
                 assert table.aggregates[i].result.length == table.rows, f"results of {self._specs[i]} are lost"
+
+
+def are_shareable(Accumulators accumulators not None):
+    """Whether overlapping windows can share the accumulators of slices of time.
+
+    They can where results are the same in whatever order elements are added up: of counts, sums of whole numbers, least and
+    greatest values of fixed width.
+    """
+    return _are_shareable(accumulators.table)

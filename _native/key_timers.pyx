@@ -1,19 +1,31 @@
-"""Timers by dense key id, for functions over batches: which keys are due, and the first timer of each."""
+"""Timers by dense key id, for functions over batches: which keys are due, and where batches are cut.
+
+No timer of a key may be due between two of its elements in one batch. A key that must wait for a timer does not hold up the others:
+its elements from there on are put off to a later batch.
+"""
+
+import numpy as np
 
 import cython
-import numpy as np
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memmove, memset
 
-from flinkcore._native.call_guard cimport Call, begin_call
-
 from flinkcore.errors import DataError
+
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call
+from flinkcore._native.memory cimport grow, prefetch
+
+
+# ---- the timers of each key --------------------------------------------------------------------------------------
+
 
 cdef enum:
     BLOCK_SHIFT = 10
     LEAST_KEYS = 1 << BLOCK_SHIFT
     LEAST_LATER = 4
+
+cdef const char* _WHAT = b"the timers of keys"
 
 
 cdef inline uint32_t _place(const LaterTimers* timers, int64_t time_ms) noexcept nogil:
@@ -104,26 +116,13 @@ cdef class KeyTimers:
 
     cdef int reach(self, int64_t n_keys) except -1:
         cdef int64_t capacity = max(self.capacity, LEAST_KEYS), i
-        cdef void* grown
         if n_keys > self.capacity:
             while capacity < n_keys:
                 capacity *= 2
-            grown = realloc(self.first_ms, capacity * sizeof(int64_t))
-            if grown == NULL:
-                raise MemoryError()
-            self.first_ms = <int64_t*> grown
-            grown = realloc(self.counts, capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError()
-            self.counts = <uint32_t*> grown
-            grown = realloc(self.later, capacity * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError()
-            self.later = <uint32_t*> grown
-            grown = realloc(self.block_ms, (capacity >> BLOCK_SHIFT) * sizeof(int64_t))
-            if grown == NULL:
-                raise MemoryError()
-            self.block_ms = <int64_t*> grown
+            self.first_ms = <int64_t*> grow(self.first_ms, capacity * sizeof(int64_t), _WHAT)
+            self.counts = <uint32_t*> grow(self.counts, capacity * sizeof(uint32_t), _WHAT)
+            self.later = <uint32_t*> grow(self.later, capacity * sizeof(uint32_t), _WHAT)
+            self.block_ms = <int64_t*> grow(self.block_ms, (capacity >> BLOCK_SHIFT) * sizeof(int64_t), _WHAT)
             for i in range(self.capacity, capacity):
                 self.first_ms[i] = INT64_MAX
             for i in range(self.capacity >> BLOCK_SHIFT, capacity >> BLOCK_SHIFT):
@@ -138,7 +137,6 @@ cdef class KeyTimers:
 
     cdef LaterTimers* _list(self, int64_t key) except NULL nogil:
         cdef uint32_t capacity, number
-        cdef void* grown
         if self.later[key]:
             return &self.lists[self.later[key] - 1]
         if self.n_free:
@@ -147,16 +145,8 @@ cdef class KeyTimers:
         else:
             if self.n_lists == self.lists_capacity:
                 capacity = max(<uint32_t> 16, 2 * self.lists_capacity)
-                grown = realloc(self.lists, capacity * sizeof(LaterTimers))
-                if grown == NULL:
-                    with gil:
-                        raise MemoryError()
-                self.lists = <LaterTimers*> grown
-                grown = realloc(self.free_lists, capacity * sizeof(uint32_t))
-                if grown == NULL:
-                    with gil:
-                        raise MemoryError()
-                self.free_lists = <uint32_t*> grown
+                self.lists = <LaterTimers*> grow(self.lists, capacity * sizeof(LaterTimers), _WHAT)
+                self.free_lists = <uint32_t*> grow(self.free_lists, capacity * sizeof(uint32_t), _WHAT)
                 self.lists_capacity = capacity
             number = self.n_lists
             self.n_lists += 1
@@ -439,3 +429,370 @@ cdef int _check_lengths(const int64_t[::1] keys, const int64_t[::1] times_ms) ex
     if keys.shape[0] != times_ms.shape[0]:
         raise DataError(f"{keys.shape[0]} key ids for {times_ms.shape[0]} times; they must be equally many")
     return 0
+
+
+# ---- where batches are cut ---------------------------------------------------------------------------------------
+
+
+cdef enum:
+    LOOK_AHEAD = 16
+
+
+cdef struct KeyProgress:
+    # Event time is compared by watermarks: a timer at T fires at the first one above max(T - 1, floor).
+    int64_t floor_ms        # watermark in force at the key's last call; where that was of an event-time timer, the one before
+    int64_t passed_ms       # watermark in force after the key's last call
+    int64_t clock_ms        # processing time of the key's last call
+    int64_t limit_ms        # of the batch at hand: an element under a higher watermark has to wait
+    int64_t clock_limit_ms  # likewise, for one that arrives later
+    int64_t least_ms        # the earliest time for which its elements in the batch may register an event-time timer
+    int64_t least_clock_ms  # likewise, a processing-time timer
+    uint64_t batch          # the batch that the key was last seen in; 0: none
+    uint64_t waits          # the batch in which its elements were last put off
+
+
+cdef inline int64_t _plus(int64_t time_ms, int64_t delay_ms) noexcept nogil:
+    if delay_ms > 0 and time_ms > INT64_MAX - delay_ms:
+        return INT64_MAX
+    if delay_ms < 0 and time_ms < INT64_MIN - delay_ms:
+        return INT64_MIN
+    return time_ms + delay_ms
+
+
+cdef inline int64_t _before(int64_t time_ms) noexcept nogil:
+    return time_ms if time_ms == INT64_MIN else time_ms - 1
+
+
+@cython.final
+cdef class BatchCuts:
+    """What every key has seen, and which elements may come together in one batch.
+
+    An element of a key goes into the batch unless a timer fires between the key's elements before it and itself: one that is
+    registered, or one that those elements in the batch may register, as far as is known of the function. The rows that are
+    put off are the key's own.
+
+    Parameters
+    ----------
+    event_time_timers, processing_time_timers : KeyTimers
+    one_element_per_key : bool
+        Whether no key may come twice in a batch; then the delays say nothing.
+    event_time_delay_ms : int or None
+        Elements register event-time timers no earlier than their timestamp and this; None: for any time.
+    processing_time_delay_ms : int or None
+        Elements register processing-time timers no earlier than their arrival and this; None: none at all.
+    """
+
+    cdef CallGuard guard
+    cdef KeyTimers event_time
+    cdef KeyTimers processing_time
+    cdef bint one_element_per_key
+    cdef bint has_event_time_delay
+    cdef bint has_processing_time_delay
+    cdef int64_t event_time_delay_ms
+    cdef int64_t processing_time_delay_ms
+    cdef KeyProgress* keys
+    cdef int64_t n_keys
+    cdef int64_t capacity
+    cdef int64_t floor_ms
+    cdef int64_t clock_ms
+    cdef uint64_t batch
+
+    def __cinit__(
+        self,
+        KeyTimers event_time_timers not None,
+        KeyTimers processing_time_timers not None,
+        bint one_element_per_key=False,
+        object event_time_delay_ms=None,
+        object processing_time_delay_ms=None,
+    ):
+        self.event_time = event_time_timers
+        self.processing_time = processing_time_timers
+        self.one_element_per_key = one_element_per_key
+        self.has_event_time_delay = event_time_delay_ms is not None
+        self.event_time_delay_ms = event_time_delay_ms or 0
+        self.has_processing_time_delay = processing_time_delay_ms is not None
+        self.processing_time_delay_ms = processing_time_delay_ms or 0
+        self.floor_ms = self.clock_ms = INT64_MIN
+
+    def __dealloc__(self):
+        free(self.keys)
+
+    def grow(self, int64_t n_keys):
+        """Know the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
+        cdef int64_t capacity = max(self.capacity, 1024), key
+        self.event_time.reach(n_keys)
+        self.processing_time.reach(n_keys)
+        if n_keys > self.capacity:
+            while capacity < n_keys:
+                capacity *= 2
+            self.keys = <KeyProgress*> grow(self.keys, capacity * sizeof(KeyProgress), b"what keys have seen")
+            self.capacity = capacity
+        for key in range(self.n_keys, n_keys):
+            self.keys[key].floor_ms = self.keys[key].passed_ms = self.floor_ms
+            self.keys[key].clock_ms = self.clock_ms
+            self.keys[key].batch = self.keys[key].waits = 0
+        self.n_keys = max(self.n_keys, n_keys)
+
+    def start_from(self, int64_t watermark_ms, int64_t clock_ms):
+        """Let all keys have seen a watermark and a processing time, as after a restore."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key
+        self.floor_ms = watermark_ms
+        self.clock_ms = clock_ms
+        for key in range(self.n_keys):
+            self.keys[key].floor_ms = self.keys[key].passed_ms = watermark_ms
+            self.keys[key].clock_ms = clock_ms
+
+    def lower_floors(self, int64_t watermark_ms):
+        """Let event-time timers fire at any watermark above this, also where a key has seen it already."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key
+        for key in range(self.n_keys):
+            self.keys[key].floor_ms = min(self.keys[key].floor_ms, watermark_ms)
+
+    cdef inline int64_t _event_time_limit(self, int64_t key) noexcept nogil:
+        if self.event_time.counts[key] == 0:
+            return INT64_MAX
+        return max(_before(self.event_time.first_ms[key]), self.keys[key].floor_ms)
+
+    cdef inline int64_t _processing_time_limit(self, int64_t key) noexcept nogil:
+        if self.processing_time.counts[key] == 0:
+            return INT64_MAX
+        return max(self.processing_time.first_ms[key], self.keys[key].clock_ms)
+
+    cdef inline void _bring_near(self, const int64_t[::1] keys, int64_t row) noexcept nogil:
+        cdef int64_t key
+        if row < keys.shape[0]:
+            key = keys[row]
+            prefetch(&self.keys[key])
+            prefetch(&self.event_time.first_ms[key])
+            prefetch(&self.event_time.counts[key])
+
+    def rows_with_due_timers(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+    ):
+        """Return the row of each key's first element, where a timer of the key is due before it. O(n).
+
+        Parameters
+        ----------
+        keys, watermarks_ms, arrivals_ms : int64 array (n_rows,)
+            Of elements in total order: their key, the watermark in force, and their arrival.
+
+        Returns
+        -------
+        int64 array (n_found,)
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
+        cdef int64_t row, key, n = keys.shape[0], n_found = 0
+        found = np.empty(n, np.int64)
+        cdef int64_t[::1] rows = found
+        self.batch += 1
+        with nogil:
+            for row in range(n):
+                self._bring_near(keys, row + LOOK_AHEAD)
+                key = keys[row]
+                if self.keys[key].waits == self.batch:
+                    continue
+                self.keys[key].waits = self.batch
+                if (
+                    watermarks_ms[row] > self._event_time_limit(key)
+                    or arrivals_ms[row] > self._processing_time_limit(key)
+                ):
+                    rows[n_found] = row
+                    n_found += 1
+        return found[:n_found]
+
+    cdef inline bint _admit(self, int64_t key, int64_t timestamp_ms, int64_t watermark_ms, int64_t arrival_ms) noexcept nogil:
+        # Whether the key's next element goes into the batch at hand; then its key has seen it.
+        cdef KeyProgress* seen = &self.keys[key]
+        cdef bint is_first = seen.batch != self.batch
+        cdef int64_t least_ms
+        if is_first:
+            seen.limit_ms = self._event_time_limit(key)
+            seen.clock_limit_ms = self._processing_time_limit(key)
+        elif self.one_element_per_key:
+            return False
+        if watermark_ms > seen.limit_ms or arrival_ms > seen.clock_limit_ms:
+            return False
+        if is_first:
+            seen.batch = self.batch
+            seen.least_ms = seen.least_clock_ms = INT64_MIN if self.one_element_per_key else INT64_MAX
+        seen.floor_ms = seen.passed_ms = watermark_ms
+        seen.clock_ms = arrival_ms
+        if self.has_event_time_delay:
+            least_ms = _plus(timestamp_ms, self.event_time_delay_ms)
+            seen.least_ms = min(seen.least_ms, least_ms)
+            seen.limit_ms = min(seen.limit_ms, max(_before(least_ms), watermark_ms))
+        else:
+            seen.least_ms = INT64_MIN
+            seen.limit_ms = min(seen.limit_ms, watermark_ms)
+        if self.has_processing_time_delay:
+            least_ms = _plus(arrival_ms, self.processing_time_delay_ms)
+            seen.least_clock_ms = min(seen.least_clock_ms, least_ms)
+            seen.clock_limit_ms = min(seen.clock_limit_ms, max(least_ms, arrival_ms))
+        return True
+
+    def take(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] timestamps_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+    ):
+        """Choose the elements of a batch, and note that their keys have seen them. O(n).
+
+        Parameters
+        ----------
+        keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
+            Of elements in total order.
+
+        Returns
+        -------
+        taken : int64 array
+            Rows of the batch, ascending.
+        waiting : int64 array
+            Rows that have to wait for a timer, or because their key is in the batch already, ascending.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
+        cdef int64_t row, key, n = keys.shape[0], n_taken = 0, n_waiting = 0
+        columns = np.empty((2, n), np.int64)
+        cdef int64_t[:, ::1] out = columns
+        self.batch += 1
+        with nogil:
+            for row in range(n):
+                self._bring_near(keys, row + LOOK_AHEAD)
+                key = keys[row]
+                if self.keys[key].waits != self.batch:
+                    if self._admit(key, timestamps_ms[row], watermarks_ms[row], arrivals_ms[row]):
+                        out[0, n_taken] = row
+                        n_taken += 1
+                        continue
+                    self.keys[key].waits = self.batch
+                out[1, n_waiting] = row
+                n_waiting += 1
+        return columns[0, :n_taken], columns[1, :n_waiting]
+
+    def take_waiting(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] timestamps_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+        const int64_t[::1] rows not None,
+        int64_t[::1] begins not None,
+        const int64_t[::1] ends not None,
+    ):
+        """Choose the elements of a batch from those that wait; O(taken + keys that wait).
+
+        Parameters
+        ----------
+        keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
+            Of elements in total order.
+        rows : int64 array
+            Of those that wait, key after key, each key's ascending.
+        begins, ends : int64 array (n_keys,)
+            The places of each key in `rows`. What is taken is left out: the begins are moved.
+
+        Returns
+        -------
+        int64 array
+            Rows of the batch, key after key.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
+        cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
+        cdef int64_t i, at, row, n_taken = 0
+        taken = np.empty(rows.shape[0], np.int64)
+        cdef int64_t[::1] out = taken
+        self.batch += 1
+        with nogil:
+            for i in range(begins.shape[0]):
+                at = begins[i]
+                while at < ends[i]:
+                    row = rows[at]
+                    if not self._admit(keys[row], timestamps_ms[row], watermarks_ms[row], arrivals_ms[row]):
+                        break
+                    out[n_taken] = row
+                    n_taken += 1
+                    at += 1
+                begins[i] = at
+        return taken[:n_taken]
+
+    def fire(
+        self,
+        const int64_t[::1] keys not None,
+        const int64_t[::1] floors_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] clocks_ms not None,
+    ):
+        """Begin a batch of timers, one of each key, and note what the keys have seen with them.
+
+        Parameters
+        ----------
+        keys, floors_ms, watermarks_ms, clocks_ms : int64 array (n_rows,)
+            What the keys have seen before; the watermark in force; the processing time. A timer that is registered now for
+            a time up to the watermark is due at once where that is above the floor.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i
+        cdef KeyProgress* seen
+        self.batch += 1
+        for i in range(keys.shape[0]):
+            seen = &self.keys[keys[i]]
+            seen.batch = self.batch
+            seen.floor_ms = floors_ms[i]
+            seen.passed_ms = watermarks_ms[i]
+            seen.clock_ms = clocks_ms[i]
+            seen.least_ms = seen.least_clock_ms = INT64_MIN
+
+    def end_batch(self):
+        """Let no key be in the batch at hand."""
+        cdef Call call = begin_call(&self.guard, self)
+        self.batch += 1
+
+    def seen(self, const int64_t[::1] keys not None):
+        """Return floor, watermark and processing time of the last call of each key: three int64 arrays (n_rows,)."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, n = keys.shape[0]
+        columns = np.empty((3, n), np.int64)
+        cdef int64_t[:, ::1] out = columns
+        for i in range(n):
+            out[0, i] = self.keys[keys[i]].floor_ms
+            out[1, i] = self.keys[keys[i]].passed_ms
+            out[2, i] = self.keys[keys[i]].clock_ms
+        return columns[0], columns[1], columns[2]
+
+    def first_foreign(self, const int64_t[::1] keys not None):
+        """Return the first row whose key has no part in the batch at hand, or -1; ids may be any numbers."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, key
+        for i in range(keys.shape[0]):
+            key = keys[i]
+            if not 0 <= key < self.n_keys or self.keys[key].batch != self.batch:
+                return i
+        return -1
+
+    def first_too_early(
+        self, const int64_t[::1] keys not None, const int64_t[::1] times_ms not None, bint is_event_time
+    ):
+        """Return the first row with a timer earlier than the function may register, or -1, and the earliest time there.
+
+        The keys have a part in the batch at hand.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, least_ms
+        for i in range(keys.shape[0]):
+            least_ms = self.keys[keys[i]].least_ms if is_event_time else self.keys[keys[i]].least_clock_ms
+            if times_ms[i] < least_ms:
+                return i, least_ms
+        return -1, 0

@@ -1,13 +1,97 @@
-"""The keys of live windows: each window has a hash table of its own, over entries that are shared out in blocks."""
+"""Panes: the keys of live windows, each window with a hash table of its own over entries that are shared out in blocks."""
 
-from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memmove, memset
 
+from flinkcore.errors import ConfigurationError
+
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
-from flinkcore._native.hash_order cimport hash_order
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
+from flinkcore._native.window_operator cimport (
+    NO_ENTRY,
+    InputRows,
+    LiveWindow,
+    RowKind,
+    WindowCore,
+    WindowKernel,
+    WindowRows,
+    WindowVerbs,
+    core_emit,
+    core_emit_row,
+    core_is_full,
+    firings_append,
+    firings_append_bytes_keys,
+    firings_append_int64_keys,
+    firings_append_kind,
+    input_row,
+    pending_add,
+    pending_flush,
+    window_kernel,
+    window_rows_add,
+)
+
+
+# ---- keys in order of their hashes -------------------------------------------------------------------------------
+# And of their bytes where hashes are equal: windows in this order merge without an index. Hashes are well mixed: buckets by their first
+# bits hold a few keys each, and what is left is next to nothing.
+
+
+cdef enum:
+    MOST_BITS = 24  # of a hash, that tell the bucket
+
+
+cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other) noexcept nogil:
+    if key.hash != other.hash:
+        return key.hash < other.hash
+    return compare_bytes(keys, key.number, keys, other.number) < 0
+
+
+cdef int hash_order(HashOrder* scratch, const KeyBatch* keys, uint32_t n, HashedKey* order) except -1 nogil:
+    # Puts the n keys of a batch into `order`. They differ from one another.
+    cdef int bits = 1
+    cdef int64_t i, at
+    cdef uint32_t count, place = 0
+    cdef uint32_t* buckets
+    cdef HashedKey key
+    while bits < MOST_BITS and (<int64_t> 4 << bits) < n:
+        bits += 1
+    if (<int64_t> 1) << bits > scratch.capacity:
+        scratch.buckets = <uint32_t*> grow(
+            scratch.buckets, sizeof(uint32_t) << bits, b"sorting the keys of windows"
+        )
+        scratch.capacity = (<int64_t> 1) << bits
+    buckets = scratch.buckets
+    memset(buckets, 0, sizeof(uint32_t) << bits)
+    for i in range(n):
+        buckets[keys.hashes[i] >> (64 - bits)] += 1
+    for i in range((<int64_t> 1) << bits):
+        count = buckets[i]
+        buckets[i] = place
+        place += count
+    for i in range(n):
+        key.hash = keys.hashes[i]
+        key.number = <uint32_t> i
+        at = key.hash >> (64 - bits)
+        order[buckets[at]] = key
+        buckets[at] += 1
+    for i in range(1, n):
+        key = order[i]
+        at = i
+        while at and _is_before(keys, key, order[at - 1]):
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = key
+    return 0
+
+
+cdef void hash_order_free(HashOrder* scratch) noexcept nogil:
+    free(scratch.buckets)
+
+
+# ---- the keys of one window --------------------------------------------------------------------------------------
+
 
 cdef const char* _WHAT = b"the keys of windows"  # that memory is for
 
@@ -219,7 +303,7 @@ cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil:
     pane.n_keys = 0
 
 
-# ---- live windows ------------------------------------------------------------------------------------------------
+# ---- live windows by end -----------------------------------------------------------------------------------------
 
 
 cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogil:
@@ -280,3 +364,153 @@ cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil:
     free(live.panes)
     free(store.spare)
     free(store.free_blocks)
+
+
+# ---- tumbling, sliding and cumulate windows ----------------------------------------------------------------------
+
+
+cdef AlignedWindows checked_windows(
+    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
+) except *:
+    cdef AlignedWindows windows
+    if size <= 0 or slide <= 0 or allowed_lateness < 0:
+        raise ConfigurationError(
+            f"window size {size} ms and slide {slide} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
+        )
+    if max(size, slide, abs(offset)) > 2**60:  # the sums of two such times do not overflow
+        raise ConfigurationError(f"window size {size} ms, slide {slide} ms and offset {offset} ms must be below 2**60")
+    if cumulative and size % slide:
+        raise ConfigurationError(f"windows grow by {slide} ms, of which the largest size, {size} ms, is no multiple")
+    if (size + slide - 1) // slide > most_windows:
+        raise ConfigurationError(
+            f"a {'step' if cumulative else 'slide'} of {slide} ms puts a row into up to {(size + slide - 1) // slide} windows "
+            f"of {size} ms; at most {most_windows} are supported: choose a longer one"
+        )
+    windows.size = size
+    windows.slide = slide
+    windows.offset = offset
+    windows.cumulative = cumulative
+    return windows
+
+
+cdef WindowKernel aligned_kernel(
+    str name,
+    size_t state_size,
+    const WindowVerbs* verbs,
+    const AlignedWindows* windows,
+    int64_t allowed_lateness,
+    int64_t reach,
+):
+    return window_kernel(
+        name,
+        state_size,
+        verbs,
+        allowed_lateness,
+        INT64_MIN + max(windows.size, windows.slide, reach) * 2 + max(windows.offset, 0),
+        INT64_MAX - max(windows.size, reach) * 2 - abs(windows.offset),
+    )
+
+
+# ---- results of the keys of a window -----------------------------------------------------------------------------
+# In order of registration.
+
+
+cdef int append_pane_keys(
+    WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
+) except -1 nogil:
+    if core.retracts:
+        firings_append_kind(&core.firings, kind, n)
+    if core.bytes_keys:
+        firings_append_bytes_keys(&core.firings, pane.data, &pane.offsets[first], n)
+    else:
+        firings_append_int64_keys(&core.firings, &pane.keys[first], n)
+    return firings_append(&core.firings, pane.start, pane.end, late, core.cursor.watermark, n)
+
+
+cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil:
+    pending_flush(&core.pending, core.table)
+    core_emit_row(
+        core, pane_entry(pane, k), pane.offsets[k + 1] - pane.offsets[k] if core.bytes_keys else 0, kind, True
+    )
+    return append_pane_keys(core, pane, k, 1, kind, True)
+
+
+cdef int append_live_keys(
+    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+) except -1 nogil:
+    if bytes_keys:
+        return firings_append_bytes_keys(&windows.firings, pane.data, &pane.offsets[first], n)
+    return firings_append_int64_keys(&windows.firings, &pane.keys[first], n)
+
+
+cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil:
+    cdef const Pane* pane
+    cdef LiveWindow window
+    cdef int64_t i, k
+    window.trigger_state = 0
+    for i in range(live.n):
+        pane = live.panes[i]
+        window.start = pane.start
+        window.end = pane.end
+        window.flags = pane.fired
+        if pane.n_keys:
+            append_live_keys(windows, bytes_keys, pane, 0, pane.n_keys)
+        for k in range(pane.n_keys):
+            window_rows_add(windows, &window, pane_entry(pane, k))
+    return 0
+
+
+cdef int64_t restored_pane_entry(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
+    cdef int64_t known = pane.n_keys, k = pane_key(store, pane, keys, row)
+    if k < known:
+        return NO_ENTRY
+    return pane_entry(pane, k)
+
+
+cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint purges) except -1 nogil:
+    cdef int64_t k = n_emitted[0], n, emitted
+    pending_flush(&core.pending, core.table)
+    while k < pane.n_keys:
+        n = min(<int64_t> ENTRY_BLOCK - k % ENTRY_BLOCK, pane.n_keys - k)
+        emitted = core_emit(core, NULL, pane_entry(pane, k), n, &pane.offsets[k] if core.bytes_keys else NULL)
+        if purges:
+            accumulators_clear_range(core.table, pane_entry(pane, k), <uint32_t> emitted)
+        k += emitted
+        if emitted < n:
+            break
+    append_pane_keys(core, pane, n_emitted[0], k - n_emitted[0], RowKind.INSERT, False)
+    core.on_time_firings += k - n_emitted[0]
+    n_emitted[0] = k if k < pane.n_keys else 0
+    return k == pane.n_keys
+
+
+# ---- rows taken in blocks ----------------------------------------------------------------------------------------
+# First every row's windows are found and the key's slots prefetched, then the keys are looked up.
+
+
+cdef int64_t take_in_blocks(
+    WindowCore* core, PaneStore* store, const InputRows* input, int64_t first, int64_t most_windows, const RowVerbs* verbs
+) except -1 nogil:
+    cdef const KeyBatch* keys = input.keys
+    cdef RowBlock block
+    cdef int64_t i = first, next, k
+    while i < input.n:
+        next = verbs.find_windows(core, input, i, &block)
+        for k in range(block.n):
+            pending_add(
+                &core.pending,
+                core.table,
+                pane_entry_of(store, block.panes[k], keys, block.rows[k]),
+                block.rows[k],
+            )
+        core.windowed += next - i
+        i = next
+        if i == input.n or block.n + most_windows > BLOCK_PAIRS:
+            continue
+        if not verbs.take_row(core, input, input_row(input, i)):
+            break
+        i += 1
+        if core_is_full(core):
+            break
+    pending_flush(&core.pending, core.table)
+    return i

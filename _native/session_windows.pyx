@@ -10,62 +10,680 @@ Each session has one pending timer, for whatever comes first of its firings and 
 on by the time that its timer is due, the timer is armed again, so a row that only prolongs a session costs no heap operation.
 """
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore.errors import ConfigurationError
 
-from flinkcore._native.aggregates cimport accumulators_merge
-from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
+from flinkcore._native.aggregates cimport (
+    AccumulatorTable,
+    accumulators_clear,
+    accumulators_clear_range,
+    accumulators_merge,
+    accumulators_reserve,
+)
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport prefetch, prefetch_all
-from flinkcore._native.session_firings cimport (
-    session_add_firing,
-    session_emit_firing,
-    session_fire,
-    session_merge_contents,
-    session_withdraw,
-)
-from flinkcore._native.session_state cimport session_restore, session_rows
-from flinkcore._native.session_timers cimport (
-    SessionTimer,
-    SessionTimers,
-    session_timer_pop,
-    session_timer_push,
-    session_timers_are_sound,
-    session_timers_load,
-    session_timers_number,
-    session_timers_start,
-)
-from flinkcore._native.sessions cimport (
-    NOTHING,
-    Session,
-    SessionKey,
-    SessionSlot,
-    session_add,
-    session_drop,
-    session_entry,
-    session_key_add,
-    session_key_find,
-    session_keys_resize,
-    session_retire,
-    session_store_free,
-    session_twin,
-)
-from flinkcore._native.window_kernel cimport (
+from flinkcore._native.memory cimport grow, prefetch, prefetch_all
+from flinkcore._native.window_operator cimport (
+    NO_ENTRY,
+    TWIN_ENTRY,
     InputRows,
+    LiveWindow,
+    Progress,
+    RowKind,
+    Trigger,
+    TriggerKind,
+    WindowCore,
     WindowKernel,
+    WindowRows,
     WindowVerbs,
     check_retracts,
+    cleanup_time,
     core_add_late,
     core_advance,
+    core_emit,
+    core_emit_change,
+    core_emit_row,
     core_is_full,
     core_turn,
+    cursor_step,
+    firings_append,
+    firings_append_bytes_keys,
+    firings_append_int64_keys,
+    firings_append_kind,
+    first_firing,
     input_row,
     is_over,
+    next_firing,
+    pending_add,
+    pending_flush,
     window_kernel,
+    window_rows_add,
+    window_trigger,
 )
-from flinkcore._native.window_triggers cimport Progress, TriggerKind, first_firing, next_firing, window_trigger
+
+
+# ---- timers of sessions ------------------------------------------------------------------------------------------
+# By time: a heap of those that are due soon, and buckets of the others. Nearly all timers of sessions lie within the next gap. They are
+# put into the bucket of their time, and into the small heap when it is their bucket's turn: a heap of all sessions would miss the cache
+# at each level.
+
+
+cdef enum:
+    TIMER_BUCKETS = 2048  # a power of two
+
+
+cdef struct SessionTimer:
+    int64_t due
+    uint64_t sequence    # of registration
+    uint32_t session
+    uint32_t generation  # of the session's timer: older ones are void
+
+
+cdef struct TimerHeap:
+    # Binary min-heap by (due, sequence).
+    SessionTimer* timers
+    int64_t n
+    int64_t capacity
+
+
+cdef struct TimerBin:
+    SessionTimer* timers
+    int64_t n
+    int64_t capacity
+
+
+cdef struct SessionTimers:
+    # Bucket b has the timers that are due from b * width on, for `width` ms.
+    #
+    #     near heap | bins: one bucket each, in a ring | far heap
+    #               ^ near_to                          ^ near_to + TIMER_BUCKETS
+    int64_t width
+    int64_t near_to      # all timers below this bucket are in the near heap
+    TimerHeap near
+    TimerHeap far
+    TimerBin* bins
+    int64_t n_binned
+    TimerBin loaded      # of the bucket before near_to; not yet in the near heap
+    uint64_t sequence
+
+
+cdef inline bint _earlier(const SessionTimer* a, const SessionTimer* b) noexcept nogil:
+    return a.due < b.due or (a.due == b.due and a.sequence < b.sequence)
+
+
+cdef inline int64_t _bucket(const SessionTimers* timers, int64_t due) noexcept nogil:
+    cdef int64_t bucket = due // timers.width
+    return bucket - 1 if bucket * timers.width > due else bucket  # C truncates
+
+
+cdef SessionTimer* _with_room(SessionTimer* timers, int64_t n, int64_t* capacity) except NULL nogil:
+    if timers != NULL and n < capacity[0]:
+        return timers
+    timers = <SessionTimer*> realloc(timers, (capacity[0] * 2 + 16) * sizeof(SessionTimer))
+    if timers == NULL:
+        with gil:
+            raise MemoryError("timers of sessions")
+    capacity[0] = capacity[0] * 2 + 16
+    return timers
+
+
+cdef int _heap_push(TimerHeap* heap, SessionTimer timer) except -1 nogil:
+    cdef int64_t at = heap.n, parent
+    heap.timers = _with_room(heap.timers, heap.n, &heap.capacity)
+    heap.n += 1
+    while at:
+        parent = (at - 1) >> 1
+        if not _earlier(&timer, &heap.timers[parent]):
+            break
+        heap.timers[at] = heap.timers[parent]
+        at = parent
+    heap.timers[at] = timer
+    return 0
+
+
+cdef void _heap_pop(TimerHeap* heap) noexcept nogil:
+    cdef SessionTimer last
+    cdef int64_t at = 0, child
+    heap.n -= 1
+    last = heap.timers[heap.n]
+    while True:
+        child = 2 * at + 1
+        if child >= heap.n:
+            break
+        if child + 1 < heap.n and _earlier(&heap.timers[child + 1], &heap.timers[child]):
+            child += 1
+        if not _earlier(&heap.timers[child], &last):
+            break
+        heap.timers[at] = heap.timers[child]
+        at = child
+    heap.timers[at] = last
+
+
+cdef int _put(SessionTimers* timers, SessionTimer timer) except -1 nogil:
+    cdef int64_t bucket = _bucket(timers, timer.due)
+    cdef TimerBin* bin
+    if bucket < timers.near_to:
+        return _heap_push(&timers.near, timer)
+    if bucket >= timers.near_to + TIMER_BUCKETS:
+        return _heap_push(&timers.far, timer)
+    bin = &timers.bins[bucket & (TIMER_BUCKETS - 1)]
+    bin.timers = _with_room(bin.timers, bin.n, &bin.capacity)
+    bin.timers[bin.n] = timer
+    bin.n += 1
+    timers.n_binned += 1
+    return 0
+
+
+cdef int _take_far(SessionTimers* timers) except -1 nogil:
+    # Those that the ring reaches by now.
+    cdef SessionTimer timer
+    while timers.far.n and _bucket(timers, timers.far.timers[0].due) < timers.near_to + TIMER_BUCKETS:
+        timer = timers.far.timers[0]
+        _heap_pop(&timers.far)
+        _put(timers, timer)
+    return 0
+
+
+cdef int session_timers_start(SessionTimers* timers, int64_t width) except -1:
+    timers.width = max(width, <int64_t> 2)  # the number of a bucket and its neighbours' is an int64
+    timers.near_to = _bucket(timers, INT64_MIN)
+    timers.bins = <TimerBin*> calloc(TIMER_BUCKETS, sizeof(TimerBin))
+    if timers.bins == NULL:
+        raise MemoryError("timers of sessions")
+    return 0
+
+
+cdef int session_timer_push(SessionTimers* timers, SessionTimer timer) except -1 nogil:
+    # A new timer, or one whose time has changed: it gets its place in the order of registration.
+    timer.sequence = timers.sequence
+    timers.sequence += 1
+    return _put(timers, timer)
+
+
+cdef bint session_timers_load(SessionTimers* timers, int64_t time) except -1 nogil:
+    # Where the near heap is empty: goes to the next bucket with timers that begins at or before `time`, whose timers are
+    # `loaded` then, to be pushed again; false where there is none.
+    cdef TimerBin bin
+    cdef int64_t place, last = _bucket(timers, time)
+    while timers.near_to <= last:
+        if timers.n_binned == 0:  # nothing is nearer than the far ones
+            if timers.far.n == 0 or _bucket(timers, timers.far.timers[0].due) > last:
+                timers.near_to = last + 1
+                _take_far(timers)
+                return False
+            timers.near_to = _bucket(timers, timers.far.timers[0].due)
+            _take_far(timers)
+        place = timers.near_to & (TIMER_BUCKETS - 1)
+        timers.near_to += 1
+        if timers.bins[place].n:
+            bin = timers.loaded
+            timers.loaded = timers.bins[place]
+            timers.bins[place] = bin
+            timers.bins[place].n = 0
+            timers.n_binned -= timers.loaded.n
+            _take_far(timers)
+            return True
+        _take_far(timers)
+    return False
+
+
+cdef void session_timer_pop(SessionTimers* timers) noexcept nogil:
+    # Takes off the first of the near heap.
+    _heap_pop(&timers.near)
+
+
+cdef int64_t session_timers_number(const SessionTimers* timers) noexcept nogil:
+    # Number of the timers in all; those that are void count, too.
+    return timers.near.n + timers.n_binned + timers.far.n
+
+
+cdef bint _heap_is_sound(const TimerHeap* heap) noexcept nogil:
+    cdef int64_t i
+    for i in range(1, heap.n):
+        if _earlier(&heap.timers[i], &heap.timers[(i - 1) >> 1]):
+            return False
+    return True
+
+
+cdef bint session_timers_are_sound(const SessionTimers* timers) noexcept nogil:
+    cdef int64_t i, j, bucket, binned = 0
+    for i in range(timers.near.n):
+        if _bucket(timers, timers.near.timers[i].due) >= timers.near_to:
+            return False
+    for i in range(timers.far.n):
+        if _bucket(timers, timers.far.timers[i].due) < timers.near_to + TIMER_BUCKETS:
+            return False
+    for i in range(TIMER_BUCKETS):
+        binned += timers.bins[i].n
+        for j in range(timers.bins[i].n):
+            bucket = _bucket(timers, timers.bins[i].timers[j].due)
+            if bucket & (TIMER_BUCKETS - 1) != i or not timers.near_to <= bucket < timers.near_to + TIMER_BUCKETS:
+                return False
+    return binned == timers.n_binned and _heap_is_sound(&timers.near) and _heap_is_sound(&timers.far)
+
+
+cdef void session_timers_free(SessionTimers* timers) noexcept nogil:
+    cdef int64_t i
+    if timers.bins != NULL:
+        for i in range(TIMER_BUCKETS):
+            free(timers.bins[i].timers)
+    free(timers.bins)
+    free(timers.loaded.timers)
+    free(timers.near.timers)
+    free(timers.far.timers)
+
+
+# ---- live sessions by key ----------------------------------------------------------------------------------------
+# Every key holds a short list of live sessions by start; a key without one is forgotten. Each session has one valid timer.
+
+
+cdef enum:
+    NOTHING = 0xFFFFFFFF
+
+
+cdef struct SessionKey:
+    # A key with at least one live session.
+    uint64_t hash
+    int64_t value       # KEY_INT64
+    uint8_t* data       # KEY_BYTES, owned
+    int64_t length
+    uint32_t first      # its earliest session
+    uint32_t next_free
+
+
+cdef struct Session:
+    int64_t start
+    int64_t end
+    uint32_t key
+    uint32_t next        # the key's next session by start, or the next free one
+    uint32_t generation  # of its timer: older ones are void
+    uint8_t fired        # at its present end; set from the start where no trigger fires there
+    uint8_t fires_before  # at `trigger_state`, a time
+    uint8_t progress     # of Progress
+    int64_t due          # of its timer, never later than its next action
+    int64_t trigger_state  # rows counted, or the last time set for a firing before the end; INT64_MIN: none
+
+
+cdef struct SessionSlot:
+    uint32_t number      # of the key, plus one; 0: empty slot
+    uint32_t hash        # its lower half
+
+
+cdef struct SessionStore:
+    bint bytes_keys
+    bint twins           # each session has two entries
+    SessionSlot* slots   # open addressing over live keys; at most 2**32
+    uint64_t mask
+    SessionKey* keys
+    uint32_t n_keys      # ever allocated
+    uint32_t keys_capacity
+    uint32_t free_key
+    uint32_t live_keys
+    Session* sessions
+    uint32_t n_sessions  # ever allocated
+    uint32_t sessions_capacity
+    uint32_t free_session
+    uint32_t live_sessions
+    SessionTimers timers
+    AccumulatorTable* table
+
+
+cdef inline uint32_t session_entry(const SessionStore* store, uint32_t number) noexcept nogil:
+    # Of the accumulators.
+    return number << 1 if store.twins else number
+
+
+cdef inline uint32_t session_twin(uint32_t number) noexcept nogil:
+    return number << 1 | 1
+
+
+cdef const char* _WHAT = b"session state"  # that memory is for
+
+
+cdef int session_keys_resize(SessionStore* store, uint64_t n_slots) except -1 nogil:
+    cdef SessionSlot* slots = <SessionSlot*> calloc(n_slots, sizeof(SessionSlot))
+    cdef uint64_t at, old
+    if slots == NULL:
+        with gil:
+            raise MemoryError(f"{n_slots * sizeof(SessionSlot)} bytes for the key index of sessions")
+    if store.slots != NULL:
+        for old in range(store.mask + 1):
+            if store.slots[old].number:
+                at = store.slots[old].hash & (n_slots - 1)
+                while slots[at].number:
+                    at = (at + 1) & (n_slots - 1)
+                slots[at] = store.slots[old]
+    free(store.slots)
+    store.slots = slots
+    store.mask = n_slots - 1
+    return 0
+
+
+cdef inline bint _same_key(const SessionStore* store, const SessionKey* key, const KeyBatch* keys, int64_t row) noexcept nogil:
+    cdef int64_t length
+    if key.hash != keys.hashes[row]:
+        return False
+    if not store.bytes_keys:
+        return key.value == keys.values[row]
+    length = keys.offsets[row + 1] - keys.offsets[row]
+    return key.length == length and (length == 0 or memcmp(key.data, keys.data + keys.offsets[row], length) == 0)
+
+
+cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil:
+    # Number of the row's key, or NOTHING.
+    cdef uint32_t hash = <uint32_t> keys.hashes[row]
+    cdef uint64_t at = hash & store.mask
+    cdef const SessionSlot* slot = &store.slots[at]
+    while slot.number:
+        if slot.hash == hash and _same_key(store, &store.keys[slot.number - 1], keys, row):
+            return slot.number - 1
+        at = (at + 1) & store.mask
+        slot = &store.slots[at]
+    return NOTHING
+
+
+cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t row) except -1 nogil:
+    cdef uint32_t number
+    cdef SessionKey* key
+    cdef uint64_t at
+    cdef int64_t length
+    cdef uint8_t* data = NULL
+    if (<uint64_t> store.live_keys + 1) * 3 > (store.mask + 1) * 2:
+        session_keys_resize(store, (store.mask + 1) * 2)
+    if store.free_key == NOTHING and store.n_keys == store.keys_capacity:
+        store.keys = <SessionKey*> grow(store.keys, (<int64_t> store.keys_capacity * 2 + 64) * sizeof(SessionKey), _WHAT)
+        store.keys_capacity = store.keys_capacity * 2 + 64
+    if store.bytes_keys:
+        length = keys.offsets[row + 1] - keys.offsets[row]
+        data = <uint8_t*> malloc(length + 1)
+        if data == NULL:
+            with gil:
+                raise MemoryError(f"{length} bytes for a key")
+        if length:
+            memcpy(data, keys.data + keys.offsets[row], length)
+    if store.free_key != NOTHING:
+        number = store.free_key
+        store.free_key = store.keys[number].next_free
+        if store.free_key != NOTHING:
+            prefetch_all(&store.keys[store.free_key], sizeof(SessionKey))
+    else:
+        number = store.n_keys
+        store.n_keys += 1
+    key = &store.keys[number]
+    memset(key, 0, sizeof(SessionKey))
+    key.hash = keys.hashes[row]
+    key.first = NOTHING
+    if store.bytes_keys:
+        key.data = data
+        key.length = length
+    else:
+        key.value = keys.values[row]
+    at = <uint32_t> key.hash & store.mask
+    while store.slots[at].number:
+        at = (at + 1) & store.mask
+    store.slots[at].number = number + 1
+    store.slots[at].hash = <uint32_t> key.hash
+    store.live_keys += 1
+    return number
+
+
+cdef void _remove_key(SessionStore* store, uint32_t number) noexcept nogil:
+    # Linear probing without tombstones: later members of the run move up.
+    cdef SessionKey* key = &store.keys[number]
+    cdef uint64_t at = <uint32_t> key.hash & store.mask, hole, home
+    while store.slots[at].number != number + 1:
+        at = (at + 1) & store.mask
+    hole = at
+    while True:
+        at = (at + 1) & store.mask
+        if store.slots[at].number == 0:
+            break
+        home = store.slots[at].hash & store.mask
+        if ((at - home) & store.mask) >= ((at - hole) & store.mask):
+            store.slots[hole] = store.slots[at]
+            hole = at
+    store.slots[hole].number = 0
+    free(key.data)
+    key.data = NULL
+    key.next_free = store.free_key
+    store.free_key = number
+    store.live_keys -= 1
+
+
+cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil:
+    # A new session of a key.
+    cdef uint32_t number, capacity
+    cdef uint32_t* link = &store.keys[key].first
+    if store.free_session == NOTHING:
+        if store.n_sessions == store.sessions_capacity:
+            capacity = store.sessions_capacity * 2 + 64
+            store.sessions = <Session*> grow(store.sessions, <int64_t> capacity * sizeof(Session), _WHAT)
+            accumulators_reserve(store.table, capacity << 1 if store.twins else capacity)
+            store.sessions_capacity = capacity
+        number = store.n_sessions
+        store.sessions[number].generation = 0
+        store.n_sessions += 1
+    else:
+        number = store.free_session
+        store.free_session = store.sessions[number].next
+        if store.free_session != NOTHING:
+            prefetch_all(&store.sessions[store.free_session], sizeof(Session))
+    store.sessions[number].start = start
+    store.sessions[number].end = end
+    store.sessions[number].key = key
+    while link[0] != NOTHING and store.sessions[link[0]].start < start:
+        link = &store.sessions[link[0]].next
+    store.sessions[number].next = link[0]
+    link[0] = number
+    store.live_sessions += 1
+    return number
+
+
+cdef int session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil:
+    # Registers the timer of a session; it has no other.
+    cdef SessionTimer timer
+    store.sessions[session].generation += 1
+    store.sessions[session].due = due
+    timer.due = due
+    timer.session = session
+    timer.generation = store.sessions[session].generation
+    return session_timer_push(&store.timers, timer)
+
+
+cdef void session_drop(SessionStore* store, uint32_t number) noexcept nogil:
+    # Gives a session's number back; it is out of its key's list, and its accumulators are empty.
+    # The caller has unlinked it from its key and emptied its accumulators.
+    store.sessions[number].generation += 1
+    store.sessions[number].next = store.free_session
+    store.free_session = number
+    store.live_sessions -= 1
+
+
+cdef int session_retire(SessionStore* store, uint32_t number) except -1 nogil:
+    # Ends a session, and forgets its key if that was the last one.
+    cdef SessionKey* key = &store.keys[store.sessions[number].key]
+    cdef uint32_t* link = &key.first
+    while link[0] != number:
+        link = &store.sessions[link[0]].next
+    link[0] = store.sessions[number].next
+    accumulators_clear_range(store.table, session_entry(store, number), 2 if store.twins else 1)
+    if key.first == NOTHING:
+        _remove_key(store, store.sessions[number].key)
+    session_drop(store, number)
+    return 0
+
+
+cdef void session_store_free(SessionStore* store) noexcept nogil:
+    cdef uint32_t i
+    for i in range(store.n_keys):
+        free(store.keys[i].data)
+    free(store.keys)
+    free(store.slots)
+    free(store.sessions)
+    session_timers_free(&store.timers)
+
+
+# ---- results of sessions -----------------------------------------------------------------------------------------
+# Those that a watermark fires together, those that a row fires, and those that are withdrawn.
+#
+# Where results are withdrawn, a session's rows are added up in its entry from one firing to the next, and its twin holds what has
+# been given.
+
+
+cdef inline SessionKey* session_key_of(const SessionWindows* state, uint32_t number) noexcept nogil:
+    return &state.store.keys[state.store.sessions[number].key]
+
+
+cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bint late) except -1 nogil:
+    cdef const Session* session = &state.store.sessions[number]
+    cdef SessionKey* key = session_key_of(state, number)
+    cdef int64_t[2] offsets
+    if state.core.bytes_keys:
+        offsets[0] = 0
+        offsets[1] = key.length
+        firings_append_bytes_keys(&state.core.firings, key.data, offsets, 1)
+    else:
+        firings_append_int64_keys(&state.core.firings, &key.value, 1)
+    if state.core.retracts:
+        firings_append_kind(&state.core.firings, kind, 1)
+    return firings_append(&state.core.firings, session.start, session.end, late, state.core.cursor.watermark, 1)
+
+
+cdef void session_add_firing(SessionWindows* state, uint32_t number) noexcept nogil:
+    # A watermark fires a session: its result comes with the next session_emit_firing. There is room for it.
+    cdef const Session* session = &state.store.sessions[number]
+    state.store.sessions[number].progress |= Progress.FIRING
+    state.firing[state.n_firing] = number
+    prefetch_all(&state.store.keys[session.key], sizeof(SessionKey))
+    if state.core.bytes_keys:
+        state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + session_key_of(state, number).length
+    state.n_firing += 1
+
+
+cdef bint session_emit_firing(SessionWindows* state) except -1 nogil:
+    # Emits the sessions that a watermark has fired so far; false where results are full before.
+    # Emits the sessions that a watermark has fired so far; false where results are full before.
+    while state.n_emitted < state.n_firing:
+        if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
+            return False
+    state.n_firing = state.n_emitted = 0
+    return True
+
+
+cdef bint _emit_results(SessionWindows* state) except -1 nogil:
+    # As many as there is room for; false where there is none.
+    cdef const SessionKey* key
+    cdef int64_t i, first = state.n_emitted, n = core_emit(
+        &state.core,
+        state.firing + state.n_emitted,
+        0,
+        state.n_firing - state.n_emitted,
+        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
+    )
+    for i in range(first, first + n):
+        key = session_key_of(state, state.firing[i])
+        prefetch(&state.store.slots[<uint32_t> key.hash & state.store.mask])
+    for i in range(first, first + n):
+        _append_firing(state, state.firing[i], RowKind.INSERT, False)
+        _fired(state, state.firing[i])
+    state.core.on_time_firings += n
+    state.n_emitted += n
+    return n > 0
+
+
+cdef bint _replace_result(SessionWindows* state) except -1 nogil:
+    # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
+    cdef uint32_t number = state.firing[state.n_emitted], entry = session_entry(&state.store, number)
+    cdef Session* session = &state.store.sessions[number]
+    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
+    cdef RowKind kind = RowKind.UPDATE_BEFORE
+    while kind == RowKind.UPDATE_BEFORE:
+        if not core_emit_change(&state.core, &session.progress, entry, session_twin(number), offsets, False, &kind):
+            return False
+        _append_firing(state, number, kind, False)
+    _fired(state, number)
+    state.n_emitted += 1
+    return True
+
+
+cdef int _fired(SessionWindows* state, uint32_t number) except -1 nogil:
+    # Its result is out.
+    cdef Session* session = &state.store.sessions[number]
+    cdef uint32_t entry = session_entry(&state.store, number)
+    session.progress = Progress.FILLED | Progress.GIVEN if state.core.retracts else <int> Progress.FILLED
+    if state.trigger.purges:
+        accumulators_clear(state.core.table, &entry, 1)
+        session.progress = 0
+    if state.core.lateness == 0 and session.fired and state.trigger.kind != TriggerKind.ON_COUNT:
+        return session_retire(&state.store, number)
+    return 0
+
+
+cdef int _emit_row(SessionWindows* state, uint32_t number, uint32_t entry, RowKind kind) except -1 nogil:
+    # A result because of a row.
+    cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
+    core_emit_row(&state.core, entry, session_key_of(state, number).length, kind, late)
+    return _append_firing(state, number, kind, late)
+
+
+cdef int session_fire(SessionWindows* state, uint32_t number) except -1 nogil:
+    # A row fires the session that it is in.
+    # A row fires the session that it is in.
+    cdef uint32_t entry = session_entry(&state.store, number)
+    cdef bint known = (state.store.sessions[number].progress & Progress.GIVEN) != 0
+    pending_flush(&state.core.pending, state.core.table)
+    if state.core.retracts:
+        if known:
+            _emit_row(state, number, session_twin(number), RowKind.UPDATE_BEFORE)
+        accumulators_merge(state.core.table, session_twin(number), entry)
+        entry = session_twin(number)
+    _emit_row(state, number, entry, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
+    return _fired(state, number)
+
+
+cdef int session_withdraw(SessionWindows* state, uint32_t number) except -1 nogil:
+    # Before it becomes a part of another session: all that it holds is in its twin then.
+    # Before it becomes a part of another session: all that it holds is in its twin then.
+    if state.store.sessions[number].progress & Progress.GIVEN:
+        _emit_row(state, number, session_twin(number), RowKind.DELETE)
+        state.store.sessions[number].progress &= ~Progress.GIVEN
+    return accumulators_merge(state.core.table, session_twin(number), session_entry(&state.store, number))
+
+
+cdef int session_merge_contents(SessionWindows* state, uint32_t number, uint32_t other) except -1 nogil:
+    # A session takes in what another one holds.
+    if not state.core.retracts:
+        return accumulators_merge(state.core.table, number, other)
+    session_withdraw(state, other)
+    return accumulators_merge(state.core.table, session_twin(number), session_twin(other))
+
+
+cdef enum:
+    FIRING_SESSIONS = 1024
+
+
+cdef struct SessionWindows:
+    WindowCore core
+    int64_t gap
+    Trigger trigger
+    SessionStore store
+    int64_t n_firing
+    int64_t n_emitted   # of them, so many have their results out
+    uint32_t[FIRING_SESSIONS] firing         # sessions that fire now, emitted together
+    int64_t[FIRING_SESSIONS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+
+
+cdef inline int64_t session_next_action(const SessionWindows* state, const Session* session) noexcept nogil:
+    cdef int64_t action = cleanup_time(&state.core, session.end) if session.fired else session.end - 1
+    return min(action, session.trigger_state) if session.fires_before else action
+
+
+# Registers the timer of a session for what comes next of it.
+cdef inline int session_arm_next(SessionWindows* state, uint32_t number) except -1 nogil:
+    return session_arm(&state.store, number, session_next_action(state, &state.store.sessions[number]))
+
 
 cdef enum:
     LOOK_AHEAD = 8
@@ -301,6 +919,91 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
             break
     pending_flush(&state.core.pending, state.core.table)
     return i
+
+
+# ---- sessions as rows of a checkpoint, and back ------------------------------------------------------------------
+
+
+cdef enum SessionFlag:
+    # Besides those of Progress.
+    FIRED = 16
+    FIRES_BEFORE = 32
+
+
+cdef int _append_live_key(const SessionWindows* state, WindowRows* rows, const SessionKey* key) except -1 nogil:
+    cdef int64_t[2] offsets
+    if not state.core.bytes_keys:
+        return firings_append_int64_keys(&rows.firings, &key.value, 1)
+    offsets[0] = 0
+    offsets[1] = key.length
+    return firings_append_bytes_keys(&rows.firings, key.data, offsets, 1)
+
+
+cdef int session_rows(const void* windows, WindowRows* rows) except -1 nogil:
+    cdef LiveWindow window
+    cdef const SessionWindows* state = <const SessionWindows*> windows
+    cdef const SessionKey* key
+    cdef const Session* session
+    cdef uint32_t number
+    cdef uint64_t at
+    for at in range(state.store.mask + 1):
+        if state.store.slots[at].number == 0:
+            continue
+        key = &state.store.keys[state.store.slots[at].number - 1]
+        number = key.first
+        while number != NOTHING:
+            session = &state.store.sessions[number]
+            window.start = session.start
+            window.end = session.end
+            window.trigger_state = session.trigger_state
+            window.flags = (
+                (SessionFlag.FIRED if session.fired else 0)
+                | (SessionFlag.FIRES_BEFORE if session.fires_before else 0)
+                | (session.progress & (Progress.FILLED | Progress.GIVEN))
+            )
+            _append_live_key(state, rows, key)
+            window_rows_add(rows, &window, session_entry(&state.store, number))
+            if state.store.twins:
+                window.flags = TWIN_ENTRY
+                _append_live_key(state, rows, key)
+                window_rows_add(rows, &window, session_twin(number))
+            number = session.next
+    return 0
+
+
+cdef int64_t session_restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef Session* session
+    cdef SessionWindows* state = <SessionWindows*> windows
+    cdef uint32_t key = session_key_find(&state.store, keys, row), number
+    if window.flags & TWIN_ENTRY:
+        number = state.store.keys[key].first if key != NOTHING else NOTHING
+        while number != NOTHING and state.store.sessions[number].start != window.start:
+            number = state.store.sessions[number].next
+        if number == NOTHING:
+            return NO_ENTRY
+        return session_twin(number)
+    if window.flags & SessionFlag.FIRES_BEFORE and (
+        state.trigger.kind != TriggerKind.ON_CONTINUOUS_EVENT_TIME or not window.start <= window.trigger_state < window.end
+    ):
+        return NO_ENTRY
+    if state.trigger.kind == TriggerKind.ON_COUNT and window.trigger_state < 0:
+        return NO_ENTRY
+    if key == NOTHING:
+        key = <uint32_t> session_key_add(&state.store, keys, row)
+    number = state.store.keys[key].first
+    while number != NOTHING:  # sessions of a key that meet would be one
+        session = &state.store.sessions[number]
+        if session.start <= window.end and window.start <= session.end:
+            return NO_ENTRY
+        number = session.next
+    number = <uint32_t> session_add(&state.store, key, window.start, window.end)
+    session = &state.store.sessions[number]
+    session.fired = (window.flags & SessionFlag.FIRED) != 0
+    session.fires_before = (window.flags & SessionFlag.FIRES_BEFORE) != 0
+    session.progress = window.flags & (Progress.FILLED | Progress.GIVEN)
+    session.trigger_state = window.trigger_state
+    session_arm_next(state, number)
+    return session_entry(&state.store, number)
 
 
 # ---- the kernel --------------------------------------------------------------------------------------------------

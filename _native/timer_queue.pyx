@@ -10,20 +10,305 @@ An entry of the heap carries timestamp, sequence and slot in 16 bytes, so that o
 That is 52 bytes for a timer and 8 / load for its bucket, 11 to 22.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
-from flinkcore._native.timer_order cimport (
-    entry_sequence,
-    entry_slot,
-    entry_timestamp,
-    heap_build,
-    heap_rise,
-    heap_sink,
-    make_entry,
-    sort_entries,
-)
+from flinkcore._native.memory cimport grow, prefetch
+
+
+# ---- entries -----------------------------------------------------------------------------------------------------
+
+
+cdef inline TimerEntry _make_entry(int64_t timestamp_ms, uint32_t sequence, uint32_t slot) noexcept nogil:
+    cdef TimerEntry entry = <uint64_t> timestamp_ms ^ (<uint64_t> 1 << 63)
+    return entry << 64 | <TimerEntry> (<uint64_t> sequence << 32 | <uint64_t> slot)
+
+
+cdef inline int64_t _entry_timestamp(TimerEntry entry) noexcept nogil:
+    return <int64_t> (<uint64_t> (entry >> 64) ^ (<uint64_t> 1 << 63))
+
+
+cdef inline uint32_t _entry_sequence(TimerEntry entry) noexcept nogil:
+    return <uint32_t> (entry >> 32)
+
+
+cdef inline uint32_t _entry_slot(TimerEntry entry) noexcept nogil:
+    return <uint32_t> entry
+
+
+cdef extern from *:
+    int __builtin_clzll(unsigned long long value) noexcept nogil
+
+cdef enum:
+    SMALL = 32       # entries that insertion sorts fastest
+    DIGIT_BITS = 11  # of a radix digit, at most
+
+
+# ---- their heap --------------------------------------------------------------------------------------------------
+# The children of i are 4i + 1 to 4i + 4. Where an entry comes to lie, positions[its slot] becomes its index, unless positions is NULL.
+
+
+cdef uint32_t _heap_rise(TimerEntry* heap, uint64_t i, TimerEntry entry, uint32_t* positions) noexcept nogil:
+    # Puts the entry where the heap has a gap at i, or nearer to the root; returns its index.
+    cdef uint64_t parent
+    while i:
+        parent = (i - 1) >> 2
+        if heap[parent] < entry:
+            break
+        heap[i] = heap[parent]
+        if positions != NULL:
+            positions[_entry_slot(heap[i])] = <uint32_t> i
+        i = parent
+    heap[i] = entry
+    if positions != NULL:
+        positions[_entry_slot(entry)] = <uint32_t> i
+    return <uint32_t> i
+
+
+cdef inline void _heap_sink(
+    TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions
+) noexcept nogil:
+    # Puts the entry where the heap has a gap at i, or further from the root.
+    cdef uint64_t child = 4 * i + 1, best, other
+    while child + 3 < size:
+        if 4 * child + 1 < size:
+            # The line of the next level is one of these four: fetch all rather than wait for the choice.
+            prefetch(&heap[4 * child + 1])
+            prefetch(&heap[4 * child + 5])
+            prefetch(&heap[4 * child + 9])
+            prefetch(&heap[4 * child + 13])
+        # Arithmetic instead of branches that nobody could predict.
+        best = child + <uint64_t> (heap[child + 1] < heap[child])
+        other = child + 2 + <uint64_t> (heap[child + 3] < heap[child + 2])
+        best += (other - best) * <uint64_t> (heap[other] < heap[best])
+        if entry < heap[best]:
+            child = size
+            break
+        heap[i] = heap[best]
+        if positions != NULL:
+            positions[_entry_slot(heap[i])] = <uint32_t> i
+        i = best
+        child = 4 * i + 1
+    if child < size:
+        best = child
+        for other in range(child + 1, size):
+            if heap[other] < heap[best]:
+                best = other
+        if heap[best] < entry:
+            heap[i] = heap[best]
+            if positions != NULL:
+                positions[_entry_slot(heap[i])] = <uint32_t> i
+            i = best
+    heap[i] = entry
+    if positions != NULL:
+        positions[_entry_slot(entry)] = <uint32_t> i
+
+
+cdef void _heap_build(TimerEntry* heap, uint64_t size, uint32_t* positions) noexcept nogil:
+    # Makes a heap of any entries in O(size), and their positions.
+    cdef uint64_t i
+    if size > 1:
+        i = (size - 2) >> 2
+        while True:
+            _heap_sink(heap, size, i, heap[i], NULL)
+            if i == 0:
+                break
+            i -= 1
+    for i in range(size):
+        positions[_entry_slot(heap[i])] = <uint32_t> i
+
+
+# ---- their sort --------------------------------------------------------------------------------------------------
+
+
+cdef void _insertion_sort(TimerEntry* entries, int64_t n) noexcept nogil:
+    cdef int64_t i, j
+    cdef TimerEntry entry
+    for i in range(1, n):
+        entry = entries[i]
+        j = i
+        while j > 0 and entry < entries[j - 1]:
+            entries[j] = entries[j - 1]
+            j -= 1
+        entries[j] = entry
+
+
+cdef void _radix_sort(TimerEntry* entries, int64_t n, TimerEntry* spare, int shift) noexcept nogil:
+    # By the 64 bits from `shift` on, least significant digit first, over just the bits in which entries can differ.
+    cdef uint32_t counts[1 << DIGIT_BITS]
+    cdef uint64_t low = <uint64_t> (entries[0] >> shift), high = low, value
+    cdef int bits, passes, digit_bits, digit
+    cdef uint32_t mask, at, step
+    cdef int64_t i
+    cdef TimerEntry* source = entries
+    cdef TimerEntry* target = spare
+    for i in range(1, n):
+        value = <uint64_t> (entries[i] >> shift)
+        low = value if value < low else low
+        high = value if value > high else high
+    if low == high:
+        return
+    bits = 64 - __builtin_clzll(high - low)
+    digit_bits = DIGIT_BITS if n >= 1 << 14 else 8
+    passes = (bits + digit_bits - 1) // digit_bits
+    digit_bits = (bits + passes - 1) // passes
+    mask = (<uint32_t> 1 << digit_bits) - 1
+    digit = 0
+    while digit < bits:
+        memset(counts, 0, (<uint64_t> mask + 1) * sizeof(uint32_t))
+        for i in range(n):
+            counts[<uint32_t> ((<uint64_t> (source[i] >> shift) - low) >> digit) & mask] += 1
+        at = 0
+        for i in range(<int64_t> mask + 1):
+            step = counts[i]
+            counts[i] = at
+            at += step
+        for i in range(n):
+            at = <uint32_t> ((<uint64_t> (source[i] >> shift) - low) >> digit) & mask
+            target[counts[at]] = source[i]
+            counts[at] += 1
+        source, target = target, source
+        digit += digit_bits
+    if source != entries:
+        memcpy(entries, source, n * sizeof(TimerEntry))
+
+
+cdef void _sort_entries(TimerEntry* entries, int64_t n, TimerEntry* spare) noexcept nogil:
+    # Ascending; `spare` has room for n entries too.
+    cdef int64_t first = 0, end
+    cdef uint64_t timestamp
+    cdef bint ordered
+    if n <= SMALL:
+        _insertion_sort(entries, n)
+        return
+    _radix_sort(entries, n, spare, 64)
+    while first < n:  # each run of equal timestamps, by sequence
+        timestamp = <uint64_t> (entries[first] >> 64)
+        end = first + 1
+        ordered = True
+        while end < n and <uint64_t> (entries[end] >> 64) == timestamp:
+            ordered = ordered and entries[end - 1] < entries[end]
+            end += 1
+        if not ordered:
+            if end - first <= SMALL:
+                _insertion_sort(entries + first, end - first)
+            else:
+                _radix_sort(entries + first, end - first, spare, 32)
+        first = end
+
+
+# ---- maps of one key group ---------------------------------------------------------------------------------------
+
+
+cdef inline uint32_t _timer_hash(int64_t timestamp_ms, int64_t key, int64_t namespace_id) noexcept nogil:
+    cdef uint64_t h = <uint64_t> timestamp_ms * <uint64_t> 0x9E3779B97F4A7C15
+    h ^= h >> 32
+    h = (h + <uint64_t> key) * <uint64_t> 0xD6E8FEB86659FD93
+    h ^= h >> 29
+    h = (h + <uint64_t> namespace_id) * <uint64_t> 0xA0761D6478BD642F
+    h ^= h >> 32
+    h *= <uint64_t> 0xE7037ED1A0B428DB
+    return <uint32_t> (h >> 32)
+
+
+cdef inline DedupMap* _key_group_map(const TimerQueue* queue, int32_t key_group) noexcept nogil:
+    return &queue.maps[key_group - queue.first_key_group]
+
+
+cdef inline uint32_t _map_home(const DedupMap* map, uint32_t hash) noexcept nogil:
+    return hash >> map.shift
+
+
+cdef inline uint32_t _map_probe(const DedupMap* map, uint32_t hash, uint32_t i) noexcept nogil:
+    # The first bucket from i on that is empty or has the hash.
+    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
+    while map.buckets[i] and <uint32_t> (map.buckets[i] >> 32) != hash:
+        i = (i + 1) & mask
+    return i
+
+
+cdef inline int64_t _map_find(
+    const TimerQueue* queue,
+    const DedupMap* map,
+    uint32_t i,
+    uint32_t hash,
+    int64_t timestamp_ms,
+    int64_t key,
+    int64_t namespace_id,
+) noexcept nogil:
+    # The bucket of the timer, or ~(the empty bucket where it would be put). The map must have buckets; the search begins
+    # at bucket i: the hash's own, or one before which the timer is known not to be.
+    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
+    cdef const Timer* timer
+    while True:
+        i = _map_probe(map, hash, i)
+        if map.buckets[i] == 0:
+            return ~<int64_t> i
+        timer = timer_at(queue, <uint32_t> map.buckets[i] - 1)
+        if timer.timestamp_ms == timestamp_ms and timer.key == key and timer.namespace_id == namespace_id:
+            return i
+        i = (i + 1) & mask
+
+
+cdef inline void _map_erase(DedupMap* map, uint32_t i) noexcept nogil:
+    # Empties bucket i and closes the gap, so that no probe sequence is cut.
+    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, j = i
+    cdef uint64_t bucket
+    while True:
+        j = (j + 1) & mask
+        bucket = map.buckets[j]
+        if bucket == 0:
+            break
+        if ((j - (<uint32_t> (bucket >> 32) >> map.shift)) & mask) >= ((j - i) & mask):
+            map.buckets[i] = bucket
+            i = j
+    map.buckets[i] = 0
+    map.size -= 1
+
+
+cdef inline uint32_t _probe_empty(const DedupMap* map, uint32_t hash) noexcept nogil:
+    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, i = hash >> map.shift
+    while map.buckets[i]:
+        i = (i + 1) & mask
+    return i
+
+
+cdef bint _grow_map(TimerQueue* queue, DedupMap* map) noexcept nogil:
+    cdef uint32_t old_bits = 32 - map.shift if map.buckets != NULL else 0
+    cdef uint32_t bits = old_bits + (1 if old_bits >= SMALL_BITS else 2) if old_bits else MIN_BITS
+    cdef uint32_t shift, mask, i
+    cdef uint64_t n_old = <uint64_t> 1 << old_bits if old_bits else 0, kept = 0, old
+    cdef uint64_t* buckets
+    if bits > 31:
+        return False
+    shift = 32 - bits
+    mask = (<uint32_t> 1 << bits) - 1
+    buckets = <uint64_t*> calloc(<uint64_t> 1 << bits, sizeof(uint64_t))
+    if buckets == NULL:
+        return False
+    for old in range(n_old):  # moved together first, without a branch that nobody could predict
+        map.buckets[kept] = map.buckets[old]
+        kept += map.buckets[old] != 0
+    for old in range(kept):
+        i = <uint32_t> (map.buckets[old] >> 32) >> shift
+        while buckets[i]:
+            i = (i + 1) & mask
+        buckets[i] = map.buckets[old]
+    free(map.buckets)
+    map.buckets = buckets
+    map.shift = shift
+    queue.n_buckets += (<uint64_t> 1 << bits) - n_old
+    return True
+
+
+cdef inline bint _map_is_full(const DedupMap* map) noexcept nogil:
+    # At three quarters.
+    return map.buckets == NULL or <uint64_t> map.size * 4 >= (<uint64_t> 3 << (32 - map.shift))
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------
+
 
 cdef extern from *:
     """
@@ -50,9 +335,6 @@ cdef enum:
     SMALL_BITS = 12      # maps with fewer buckets, less than 32 KiB, grow fourfold
 
 cdef uint32_t NO_SLOT = 0xFFFFFFFF
-
-
-# ---- memory ------------------------------------------------------------------------------------------------------
 
 
 cdef int timer_queue_init(TimerQueue* queue, int32_t first_key_group, int32_t last_key_group) except -1 nogil:
@@ -169,50 +451,29 @@ cdef bint _grow_chunks(TimerQueue* queue) noexcept nogil:
     return True
 
 
-# ---- de-duplication, where maps grow -----------------------------------------------------------------------------
+# ---- slots and sequences -----------------------------------------------------------------------------------------
 
 
-cdef inline uint32_t _probe_empty(const DedupMap* map, uint32_t hash) noexcept nogil:
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, i = hash >> map.shift
-    while map.buckets[i]:
+cdef inline void _queue_erase(TimerQueue* queue, uint32_t slot) noexcept nogil:
+    cdef const Timer* timer = timer_at(queue, slot)
+    cdef DedupMap* map = _key_group_map(queue, timer.key_group)
+    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, i = timer.hash >> map.shift
+    while <uint32_t> map.buckets[i] != slot + 1:
         i = (i + 1) & mask
-    return i
+    _map_erase(map, i)
 
 
-cdef bint _grow_map(TimerQueue* queue, DedupMap* map) noexcept nogil:
-    cdef uint32_t old_bits = 32 - map.shift if map.buckets != NULL else 0
-    cdef uint32_t bits = old_bits + (1 if old_bits >= SMALL_BITS else 2) if old_bits else MIN_BITS
-    cdef uint32_t shift, mask, i
-    cdef uint64_t n_old = <uint64_t> 1 << old_bits if old_bits else 0, kept = 0, old
-    cdef uint64_t* buckets
-    if bits > 31:
-        return False
-    shift = 32 - bits
-    mask = (<uint32_t> 1 << bits) - 1
-    buckets = <uint64_t*> calloc(<uint64_t> 1 << bits, sizeof(uint64_t))
-    if buckets == NULL:
-        return False
-    for old in range(n_old):  # moved together first, without a branch that nobody could predict
-        map.buckets[kept] = map.buckets[old]
-        kept += map.buckets[old] != 0
-    for old in range(kept):
-        i = <uint32_t> (map.buckets[old] >> 32) >> shift
-        while buckets[i]:
-            i = (i + 1) & mask
-        buckets[i] = map.buckets[old]
-    free(map.buckets)
-    map.buckets = buckets
-    map.shift = shift
-    queue.n_buckets += (<uint64_t> 1 << bits) - n_old
-    return True
+cdef inline void _queue_release(TimerQueue* queue, uint32_t slot) noexcept nogil:
+    queue.free_slots[queue.n_free] = slot
+    queue.n_free += 1
 
 
-cdef inline bint _map_is_full(const DedupMap* map) noexcept nogil:
-    # At three quarters.
-    return map.buckets == NULL or <uint64_t> map.size * 4 >= (<uint64_t> 3 << (32 - map.shift))
-
-
-# ---- slots and sequence ------------------------------------------------------------------------------------------
+cdef inline uint32_t _queue_take_out(TimerQueue* queue, DedupMap* map, int64_t bucket) noexcept nogil:
+    # Frees the bucket and its timer's slot; returns the index of its entry, which is still in the heap.
+    cdef uint32_t slot = <uint32_t> map.buckets[bucket] - 1
+    _map_erase(map, <uint32_t> bucket)
+    _queue_release(queue, slot)
+    return queue.positions[slot]
 
 
 cdef bint _renumber(TimerQueue* queue) noexcept nogil:
@@ -224,17 +485,17 @@ cdef bint _renumber(TimerQueue* queue) noexcept nogil:
         return False
     for i in range(n):
         entry = queue.heap[i]
-        entries[i] = make_entry(entry_sequence(entry), 0, i)
-    sort_entries(entries, n, entries + n)
+        entries[i] = _make_entry(_entry_sequence(entry), 0, i)
+    _sort_entries(entries, n, entries + n)
     for i in range(n):
         entry = queue.heap[<uint32_t> entries[i]]
-        queue.heap[<uint32_t> entries[i]] = make_entry(entry_timestamp(entry), i, entry_slot(entry))
+        queue.heap[<uint32_t> entries[i]] = _make_entry(_entry_timestamp(entry), i, _entry_slot(entry))
     queue.next_sequence = n
     free(entries)
     return True
 
 
-cdef int queue_insert(
+cdef int _queue_insert(
     TimerQueue* queue,
     DedupMap* map,
     uint32_t probed,
@@ -245,13 +506,13 @@ cdef int queue_insert(
     int64_t namespace_id,
     TimerEntry* entry,
 ) noexcept nogil:
-    # 1: has a slot and a bucket, and *entry is to be put into the heap; 0: an equal timer was in; -1: no memory.
-    # `probed` is where _find may begin.
+    # Gives an unknown timer a slot, a sequence and a bucket: 1, and *entry is still to be put into the heap, whose size is as
+    # before; 0: an equal timer is in; -1: no memory, and nothing changed. `probed`: where _map_find may begin.
     cdef int64_t bucket = -1
     cdef uint32_t slot
     cdef Timer* timer
     if map.buckets != NULL:
-        bucket = map_find(queue, map, probed, hash, timestamp_ms, key, namespace_id)
+        bucket = _map_find(queue, map, probed, hash, timestamp_ms, key, namespace_id)
         if bucket >= 0:
             return 0
     if _map_is_full(map):
@@ -279,34 +540,35 @@ cdef int queue_insert(
     timer.hash = hash
     map.buckets[~bucket] = <uint64_t> hash << 32 | (<uint64_t> slot + 1)
     map.size += 1
-    entry[0] = make_entry(timestamp_ms, queue.next_sequence, slot)
+    entry[0] = _make_entry(timestamp_ms, queue.next_sequence, slot)
     queue.next_sequence += 1
     return 1
 
 
-# ---- single verbs ------------------------------------------------------------------------------------------------
-
-
-cdef void queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
+cdef void _queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
+    # Takes the entry at index i out of the heap; the last one fills the gap.
     cdef TimerEntry last
     queue.size -= 1
     if i == queue.size:
         return
     last = queue.heap[queue.size]
     if i and last < queue.heap[(i - 1) >> 2]:
-        heap_rise(queue.heap, i, last, queue.positions)
+        _heap_rise(queue.heap, i, last, queue.positions)
     else:
-        heap_sink(queue.heap, queue.size, i, last, queue.positions)
+        _heap_sink(queue.heap, queue.size, i, last, queue.positions)
+
+
+# ---- timers one by one -------------------------------------------------------------------------------------------
 
 
 cdef int timer_queue_add(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) except -1 nogil:
     cdef TimerEntry entry
-    cdef uint32_t hash = timer_hash(timestamp_ms, key, namespace_id)
-    cdef DedupMap* map = key_group_map(queue, key_group)
-    cdef int64_t added = queue_insert(
-        queue, map, map_home(map, hash), hash, timestamp_ms, key, key_group, namespace_id, &entry
+    cdef uint32_t hash = _timer_hash(timestamp_ms, key, namespace_id)
+    cdef DedupMap* map = _key_group_map(queue, key_group)
+    cdef int64_t added = _queue_insert(
+        queue, map, _map_home(map, hash), hash, timestamp_ms, key, key_group, namespace_id, &entry
     )
     if added < 0:
         with gil:
@@ -314,35 +576,35 @@ cdef int timer_queue_add(
     if added == 0:
         return TimerOutcome.TIMER_UNCHANGED
     queue.size += 1
-    return TimerOutcome.TIMER_CHANGED if heap_rise(queue.heap, queue.size - 1, entry, queue.positions) else TimerOutcome.TIMER_HEAD
+    return TimerOutcome.TIMER_CHANGED if _heap_rise(queue.heap, queue.size - 1, entry, queue.positions) else TimerOutcome.TIMER_HEAD
 
 
 cdef int timer_queue_remove(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) noexcept nogil:
-    cdef uint32_t hash = timer_hash(timestamp_ms, key, namespace_id), i
-    cdef DedupMap* map = key_group_map(queue, key_group)
+    cdef uint32_t hash = _timer_hash(timestamp_ms, key, namespace_id), i
+    cdef DedupMap* map = _key_group_map(queue, key_group)
     cdef int64_t bucket
     if map.size == 0:
         return TimerOutcome.TIMER_UNCHANGED
-    bucket = map_find(queue, map, map_home(map, hash), hash, timestamp_ms, key, namespace_id)
+    bucket = _map_find(queue, map, _map_home(map, hash), hash, timestamp_ms, key, namespace_id)
     if bucket < 0:
         return TimerOutcome.TIMER_UNCHANGED
-    i = queue_take_out(queue, map, bucket)
-    queue_remove_at(queue, i)
+    i = _queue_take_out(queue, map, bucket)
+    _queue_remove_at(queue, i)
     return TimerOutcome.TIMER_CHANGED if i else TimerOutcome.TIMER_HEAD
 
 
 cdef int timer_queue_move(
     TimerQueue* queue, int64_t from_ms, int64_t to_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) except -1 nogil:
-    cdef uint32_t hash = timer_hash(from_ms, key, namespace_id), i, slot
-    cdef DedupMap* map = key_group_map(queue, key_group)
+    cdef uint32_t hash = _timer_hash(from_ms, key, namespace_id), i, slot
+    cdef DedupMap* map = _key_group_map(queue, key_group)
     cdef int64_t bucket = -1
     cdef TimerEntry entry
     cdef Timer* timer
     if map.size:
-        bucket = map_find(queue, map, map_home(map, hash), hash, from_ms, key, namespace_id)
+        bucket = _map_find(queue, map, _map_home(map, hash), hash, from_ms, key, namespace_id)
     if bucket < 0:
         return timer_queue_add(queue, to_ms, key, key_group, namespace_id)
     slot = <uint32_t> map.buckets[bucket] - 1
@@ -350,50 +612,50 @@ cdef int timer_queue_move(
         with gil:
             raise MemoryError(f"no memory to number {queue.size} timers anew")
     if to_ms != from_ms:
-        hash = timer_hash(to_ms, key, namespace_id)
-        if map_find(queue, map, map_home(map, hash), hash, to_ms, key, namespace_id) >= 0:
-            queue_remove_at(queue, queue_take_out(queue, map, bucket))
+        hash = _timer_hash(to_ms, key, namespace_id)
+        if _map_find(queue, map, _map_home(map, hash), hash, to_ms, key, namespace_id) >= 0:
+            _queue_remove_at(queue, _queue_take_out(queue, map, bucket))
             return TimerOutcome.TIMER_UNCHANGED
-        map_erase(map, <uint32_t> bucket)
+        _map_erase(map, <uint32_t> bucket)
         map.buckets[_probe_empty(map, hash)] = <uint64_t> hash << 32 | (<uint64_t> slot + 1)
         map.size += 1
         timer = timer_at(queue, slot)
         timer.timestamp_ms = to_ms
         timer.hash = hash
-    entry = make_entry(to_ms, queue.next_sequence, slot)
+    entry = _make_entry(to_ms, queue.next_sequence, slot)
     queue.next_sequence += 1
     i = queue.positions[slot]
     if i and entry < queue.heap[(i - 1) >> 2]:
-        heap_rise(queue.heap, i, entry, queue.positions)
+        _heap_rise(queue.heap, i, entry, queue.positions)
     else:
-        heap_sink(queue.heap, queue.size, i, entry, queue.positions)
+        _heap_sink(queue.heap, queue.size, i, entry, queue.positions)
     return TimerOutcome.TIMER_CHANGED if queue.positions[slot] else TimerOutcome.TIMER_HEAD
 
 
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil:
-    return timer_at(queue, entry_slot(queue.heap[0])) if queue.size else NULL
+    return timer_at(queue, _entry_slot(queue.heap[0])) if queue.size else NULL
 
 
 cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil:
     cdef uint32_t slot
     if queue.size == 0:
         return False
-    slot = entry_slot(queue.heap[0])
+    slot = _entry_slot(queue.heap[0])
     timer[0] = timer_at(queue, slot)[0]
-    queue_erase(queue, slot)
-    queue_remove_at(queue, 0)
-    queue_release(queue, slot)
+    _queue_erase(queue, slot)
+    _queue_remove_at(queue, 0)
+    _queue_release(queue, slot)
     return True
 
 
-# ---- by key group ------------------------------------------------------------------------------------------------
+# ---- timers of key groups ----------------------------------------------------------------------------------------
 
 
 cdef int64_t timer_queue_count(const TimerQueue* queue, int32_t first, int32_t last) noexcept nogil:
     cdef int32_t key_group
     cdef int64_t total = 0
     for key_group in range(first, last + 1):
-        total += key_group_map(queue, key_group).size
+        total += _key_group_map(queue, key_group).size
     return total
 
 
@@ -407,16 +669,16 @@ cdef int timer_queue_slots(const TimerQueue* queue, int32_t first, int32_t last,
         with gil:
             raise MemoryError(f"no memory to sort {n} timers")
     for key_group in range(first, last + 1):
-        map = key_group_map(queue, key_group)
+        map = _key_group_map(queue, key_group)
         if map.size:
             for i in range(<int64_t> 1 << (32 - map.shift)):
                 if map.buckets[i]:
                     slot = <uint32_t> map.buckets[i] - 1
-                    entries[found] = make_entry(entry_sequence(queue.heap[queue.positions[slot]]), 0, slot)
+                    entries[found] = _make_entry(_entry_sequence(queue.heap[queue.positions[slot]]), 0, slot)
                     found += 1
-    sort_entries(entries, n, entries + n)
+    _sort_entries(entries, n, entries + n)
     for i in range(n):
-        slots[i] = entry_slot(entries[i])
+        slots[i] = _entry_slot(entries[i])
     free(entries)
     return 0
 
@@ -430,26 +692,26 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
     if queue.size > queue.capacity:
         return b"the heap is larger than its memory"
     for i in range(queue.size):
-        slot = entry_slot(queue.heap[i])
+        slot = _entry_slot(queue.heap[i])
         if slot >= queue.slots_used:
             return b"an entry has a slot that was never given out"
         timer = timer_at(queue, slot)
         if queue.positions[slot] != i:
             return b"a timer's back index is not where its entry is"
-        if entry_timestamp(queue.heap[i]) != timer.timestamp_ms:
+        if _entry_timestamp(queue.heap[i]) != timer.timestamp_ms:
             return b"an entry's timestamp is not its timer's"
-        if entry_sequence(queue.heap[i]) >= queue.next_sequence:
+        if _entry_sequence(queue.heap[i]) >= queue.next_sequence:
             return b"an entry has a sequence that was never given out"
         if i and not queue.heap[(i - 1) >> 2] < queue.heap[i]:
             return b"an entry is not after its parent"
-        if timer.hash != timer_hash(timer.timestamp_ms, timer.key, timer.namespace_id):
+        if timer.hash != _timer_hash(timer.timestamp_ms, timer.key, timer.namespace_id):
             return b"a timer's hash is not that of its fields"
         if not queue.first_key_group <= timer.key_group <= queue.last_key_group:
             return b"a timer's key group is outside of the range"
-        map = key_group_map(queue, timer.key_group)
+        map = _key_group_map(queue, timer.key_group)
         if map.buckets == NULL:
             return b"a timer's key group has no map"
-        bucket = <uint64_t> map_find(queue, map, map_home(map, timer.hash), timer.hash, timer.timestamp_ms, timer.key, timer.namespace_id)
+        bucket = <uint64_t> _map_find(queue, map, _map_home(map, timer.hash), timer.hash, timer.timestamp_ms, timer.key, timer.namespace_id)
         if <int64_t> bucket < 0 or <uint32_t> map.buckets[bucket] != slot + 1:
             return b"a timer is not found in the map of its key group"
     for i in range(<uint64_t> (queue.last_key_group - queue.first_key_group + 1)):
@@ -476,3 +738,386 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
     if queue.size + queue.n_free != queue.slots_used:
         return b"a slot is neither in use nor free"
     return NULL
+
+
+# ---- timers as columns -------------------------------------------------------------------------------------------
+# The loops run over blocks of rows in stages, each of which only prefetches what the next one reads; the last stage does
+# the work and trusts nothing that it cannot check. Where a batch is large beside the heap, the heap is ordered anew as a
+# whole instead of entry by entry; where it is small, nothing of the heap's size is done.
+
+
+cdef enum:
+    BLOCK = 64     # rows per stage
+    AHEAD = 24     # rows to prefetch ahead where one loop is enough
+    PIECE = 1 << 14  # timers taken at a time where a limit leaves others due: their candidates stay in the cache
+
+cdef TimerEntry DEAD = ~<TimerEntry> 0  # marks a removed entry during a large delete; no slot has this number
+
+
+cdef inline void _prefetch_buckets(
+    const TimerQueue* queue,
+    const int64_t* timestamps_ms,
+    const int64_t* keys,
+    const int32_t* key_groups,
+    const int64_t* namespace_ids,
+    int64_t namespace_stride,
+    int64_t n,
+    uint32_t* hashes,
+) noexcept nogil:
+    cdef int64_t row
+    cdef const DedupMap* map
+    for row in range(n):
+        hashes[row] = _timer_hash(timestamps_ms[row], keys[row], namespace_ids[row * namespace_stride])
+        map = _key_group_map(queue, key_groups[row])
+        if map.buckets != NULL:
+            prefetch(&map.buckets[_map_home(map, hashes[row])])
+
+
+cdef int64_t timer_queue_register(
+    TimerQueue* queue,
+    const int64_t* timestamps_ms,
+    const int64_t* keys,
+    const int32_t* key_groups,
+    const int64_t* namespace_ids,
+    int64_t namespace_stride,
+    int64_t n,
+    uint8_t* changed,
+) except -1 nogil:
+    cdef uint32_t hashes[BLOCK]
+    cdef uint32_t probed[BLOCK]
+    cdef int64_t first, row, block, added, total = 0
+    cdef uint32_t slot, hash
+    cdef uint64_t bucket, n_buckets
+    cdef DedupMap* map
+    cdef TimerEntry entry
+    # Many new entries are cheaper to order all at once: O(size + n) instead of O(n log size).
+    cdef bint build = n > BLOCK and n > <int64_t> queue.size
+    added = 0
+    first = 0
+    while first < n:
+        block = n - first if n - first < BLOCK else BLOCK
+        _prefetch_buckets(
+            queue, timestamps_ms + first, keys + first, key_groups + first, namespace_ids + first * namespace_stride,
+            namespace_stride, block, hashes,
+        )
+        for row in range(block if block < queue.n_free else queue.n_free):
+            slot = queue.free_slots[queue.n_free - 1 - row]
+            prefetch(timer_at(queue, slot))
+            prefetch(&queue.positions[slot])
+        for row in range(block):
+            map = _key_group_map(queue, key_groups[first + row])
+            if map.buckets != NULL:
+                probed[row] = _map_probe(map, hashes[row], _map_home(map, hashes[row]))
+                bucket = map.buckets[probed[row]]
+                if bucket:
+                    prefetch(timer_at(queue, <uint32_t> bucket - 1))
+        n_buckets = queue.n_buckets
+        for row in range(first, first + block):
+            map = _key_group_map(queue, key_groups[row])
+            hash = hashes[row - first]
+            # A bucket passed over before is still full, unless a map has grown since.
+            added = _queue_insert(
+                queue,
+                map,
+                probed[row - first] if queue.n_buckets == n_buckets else _map_home(map, hash),
+                hash,
+                timestamps_ms[row],
+                keys[row],
+                key_groups[row],
+                namespace_ids[row * namespace_stride],
+                &entry,
+            )
+            if added < 0:
+                break
+            changed[row] = <uint8_t> added
+            if added:
+                total += 1
+                queue.size += 1
+                if build:
+                    queue.heap[queue.size - 1] = entry
+                else:
+                    _heap_rise(queue.heap, queue.size - 1, entry, queue.positions)
+        if added < 0:
+            break
+        first += BLOCK
+    if build and total:
+        _heap_build(queue.heap, queue.size, queue.positions)
+    if added < 0:
+        with gil:
+            raise MemoryError(f"no memory for more than {queue.size} timers")
+    return total
+
+
+cdef int64_t timer_queue_delete(
+    TimerQueue* queue,
+    const int64_t* timestamps_ms,
+    const int64_t* keys,
+    const int32_t* key_groups,
+    const int64_t* namespace_ids,
+    int64_t namespace_stride,
+    int64_t n,
+    uint8_t* changed,
+) noexcept nogil:
+    cdef uint32_t hashes[BLOCK]
+    cdef uint32_t probed[BLOCK]
+    cdef uint64_t buckets[BLOCK]
+    cdef int64_t first, row, block, i, total = 0
+    cdef uint64_t position, bucket
+    cdef uint32_t slot, kept, hash
+    cdef DedupMap* map
+    # Of a large part of the heap, entries are only marked, and the rest is ordered anew: O(size) instead of O(n log size).
+    cdef bint build = n > BLOCK and n > <int64_t> (queue.size >> 2)
+    first = 0
+    while first < n:
+        block = n - first if n - first < BLOCK else BLOCK
+        _prefetch_buckets(
+            queue, timestamps_ms + first, keys + first, key_groups + first, namespace_ids + first * namespace_stride,
+            namespace_stride, block, hashes,
+        )
+        for row in range(block):
+            map = _key_group_map(queue, key_groups[first + row])
+            buckets[row] = 0
+            if map.size:
+                probed[row] = _map_probe(map, hashes[row], _map_home(map, hashes[row]))
+                bucket = buckets[row] = map.buckets[probed[row]]
+                if bucket:
+                    prefetch(timer_at(queue, <uint32_t> bucket - 1))
+                    prefetch(&queue.positions[<uint32_t> bucket - 1])
+        for row in range(block):
+            if buckets[row]:
+                position = queue.positions[<uint32_t> buckets[row] - 1]
+                prefetch(&queue.heap[position])
+                if not build:
+                    prefetch(&queue.heap[(position - 1) >> 2 if position else 0])
+                    prefetch(&queue.heap[4 * position + 1])
+        for row in range(first, first + block):
+            changed[row] = 0
+            map = _key_group_map(queue, key_groups[row])
+            if buckets[row - first] == 0 or map.size == 0:
+                continue
+            hash = hashes[row - first]
+            i = probed[row - first]
+            # Removals move buckets: what was probed holds only where the bucket is still the same.
+            i = _map_find(
+                queue,
+                map,
+                <uint32_t> i if map.buckets[i] == buckets[row - first] else _map_home(map, hash),
+                hash,
+                timestamps_ms[row],
+                keys[row],
+                namespace_ids[row * namespace_stride],
+            )
+            if i >= 0:
+                changed[row] = 1
+                total += 1
+                i = _queue_take_out(queue, map, i)
+                if build:
+                    queue.heap[i] = DEAD
+                else:
+                    _queue_remove_at(queue, <uint32_t> i)
+        first += BLOCK
+    if build and total:
+        kept = 0
+        for slot in range(queue.size):
+            queue.heap[kept] = queue.heap[slot]
+            kept += queue.heap[slot] != DEAD
+        queue.size = kept
+        _heap_build(queue.heap, kept, queue.positions)
+    return total
+
+
+# ---- firing ------------------------------------------------------------------------------------------------------
+
+
+cdef int _reserve_due(TimerQueue* queue, uint64_t capacity) except -1 nogil:
+    if capacity > queue.due_capacity:
+        queue.due = <uint32_t*> grow(queue.due, capacity * sizeof(uint32_t), b"the positions of due timers")
+        queue.due_capacity = <uint32_t> capacity
+    return 0
+
+
+cdef int64_t timer_queue_due(TimerQueue* queue, int64_t watermark_ms, int64_t limit) except -1 nogil:
+    cdef uint64_t bound = <uint64_t> watermark_ms ^ (<uint64_t> 1 << 63)
+    cdef uint64_t n = queue.size, child, i
+    cdef int64_t top, due
+    cdef uint32_t head, tail
+    queue.due_mode = DueMode.DUE_NONE
+    queue.due_count = 0
+    queue.due_bound = bound
+    if n == 0 or limit <= 0 or <uint64_t> (queue.heap[0] >> 64) > bound:
+        return 0
+    top = <int64_t> (n >> 2) + 16
+    if top > limit:
+        top = limit
+    # The due timers are a tree at the root: walk it level by level, so that positions ascend. Room for 5 more is always
+    # there, since a visit adds at most 4.
+    _reserve_due(queue, 64)
+    queue.due[0] = 0
+    head = 0
+    tail = 1
+    while head < tail and tail <= top:
+        if tail + 5 > queue.due_capacity:
+            _reserve_due(queue, 2 * <uint64_t> queue.due_capacity)
+        child = 4 * <uint64_t> queue.due[head] + 1
+        head += 1
+        for i in range(child, child + 4 if child + 4 < n else n):
+            if <uint64_t> (queue.heap[i] >> 64) <= bound:
+                queue.due[tail] = <uint32_t> i
+                tail += 1
+                prefetch(&queue.heap[4 * i + 1])
+    if tail <= top:
+        queue.due_mode = DueMode.DUE_TOP
+        queue.due_count = tail
+        return tail
+    if top < limit:
+        due = 0
+        for i in range(n):
+            due += <uint64_t> (queue.heap[i] >> 64) <= bound
+        if due <= limit:
+            queue.due_mode = DueMode.DUE_SCAN
+            queue.due_count = <uint32_t> due
+            return due
+    _reserve_due(queue, PIECE if limit > PIECE else limit)
+    queue.due_mode = DueMode.DUE_FIRST
+    queue.due_count = <uint32_t> limit
+    return limit
+
+
+cdef void _retire(
+    TimerQueue* queue,
+    const TimerEntry* entries,
+    int64_t n,
+    int64_t* timestamps_ms,
+    int64_t* keys,
+    int32_t* key_groups,
+    int64_t* namespace_ids,
+) noexcept nogil:
+    # Copies the timers of the entries out and frees their slots and buckets; the heap is the caller's.
+    cdef int64_t i
+    cdef uint32_t slot
+    cdef const Timer* timer
+    cdef const DedupMap* map
+    cdef uint64_t n_maps = queue.last_key_group - queue.first_key_group + 1
+    # Where all go, wiping the maps costs less than to close every gap, unless they are almost empty.
+    cdef bint wipe = n == queue.size and <uint64_t> n * 16 >= queue.n_buckets + n_maps
+    for i in range(n):
+        if i + 2 * AHEAD < n:
+            prefetch(timer_at(queue, _entry_slot(entries[i + 2 * AHEAD])))
+        if not wipe and i + AHEAD < n:
+            timer = timer_at(queue, _entry_slot(entries[i + AHEAD]))
+            map = _key_group_map(queue, timer.key_group)
+            prefetch(&map.buckets[_map_home(map, timer.hash)])
+        slot = _entry_slot(entries[i])
+        timer = timer_at(queue, slot)
+        timestamps_ms[i] = timer.timestamp_ms
+        keys[i] = timer.key
+        key_groups[i] = timer.key_group
+        namespace_ids[i] = timer.namespace_id
+        if not wipe:
+            _queue_erase(queue, slot)
+            _queue_release(queue, slot)
+    if wipe:
+        for i in range(<int64_t> n_maps):
+            if queue.maps[i].size:
+                memset(queue.maps[i].buckets, 0, (<uint64_t> 1 << (32 - queue.maps[i].shift)) * 8)
+                queue.maps[i].size = 0
+        queue.slots_used = 0
+        queue.n_free = 0
+
+
+cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noexcept nogil:
+    # Closes the holes, a tree at the root: the entries beyond the new size sink in from the lowest hole upwards.
+    cdef int64_t last = n_holes - 1, i
+    cdef uint32_t size = queue.size - <uint32_t> n_holes, end = queue.size
+    i = last
+    while i >= 0 and holes[i] >= size:
+        i -= 1
+    while i >= 0:
+        end -= 1
+        while last >= 0 and holes[last] == end:
+            end -= 1
+            last -= 1
+        if i >= 8:
+            prefetch(&queue.heap[4 * <uint64_t> holes[i - 8] + 1])
+        _heap_sink(queue.heap, size, holes[i], queue.heap[end], queue.positions)
+        i -= 1
+    queue.size = size
+
+
+cdef void _first(TimerQueue* queue, int64_t n, TimerEntry* entries, TimerEntry* candidates) noexcept nogil:
+    # The n first timers in firing order, and in queue.due their positions, ascending: they are a tree at the root, whose
+    # neighbours are the candidates for the next one, at most 3 n + 1.
+    cdef int64_t i, n_candidates = 1
+    cdef uint64_t child, end
+    cdef uint32_t position
+    candidates[0] = queue.heap[0]
+    for i in range(n):
+        entries[i] = candidates[0]
+        position = queue.positions[_entry_slot(entries[i])]
+        queue.due[i] = position
+        child = 4 * <uint64_t> position + 1
+        end = child + 4 if child + 4 < queue.size else queue.size
+        if child < end:
+            _heap_sink(candidates, n_candidates, 0, queue.heap[child], NULL)
+            child += 1
+        else:
+            n_candidates -= 1
+            _heap_sink(candidates, n_candidates, 0, candidates[n_candidates], NULL)
+        while child < end:
+            _heap_rise(candidates, n_candidates, queue.heap[child], NULL)
+            n_candidates += 1
+            child += 1
+    for i in range(n):
+        candidates[i] = _make_entry(queue.due[i], 0, 0)
+    _sort_entries(candidates, n, candidates + n)
+    for i in range(n):
+        queue.due[i] = <uint32_t> _entry_timestamp(candidates[i])
+
+
+cdef int timer_queue_take(
+    TimerQueue* queue, int64_t* timestamps_ms, int64_t* keys, int32_t* key_groups, int64_t* namespace_ids
+) except -1 nogil:
+    cdef int64_t n = queue.due_count, piece, taken = 0, i
+    cdef uint32_t front = 0
+    cdef TimerEntry entry
+    cdef TimerEntry* entries
+    cdef DueMode mode = queue.due_mode
+    queue.due_mode = DueMode.DUE_NONE
+    if mode == DueMode.DUE_NONE:
+        return 0
+    piece = PIECE if mode == DueMode.DUE_FIRST and n > PIECE else n
+    # To sort and from where: `due` entries beside those of the heap, or the heap's own; or candidates.
+    entries = <TimerEntry*> malloc(
+        (piece if mode == DueMode.DUE_SCAN else 2 * piece if mode == DueMode.DUE_TOP else 4 * piece + 4)
+        * sizeof(TimerEntry)
+    )
+    if entries == NULL:
+        with gil:
+            raise MemoryError(f"no memory to sort {n} due timers")
+    if mode == DueMode.DUE_SCAN:
+        for i in range(queue.size):
+            entry = queue.heap[i]
+            if <uint64_t> (entry >> 64) <= queue.due_bound:
+                queue.heap[i] = queue.heap[front]
+                queue.heap[front] = entry
+                front += 1
+        _sort_entries(queue.heap, n, entries)
+        _retire(queue, queue.heap, n, timestamps_ms, keys, key_groups, namespace_ids)
+        queue.size -= front
+        memmove(queue.heap, queue.heap + front, queue.size * sizeof(TimerEntry))
+        _heap_build(queue.heap, queue.size, queue.positions)
+    while mode != DueMode.DUE_SCAN and taken < n:
+        piece = n - taken if n - taken < piece else piece
+        if mode == DueMode.DUE_TOP:
+            for i in range(n):
+                entries[i] = queue.heap[queue.due[i]]
+            _sort_entries(entries, n, entries + n)
+        else:
+            _first(queue, piece, entries, entries + piece)
+        _retire(
+            queue, entries, piece, timestamps_ms + taken, keys + taken, key_groups + taken, namespace_ids + taken
+        )
+        _refill(queue, queue.due, piece)
+        taken += piece
+    free(entries)
+    return 0

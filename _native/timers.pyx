@@ -1,18 +1,22 @@
-"""Event-time and processing-time timers of a range of key groups, de-duplicated, in firing order."""
+"""Event-time and processing-time timers of a range of key groups, de-duplicated, in firing order.
+
+`TimerHeap` has them one by one and as columns, and writes and reads their snapshots; `CurrentKeyTimers` adds and removes those of the
+key that an operator works on, which every element goes through.
+"""
+
+from collections import namedtuple
 
 import cython
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 
-from flinkcore._native.arrow cimport RecordBatch
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
+
+from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, RecordBatch, native_array
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
-from flinkcore._native.timer_batches cimport timer_queue_delete, timer_queue_due, timer_queue_register, timer_queue_take
-from flinkcore._native.timer_columns cimport (
-    checked_timer_columns,
-    empty_timer_columns,
-    timer_columns_of,
-    timer_record_batch,
-)
-from flinkcore._native.timer_columns import Timer, TimerColumns
+from flinkcore._native.keys cimport canonical_key
+from flinkcore._native.memory cimport Buffer, buffer_reserve
 from flinkcore._native.timer_queue cimport (
     Timer as CTimer,
     TimerOutcome,
@@ -20,17 +24,125 @@ from flinkcore._native.timer_queue cimport (
     timer_queue_add,
     timer_queue_clear,
     timer_queue_count,
+    timer_queue_delete,
+    timer_queue_due,
     timer_queue_find_fault,
     timer_queue_free,
     timer_queue_init,
     timer_queue_move,
     timer_queue_peek,
     timer_queue_poll,
+    timer_queue_register,
     timer_queue_remove,
     timer_queue_slots,
+    timer_queue_take,
 )
 
-from flinkcore.errors import ConfigurationError, DataError
+
+# ---- timers as columns -------------------------------------------------------------------------------------------
+# numpy arrays in and out, and the record batch of a snapshot.
+
+
+Timer = namedtuple("Timer", ["timestamp_ms", "key", "key_group", "namespace"], module=__name__)
+Timer.__doc__ = "One timer: when it fires, for which key (a dense id) of which key group, in which namespace."
+
+TimerColumns = namedtuple("TimerColumns", ["timestamps_ms", "keys", "key_groups", "namespaces"], module=__name__)
+TimerColumns.__doc__ = "Timers as equally long numpy columns: int64, int64, int32, int64."
+
+_NAMES = ("timestamp_ms", "key", "key_group", "namespace")
+
+
+def _integers(values, str name):
+    import numpy as np
+
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise SchemaError(f"{name} has {array.ndim} dimensions; pass a column of integers")
+    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64, "safe"):
+        if array.size or array.dtype.kind != "f":  # an empty list is float64
+            raise SchemaError(f"{name} has type {array.dtype}; pass integers that fit in int64")
+    return array
+
+
+cdef tuple checked_timer_columns(object timestamps_ms, object keys, object key_groups, object namespaces):
+    # Four arrays of integers, equally long; namespaces may be one number for all rows, and is an array of one row then.
+    import numpy as np
+
+    scalar = isinstance(namespaces, (int, np.integer))
+    timestamps_ms = _integers(timestamps_ms, "timestamps_ms")
+    keys = _integers(keys, "keys")
+    key_groups = _integers(key_groups, "key_groups")
+    namespaces = np.array([namespaces], np.int64) if scalar else _integers(namespaces, "namespaces")
+    n = len(timestamps_ms)
+    for name, column in (("keys", keys), ("key_groups", key_groups), ("namespaces", namespaces)):
+        if len(column) != n and not (scalar and name == "namespaces"):
+            raise SchemaError(f"{name} has {len(column)} rows, timestamps_ms has {n}; they must be equally long")
+    return timestamps_ms, keys, key_groups, namespaces, scalar
+
+
+cdef object empty_timer_columns(int64_t n):
+    # TimerColumns of n rows, to be written.
+    import numpy as np
+
+    return TimerColumns(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64))
+
+
+cdef NativeArray _native_column(object column, str format):
+    import numpy as np
+
+    cdef Buffer buffer
+    cdef const uint8_t[::1] data = column.view(np.uint8)
+    buffer.data = NULL
+    buffer.size = buffer.capacity = 0
+    if data.shape[0]:
+        buffer_reserve(&buffer, data.shape[0])
+        memcpy(buffer.data, &data[0], data.shape[0])
+        buffer.size = data.shape[0]
+    return native_array(format, len(column), NULL, &buffer, NULL)
+
+
+cdef NativeArray timer_record_batch(object columns):
+    # TimerColumns as a record batch, and back; the columns are copied both ways.
+    return native_array(
+        "+s",
+        len(columns[0]),
+        NULL,
+        NULL,
+        NULL,
+        [_native_column(column, "i" if column.itemsize == 4 else "l") for column in columns],
+        list(_NAMES),
+    )
+
+
+cdef object _numpy_column(RecordBatch batch, str name, ColumnType type):
+    # A copy: the batch may go away, and its memory need not be aligned.
+    import numpy as np
+
+    cdef Column* column = &batch.columns[batch.index_of(name)]
+    cdef int64_t bytes_ = column.length * column.byte_width
+    cdef uint8_t[::1] target
+    if column.type != type:
+        raise SchemaError(
+            f"column {name!r} of the snapshot has Arrow format {column.format.decode()!r}; "
+            f"it must be {'int32' if type == ColumnType.INT32 else 'int64'}"
+        )
+    if column.null_count:
+        raise SchemaError(f"column {name!r} of the snapshot has {column.null_count} nulls; a timer has none")
+    copy = np.empty(column.length, np.int32 if type == ColumnType.INT32 else np.int64)
+    if bytes_:
+        target = copy.view(np.uint8)
+        memcpy(&target[0], column.values, bytes_)
+    return copy
+
+
+cdef object timer_columns_of(RecordBatch batch):
+    return TimerColumns(
+        *(_numpy_column(batch, name, ColumnType.INT32 if name == "key_group" else ColumnType.INT64) for name in _NAMES)
+    )
+
+
+# ---- the heap ----------------------------------------------------------------------------------------------------
+
 
 MAX_KEY_GROUPS = 1 << 15
 
@@ -474,3 +586,145 @@ cdef class TimerHeap:
         """Give the next timer at least this sequence: a way to the end of the 32 bits without 2**32 registrations."""
         if self.queue.next_sequence < next_sequence:
             self.queue.next_sequence = next_sequence
+
+
+# ---- timers of the current key -----------------------------------------------------------------------------------
+
+
+cdef extern from "Python.h":
+    PyObject* PyDict_GetItemWithError(object mapping, object key) except? NULL
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+
+cdef object NO_KEY = -1
+
+
+cdef class CurrentKey:
+    """The key that an operator works on, found by one look-up by hash.
+
+    Parameters
+    ----------
+    ids : dict
+        The id of every known key, from 0 on, by its canonical form.
+    keys : list
+        The keys by id.
+    key_groups : list of int
+        Their key groups by id.
+    admit : callable
+        Returns the id of a key that is not in `ids`, and sees to it that the lists have its place.
+
+    Attributes
+    ----------
+    current_key : object
+        None where there is no current key.
+    current_key_id, current_key_group : int
+        -1 where there is no current key.
+    """
+
+    def __cinit__(self):
+        self._ids = {}
+        self._keys = []
+        self._key_groups = []
+        self.clear_current_key()
+
+    def __init__(self, dict ids not None, list keys not None, list key_groups not None, object admit):
+        self._ids = ids
+        self._keys = keys
+        self._key_groups = key_groups
+        self._admit = admit
+
+    cdef int _set(self, object key, object key_id) except -1:
+        cdef Py_ssize_t index = key_id
+        if not 0 <= index < len(self._key_groups):
+            raise IndexError(f"the key id {index} is not one of {len(self._key_groups)}")
+        self.current_key_group = self._key_groups[index]
+        self.key_group = self.current_key_group
+        self.current_key = key
+        self.current_key_id = key_id
+        self.key_id = index
+        return 0
+
+    def set_current_key(self, key):
+        """Make a key the current one.
+
+        Raises
+        ------
+        DataError
+            If it is not hashable, or cannot be admitted. Then there is no current key.
+        """
+        cdef PyObject* known
+        cdef object form
+        try:
+            form = canonical_key(key)
+            known = PyDict_GetItemWithError(self._ids, form)
+        except TypeError as failure:
+            self.clear_current_key()
+            raise DataError(
+                f"the key {key!r} of type {type(key).__qualname__} is not hashable; key by a value such as a tuple"
+            ) from failure
+        if known == NULL:
+            self.clear_current_key()
+            self._set(key, self._admit(key))
+        else:
+            self._set(key, <object> known)
+
+    def set_current_key_id(self, key_id):
+        """Make the key of a held id the current one, without a look-up by hash."""
+        cdef Py_ssize_t index = key_id
+        if not 0 <= index < len(self._keys):
+            raise IndexError(f"the key id {index} is not one of {len(self._keys)}")
+        self._set(self._keys[index], key_id)
+
+    def clear_current_key(self):
+        """Let there be no current key: timers and state are then out of reach."""
+        self.current_key = None
+        self.current_key_id = NO_KEY
+        self.current_key_group = NO_KEY
+        self.key_id = -1
+        self.key_group = -1
+
+
+@cython.final
+cdef class CurrentKeyTimers:
+    """Adds and removes timers of the current key.
+
+    Parameters
+    ----------
+    heap : TimerHeap
+        Of all key groups that the current key may have.
+    current_key : CurrentKey
+    checked : callable
+        Returns as an int what a timer was to be added or removed at, and is no int of 64 bits or has no current key;
+        or raises.
+    """
+
+    def __cinit__(self, TimerHeap heap not None, CurrentKey current_key not None, object checked):
+        self.heap = heap
+        self.current = current_key
+        self._checked = checked
+
+    cdef int64_t _time(self, object timestamp_ms) except? -1:
+        cdef int beyond = 0
+        cdef long long time_ms
+        if type(timestamp_ms) is int and self.current.key_id >= 0:
+            time_ms = PyLong_AsLongLongAndOverflow(timestamp_ms, &beyond)
+            if not beyond:
+                return time_ms
+        return self._checked(timestamp_ms)
+
+    def add(self, timestamp_ms, int64_t namespace=0):
+        """Add a timer of the current key; returns what `TimerHeap.add` does."""
+        cdef int64_t time_ms = self._time(timestamp_ms)
+        check_no_call(&self.heap.guard, self.heap)
+        self.heap._check_key_group(self.current.key_group)
+        return timer_queue_add(
+            &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace
+        ) == TimerOutcome.TIMER_HEAD
+
+    def remove(self, timestamp_ms, int64_t namespace=0):
+        """Remove a timer of the current key; returns what `TimerHeap.remove` does."""
+        cdef int64_t time_ms = self._time(timestamp_ms)
+        check_no_call(&self.heap.guard, self.heap)
+        self.heap._check_key_group(self.current.key_group)
+        return timer_queue_remove(
+            &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace
+        ) == TimerOutcome.TIMER_HEAD

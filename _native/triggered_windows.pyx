@@ -12,24 +12,24 @@ it fires once there.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
+from libc.string cimport memmove, memset
 
-from flinkcore._native.aligned_windows cimport (
+from flinkcore._native.aggregates cimport accumulators_clear_range
+from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.panes cimport (
     AlignedWindows,
+    Pane,
+    PaneList,
+    PaneStore,
     WindowVisit,
     aligned_kernel,
+    append_live_keys,
+    append_pane_keys,
     checked_windows,
     first_window,
     is_assigned,
     is_window,
-    visit_next,
-)
-from flinkcore._native.firings cimport cursor_step, pending_add, pending_flush
-from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow, prefetch
-from flinkcore._native.pane_firings cimport append_live_keys
-from flinkcore._native.pane_timers cimport PaneTimer, TimerBucket, pane_timer_add, pane_timers_drop, pane_timers_free
-from flinkcore._native.panes cimport (
-    Pane,
     pane_entry,
     pane_find,
     pane_key,
@@ -39,27 +39,224 @@ from flinkcore._native.panes cimport (
     pane_list_open,
     pane_twin,
     panes_free,
+    visit_next,
 )
-from flinkcore._native.triggered_firings cimport triggered_add_firing, triggered_emit_firing
-from flinkcore._native.window_kernel cimport (
+from flinkcore._native.window_operator cimport (
     NO_ENTRY,
     TWIN_ENTRY,
     InputRows,
     LiveWindow,
+    Progress,
+    RowKind,
+    Trigger,
+    TriggerKind,
+    WindowCore,
     WindowKernel,
     WindowRows,
     WindowVerbs,
     check_retracts,
     core_add_unassigned,
     core_advance,
+    core_count,
+    core_emit,
+    core_emit_change,
     core_is_full,
     core_turn,
+    cursor_step,
+    first_firing,
     input_row,
     is_over,
+    next_firing,
+    pending_add,
+    pending_flush,
     window_kernel,
     window_rows_add,
+    window_trigger,
 )
-from flinkcore._native.window_triggers cimport Progress, Trigger, TriggerKind, first_firing, next_firing, window_trigger
+
+
+# ---- event-time timers of keys in windows ------------------------------------------------------------------------
+# In buckets of equal time: many keys share the few times of a trigger.
+
+
+cdef struct PaneTimer:
+    Pane* pane
+    uint32_t key  # its number in the pane
+
+
+cdef struct TimerBucket:
+    int64_t time
+    PaneTimer* timers  # in order of registration
+    int64_t n
+    int64_t capacity
+
+
+cdef struct PaneTimers:
+    TimerBucket* buckets  # by time; behind the n buckets in use are empty ones with their memory
+    int64_t n
+    int64_t allocated
+    int64_t capacity
+
+
+cdef const char* _WHAT = b"the timers of windows"  # that memory is for
+
+
+cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
+    cdef int64_t low = 0, high = timers.n, middle
+    cdef TimerBucket bucket
+    if timers.n and timers.buckets[timers.n - 1].time < time:
+        low = timers.n
+    while low < high:
+        middle = (low + high) >> 1
+        if timers.buckets[middle].time < time:
+            low = middle + 1
+        else:
+            high = middle
+    if low < timers.n and timers.buckets[low].time == time:
+        return &timers.buckets[low]
+    if timers.n == timers.allocated:
+        if timers.n == timers.capacity:
+            timers.buckets = <TimerBucket*> grow(timers.buckets, (timers.capacity * 2 + 16) * sizeof(TimerBucket), _WHAT)
+            timers.capacity = timers.capacity * 2 + 16
+        memset(&timers.buckets[timers.n], 0, sizeof(TimerBucket))
+        timers.allocated += 1
+    bucket = timers.buckets[timers.n]
+    memmove(&timers.buckets[low + 1], &timers.buckets[low], (timers.n - low) * sizeof(TimerBucket))
+    bucket.time = time
+    timers.buckets[low] = bucket
+    timers.n += 1
+    return &timers.buckets[low]
+
+
+cdef int pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t key) except -1 nogil:
+    cdef TimerBucket* bucket = _bucket(timers, time)
+    if bucket.n == bucket.capacity:
+        bucket.timers = <PaneTimer*> grow(bucket.timers, (bucket.capacity * 2 + 8) * sizeof(PaneTimer), _WHAT)
+        bucket.capacity = bucket.capacity * 2 + 8
+    bucket.timers[bucket.n].pane = pane
+    bucket.timers[bucket.n].key = key
+    bucket.n += 1
+    return 0
+
+
+cdef void pane_timers_drop(PaneTimers* timers) noexcept nogil:
+    # Takes off the first bucket.
+    cdef TimerBucket bucket = timers.buckets[0]
+    timers.n -= 1
+    memmove(&timers.buckets[0], &timers.buckets[1], timers.n * sizeof(TimerBucket))
+    bucket.n = 0
+    if timers.allocated - timers.n > 8:  # what a crowded time took is not kept for ever
+        free(bucket.timers)
+        bucket.timers = NULL
+        bucket.capacity = 0
+    timers.buckets[timers.n] = bucket
+
+
+cdef void pane_timers_free(PaneTimers* timers) noexcept nogil:
+    cdef int64_t i
+    for i in range(timers.allocated):
+        free(timers.buckets[i].timers)
+    free(timers.buckets)
+
+
+# ---- results that are emitted together ---------------------------------------------------------------------------
+
+
+cdef void triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
+    # A window of a key fires: its result comes with the next triggered_emit_firing. There is room for it.
+    # There is room: whoever adds has seen to it.
+    cdef int64_t i = state.n_firing
+    state.firing[i].pane = pane
+    state.firing[i].key = key
+    state.firing[i].late = late
+    state.entries[i] = entry
+    state.flags[entry] |= Progress.FIRING
+    if state.core.bytes_keys:
+        state.key_offsets[i + 1] = state.key_offsets[i] + pane.offsets[key + 1] - pane.offsets[key]
+    state.n_firing = i + 1
+
+
+cdef bint triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
+    # Emits what has fired; false where results are full before all are out.
+    # False where results are full before all are out.
+    if state.n_firing == 0:
+        return True
+    pending_flush(&state.core.pending, state.core.table)
+    while state.n_emitted < state.n_firing:
+        if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
+            state.core.due = True
+            return False
+    state.n_firing = state.n_emitted = 0
+    return True
+
+
+cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
+    # As many as there is room for; false where there is none.
+    cdef int64_t i, n = core_emit(
+        &state.core,
+        state.entries + state.n_emitted,
+        0,
+        state.n_firing - state.n_emitted,
+        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
+    )
+    cdef const Firing* firing
+    cdef uint32_t entry
+    for i in range(state.n_emitted, state.n_emitted + n):
+        firing = &state.firing[i]
+        core_count(&state.core, RowKind.INSERT, firing.late)
+        append_pane_keys(&state.core, firing.pane, firing.key, 1, RowKind.INSERT, firing.late)
+        entry = state.entries[i]
+        state.flags[entry] &= ~Progress.FIRING
+        if state.trigger.purges:
+            accumulators_clear_range(state.core.table, entry, 1)
+            state.flags[entry] = 0
+    state.n_emitted += n
+    return n > 0
+
+
+cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
+    # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
+    cdef const Firing* firing = &state.firing[state.n_emitted]
+    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
+    cdef uint32_t entry = state.entries[state.n_emitted], given = pane_twin(firing.pane, firing.key)
+    cdef RowKind kind = RowKind.UPDATE_BEFORE
+    while kind == RowKind.UPDATE_BEFORE:
+        if not core_emit_change(&state.core, &state.flags[entry], entry, given, offsets, firing.late, &kind):
+            return False
+        append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
+    state.flags[entry] = Progress.FILLED | Progress.GIVEN
+    state.n_emitted += 1
+    return True
+
+
+cdef enum:
+    MOST_FIRINGS = 1024
+
+
+cdef struct Firing:
+    Pane* pane
+    uint32_t key  # its number in the pane
+    bint late
+
+
+cdef struct TriggeredWindows:
+    WindowCore core
+    AlignedWindows windows  # size 0: one global window
+    Trigger trigger
+    PaneList live
+    PaneStore store
+    int64_t* trigger_states  # per entry of the accumulators: rows counted, or when it fires next; INT64_MIN: not at all
+    uint8_t* flags           # per entry, of Progress
+    int64_t entries_capacity
+    PaneTimers timers
+    bint advancing           # a watermark has come, and not all of its timers have fired yet
+    int64_t bucket_done      # timers of the first bucket that have fired
+    int64_t n_firing
+    int64_t n_emitted        # of them, so many have their results out
+    Firing[MOST_FIRINGS] firing          # emitted together: before a further row of one of them, or a watermark
+    uint32_t[MOST_FIRINGS] entries       # theirs
+    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+
 
 cdef enum:
     LOOK_AHEAD = 16

@@ -1,35 +1,368 @@
-"""The keyed window operator over columns, for any kind of windows.
+"""The keyed window operator over columns, and what every kind of windows has: the timeline, results within limits, late rows, counts.
 
-Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, be it between two rows
-or amid the windows that one watermark fires, and goes on from there when they have been taken.
+Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, be it between two rows or amid
+the windows that one watermark fires, and goes on from there when they have been taken.
 """
 
 import numpy as np
 
 import cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
-from flinkcore._native.aggregates cimport Accumulators
-from flinkcore._native.arrow cimport RecordBatch, native_array
-from flinkcore._native.call_guard cimport Call, begin_call, begin_reading, check_no_call
-from flinkcore._native.firings cimport Firings, firings_take
-from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder, keys_are_alike
-from flinkcore._native.window_kernel cimport (
-    NO_ENTRY,
-    TWIN_ENTRY,
-    InputRows,
-    LiveWindow,
-    WindowCore,
-    WindowKernel,
-    WindowRows,
-    core_advance,
-    core_is_full,
-    window_rows_free,
+from flinkcore._native.aggregates cimport (
+    AccumulatorTable,
+    Accumulators,
+    accumulators_emit,
+    accumulators_emit_range,
+    accumulators_merge,
+    accumulators_update,
+    aggregate_result_bytes,
 )
+from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array
+from flinkcore._native.call_guard cimport Call, begin_call, begin_reading, check_no_call
+from flinkcore._native.keys cimport KEY_BYTES, KeyEncoder, keys_are_alike
+from flinkcore._native.memory cimport (
+    BitBuffer,
+    Buffer,
+    bits_append_many,
+    buffer_append,
+    buffer_append_int64,
+    buffer_free,
+    buffer_reserve,
+    grow,
+)
+
+
+# ---- triggers ----------------------------------------------------------------------------------------------------
+# When windows fire, and whether that empties them.
+
+
+cdef Trigger window_trigger(str name, int64_t every, bint purges) except *:
+    cdef Trigger trigger
+    trigger.every = every
+    trigger.purges = purges
+    if name == "event_time":
+        trigger.kind = TriggerKind.ON_EVENT_TIME
+    elif name == "count":
+        trigger.kind = TriggerKind.ON_COUNT
+        trigger.every = max(every, 1)  # with counts below one, Flink's fires at every row
+    elif name == "continuous_event_time":
+        trigger.kind = TriggerKind.ON_CONTINUOUS_EVENT_TIME
+        if not 0 < every <= 2**60:
+            raise ConfigurationError(f"a continuous trigger of {every} ms: the interval must be above zero, and at most 2**60")
+    else:
+        raise ConfigurationError(f"no trigger over columns is named {name!r}")
+    return trigger
+
+
+# ---- rows of results ---------------------------------------------------------------------------------------------
+
+
+cdef int _reserve(Buffer* buffer, int64_t rows, int64_t expected_rows) except -1 nogil:
+    # For so many rows of 8 bytes.
+    return buffer_reserve(buffer, 8 * (rows if buffer.size else max(rows, expected_rows)))
+
+
+cdef int _append_repeated(Buffer* buffer, int64_t value, int64_t count, int64_t expected_rows) except -1 nogil:
+    cdef int64_t i
+    cdef int64_t* out
+    _reserve(buffer, count, expected_rows)
+    out = <int64_t*> (buffer.data + buffer.size)
+    for i in range(count):
+        out[i] = value
+    buffer.size += count * 8
+    return 0
+
+
+cdef int firings_append(
+    Firings* firings, int64_t start, int64_t end, bint late, int64_t watermark, int64_t rows
+) except -1 nogil:
+    _append_repeated(&firings.start, start, rows, firings.expected_rows)
+    _append_repeated(&firings.end, end, rows, firings.expected_rows)
+    _append_repeated(&firings.watermark, watermark, rows, firings.expected_rows)
+    bits_append_many(&firings.late, late, rows)
+    firings.rows += rows
+    return 0
+
+
+cdef int firings_append_kind(Firings* firings, RowKind kind, int64_t rows) except -1 nogil:
+    buffer_reserve(&firings.kinds, rows)
+    memset(firings.kinds.data + firings.kinds.size, <int> kind, rows)
+    firings.kinds.size += rows
+    return 0
+
+
+cdef int firings_append_int64_keys(Firings* firings, const int64_t* keys, int64_t rows) except -1 nogil:
+    _reserve(&firings.keys, rows, firings.expected_rows)
+    memcpy(firings.keys.data + firings.keys.size, keys, rows * 8)
+    firings.keys.size += rows * 8
+    return 0
+
+
+cdef int firings_append_bytes_keys(
+    Firings* firings, const uint8_t* data, const int64_t* offsets, int64_t rows
+) except -1 nogil:
+    cdef int64_t shift, length = offsets[rows] - offsets[0], i
+    cdef int64_t* out
+    if firings.key_offsets.size == 0:
+        buffer_append_int64(&firings.key_offsets, 0)
+    shift = firings.keys.size - offsets[0]
+    buffer_reserve(&firings.keys, length)
+    if length:
+        memcpy(firings.keys.data + firings.keys.size, data + offsets[0], length)
+    firings.keys.size += length
+    buffer_reserve(&firings.key_offsets, rows * 8)
+    out = <int64_t*> (firings.key_offsets.data + firings.key_offsets.size)
+    for i in range(rows):
+        out[i] = offsets[i + 1] + shift
+    firings.key_offsets.size += rows * 8
+    return 0
+
+
+cdef void firings_free(Firings* firings) noexcept nogil:
+    buffer_free(&firings.keys)
+    buffer_free(&firings.key_offsets)
+    buffer_free(&firings.start)
+    buffer_free(&firings.end)
+    buffer_free(&firings.late.bytes)
+    buffer_free(&firings.watermark)
+    buffer_free(&firings.kinds)
+    memset(firings, 0, sizeof(Firings))
+
+
+cdef NativeArray _kind_names(const Buffer* kinds, int64_t rows):
+    # As RowKind.shortString
+    cdef const char* names = b"+I-U+U-D"
+    cdef Buffer offsets, text
+    cdef int64_t i
+    memset(&offsets, 0, sizeof(Buffer))
+    memset(&text, 0, sizeof(Buffer))
+    buffer_reserve(&offsets, (rows + 1) * 4)
+    buffer_reserve(&text, rows * 2 + 1)
+    for i in range(rows + 1):
+        (<int32_t*> offsets.data)[i] = <int32_t> (2 * i)
+    for i in range(rows):
+        memcpy(text.data + 2 * i, names + 2 * kinds.data[i], 2)
+    offsets.size = (rows + 1) * 4
+    text.size = rows * 2
+    return native_array("u", rows, NULL, &offsets, &text)
+
+
+cdef NativeArray firings_take(
+    Firings* firings,
+    KeyEncoder keys,
+    list key_names,
+    str time_format,
+    bint unbounded,
+    bint with_kinds,
+    Accumulators accumulators,
+    list aggregate_names,
+):
+    # The result rows so far, which start anew; the bounds of windows that are `unbounded` are null, `with_kinds` rows have kinds.
+    cdef int64_t rows = firings.rows
+    cdef BitBuffer[2] bounds
+    cdef int i
+    memset(bounds, 0, sizeof(bounds))
+    if unbounded:
+        for i in range(2):
+            bits_append_many(&bounds[i], False, rows)
+    cdef list columns = keys.decode(&firings.keys, &firings.key_offsets, rows)
+    columns.append(native_array(time_format, rows, &bounds[0], &firings.start, NULL))
+    columns.append(native_array(time_format, rows, &bounds[1], &firings.end, NULL))
+    columns.extend(accumulators.take_columns())
+    columns.append(native_array("b", rows, NULL, &firings.late.bytes, NULL))
+    columns.append(native_array("l", rows, NULL, &firings.watermark, NULL))
+    names = [*key_names, "window_start", "window_end", *aggregate_names, "late_firing", "watermark"]
+    if with_kinds:
+        columns.append(_kind_names(&firings.kinds, rows))
+        names.append("row_kind")
+    firings_free(firings)
+    firings.expected_rows = rows
+    return native_array("+s", rows, NULL, NULL, NULL, columns, names)
+
+
+# ---- the walk along the timeline, and updates that wait for the accumulators -------------------------------------
+
+
+cdef int64_t cursor_clock_of(const TimelineCursor* cursor, int64_t due) noexcept nogil:
+    cdef int64_t low = cursor.next, high = cursor.steps, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if cursor.watermarks[middle] < due:
+            low = middle + 1
+        else:
+            high = middle
+    return cursor.clocks[low] if low < cursor.steps else INT64_MAX
+
+
+cdef int pending_flush(PendingUpdates* pending, AccumulatorTable* table) except -1 nogil:
+    if pending.count:
+        accumulators_update(table, pending.entries, pending.rows, pending.count)
+        pending.count = 0
+    return 0
+
+
+# ---- the core of every kind of windows ---------------------------------------------------------------------------
+
+
+cdef int core_check_signals() except -1 nogil:
+    with gil:
+        PyErr_CheckSignals()
+    return 0
+
+
+cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil:
+    firings_append(&windows.firings, window.start, window.end, False, window.trigger_state, 1)
+    (<uint32_t*> buffer_append(&windows.entries, sizeof(uint32_t)))[0] = entry
+    (<uint8_t*> buffer_append(&windows.flags, 1))[0] = window.flags
+    return 0
+
+
+cdef void window_rows_free(WindowRows* windows) noexcept nogil:
+    firings_free(&windows.firings)
+    buffer_free(&windows.flags)
+    buffer_free(&windows.entries)
+
+
+cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil:
+    cdef LateRows* late = &core.late_rows
+    if late.n == late.capacity:
+        late.rows = <uint32_t*> grow(late.rows, (late.capacity * 2 + 64) * sizeof(uint32_t), b"the list of late rows")
+        late.capacity = late.capacity * 2 + 64
+    late.rows[late.n] = row
+    late.n += 1
+    core.late += 1
+    return 0
+
+
+cdef int core_add_unassigned(WindowCore* core, uint32_t row, int64_t timestamp) except -1 nogil:
+    if saturating_add(timestamp, core.lateness) <= core.cursor.watermark:
+        return core_add_late(core, row)
+    core.in_no_window += 1
+    return 0
+
+
+cdef int64_t _result_bytes(const WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
+    cdef int64_t i, size = 0
+    for i in range(core.table.n_aggregates):
+        size += aggregate_result_bytes(&core.table.aggregates[i], entries, first, n)
+    return size
+
+
+cdef int64_t core_emit(
+    WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n, const int64_t* key_offsets
+) except -1 nogil:
+    cdef int64_t size = 0
+    n = min(n, core.row_limit - core.table.rows)
+    while n > 0:
+        size = _result_bytes(core, entries, first, n)
+        if key_offsets != NULL:
+            size += key_offsets[n] - key_offsets[0]
+        if core.result_bytes + size <= core.byte_limit or (n == 1 and core.table.rows == 0):
+            break
+        n >>= 1
+    if n <= 0:
+        return 0
+    if entries != NULL:
+        accumulators_emit(core.table, entries, n)
+    else:
+        accumulators_emit_range(core.table, first, <uint32_t> n)
+    core.result_bytes += size
+    return n
+
+
+cdef void core_count(WindowCore* core, RowKind kind, bint late) noexcept nogil:
+    if kind == RowKind.UPDATE_BEFORE or kind == RowKind.DELETE:
+        core.retractions += 1
+    elif late:
+        core.late_firings += 1
+    else:
+        core.on_time_firings += 1
+
+
+cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowKind kind, bint late) except -1 nogil:
+    accumulators_emit(core.table, &entry, 1)
+    core.result_bytes += key_bytes + _result_bytes(core, &entry, 0, 1)
+    core_count(core, kind, late)
+    return 0
+
+
+cdef bint core_emit_change(
+    WindowCore* core,
+    uint8_t* progress,
+    uint32_t entry,
+    uint32_t given,
+    const int64_t* key_offsets,
+    bint late,
+    RowKind* kind,
+) except -1 nogil:
+    cdef bint known = (progress[0] & Progress.GIVEN) != 0
+    cdef bint withdraws = known and not progress[0] & Progress.WITHDRAWN
+    if not progress[0] & (Progress.GIVEN | Progress.WITHDRAWN):
+        accumulators_merge(core.table, given, entry)
+        progress[0] |= Progress.WITHDRAWN
+    if core_emit(core, &given, 0, 1, key_offsets) == 0:
+        return False
+    if withdraws:
+        accumulators_merge(core.table, given, entry)
+        progress[0] |= Progress.WITHDRAWN
+    kind[0] = RowKind.UPDATE_BEFORE if withdraws else RowKind.UPDATE_AFTER if known else RowKind.INSERT
+    core_count(core, kind[0], late)
+    return True
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class WindowKernel:
+    """One kind of windows and its state, made by the modules of windows for one operator.
+
+    Attributes
+    ----------
+    name : str
+        Of the kind: a checkpoint fits the kind that wrote it.
+    lowest_timestamp, highest_timestamp : int
+        The timestamps, ms since the epoch, whose windows have both ends within the int64 range.
+    """
+
+    def __dealloc__(self):
+        cdef WindowCore* core = <WindowCore*> self.state
+        if core == NULL:
+            return
+        free(core.late_rows.rows)
+        firings_free(&core.firings)
+        self.verbs.free(self.state)
+
+
+cdef WindowKernel window_kernel(
+    str name, size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
+):
+    cdef WindowKernel kernel = WindowKernel.__new__(WindowKernel)
+    kernel.name = name
+    kernel.verbs = verbs
+    kernel.lowest_timestamp = lowest_timestamp
+    kernel.highest_timestamp = highest_timestamp
+    kernel.state = calloc(1, size)
+    if kernel.state == NULL:
+        raise MemoryError("the state of windows")
+    (<WindowCore*> kernel.state).lateness = allowed_lateness
+    return kernel
+
+
+cdef int check_retracts(const WindowCore* core, bint purges) except -1:
+    if core.retracts and purges:
+        raise ConfigurationError("windows that a purging trigger empties cannot withdraw results: they forget them")
+    return 0
+
+
+# ---- the operator ------------------------------------------------------------------------------------------------
+
 
 cdef int64_t ROWS_AT_ONCE = 1 << 14  # before signals are looked at: at most a second, with as many windows per row as may be
 cdef int64_t MOST_BYTES = 1 << 30  # half of what 32-bit offsets reach: a result of any size below the other half still fits

@@ -1,10 +1,84 @@
-# Accumulators of several aggregates over one space of entries (an entry: one key in one window).
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+# Aggregates over a space of entries, of which each is what one key has in one window.
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from flinkcore._native.aggregate_functions cimport Aggregate
-from flinkcore._native.arrow cimport Column, RecordBatch
+from flinkcore._native.arrow cimport Column, ColumnType, RecordBatch
 from flinkcore._native.call_guard cimport CallGuard
-from flinkcore._native.column_blocks cimport Selection, ValueBlock
+from flinkcore._native.column_values cimport (
+    ByteSet,
+    OwnedBytes,
+    ResultColumn,
+    Selection,
+    ValueBlock,
+    ValueList,
+    WordSet,
+)
+from flinkcore._native.memory cimport Buffer
+
+
+cdef enum Function:
+    COUNT
+    SUM
+    MEAN
+    LEAST           # min and max: max keeps the least reflected word
+    FIRST
+    LAST
+    LEAST_BY        # min_by and max_by
+    COUNT_DISTINCT
+    COLLECT
+
+
+# Which arrays an aggregate has.
+cdef enum Part:
+    WORD_PART = 1
+    COUNT_PART = 2
+    KEY_PART = 4
+    STATE_PART = 8
+    BYTES_PART = 16
+    KEY_BYTES_PART = 32
+    WORD_SET_PART = 64
+    BYTE_SET_PART = 128
+    LIST_PART = 256
+
+
+cdef struct Aggregate:
+    Function function
+    ColumnType type      # of the value column
+    ColumnType by_type
+    bint descending      # max, max_by
+    bint whole_numbers   # SUM, MEAN: words are integers, else the bits of doubles
+    int64_t column       # number among the bound columns; -1: none
+    int64_t selection    # rows that it takes in
+    int64_t values       # block of values; -1: none
+    int64_t by           # block of what LEAST_BY compares; -1: none
+    int parts            # of Part
+    uint64_t empty_word  # what a word is before any value
+    # Per entry, each NULL where there is no such part:
+    uint64_t* words      # the result; a count, a sum, an ordered word or a value
+    int64_t* counts      # MEAN
+    uint64_t* keys       # LEAST_BY: ordered word of the best row so far
+    uint8_t* states      # ValueState
+    OwnedBytes* strings  # the result, where it is no word
+    OwnedBytes* key_strings
+    WordSet* word_sets
+    ByteSet* byte_sets
+    ValueList* lists
+    # Results so far:
+    ResultColumn result  # of COLLECT: the elements
+    Buffer list_ends     # COLLECT: int32 (rows + 1,)
+
+
+cdef inline bint has_lazy_states(const Aggregate* aggregate) noexcept nogil:
+    # Sums and least words need states only once a null has come: until then every entry with a row has a value.
+    return aggregate.parts == Part.WORD_PART and aggregate.function != Function.COUNT
+
+
+# From now on every entry has a state; what it is so far: some value where `touched`.
+cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1
+# The entries are entries[0..n), or first, first + 1, ... where `entries` is NULL. Bytes that results of strings and lists
+# take, those of fixed width not counted:
+cdef int64_t aggregate_result_bytes(
+    const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
+) noexcept nogil
 
 
 cdef struct AccumulatorTable:
@@ -39,6 +113,23 @@ cdef int accumulators_emit_range(AccumulatorTable* table, uint32_t first, uint32
 # Empties the entries and frees what they own.
 cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, int64_t n) noexcept nogil
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil
+# Raises ConfigurationError but where results are the same in whatever order elements are added up: counts, sums of whole
+# numbers, least and greatest values of fixed width. The others need their elements in the order in which they came, or own what
+# a slice would share.
+cdef int require_shareable(const AccumulatorTable* table) except -1
+# For i in range(n): entry into[i] takes in what others[i] holds, which stays as it is. Of shareable accumulators only.
+cdef void accumulators_add(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
+) noexcept nogil
+# Likewise, entry into[i] then holds what others[i] does; one after the other.
+cdef void accumulators_copy(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
+) noexcept nogil
+# Takes out of entry into[i] what others[i] holds, which it took in before. Where that cannot be told, since what else it took in
+# is not known any more, doubtful[i] is set, else 0; a doubtful entry is of no use until it is made anew.
+cdef void accumulators_subtract(
+    AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
+) noexcept nogil
 
 
 cdef class Accumulators:

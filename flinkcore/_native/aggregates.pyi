@@ -6,6 +6,8 @@ import numpy.typing as npt
 
 from flinkcore._native.arrow import ArrowArrayExportable, ArrowSchemaExportable, NativeArray, RecordBatch
 
+def are_shareable(accumulators: Accumulators) -> bool: ...
+
 @final
 class Accumulators:
     def __new__(

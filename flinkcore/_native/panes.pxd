@@ -1,10 +1,40 @@
-# The keys of live windows: each window has a hash table of its own, over entries that are shared out in blocks.
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+# Panes: the keys of live windows, and which tumbling, sliding and cumulate windows a timestamp is in. Each kind has one window per end.
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
-from flinkcore._native.hash_order cimport HashOrder, HashedKey
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
+from flinkcore._native.window_operator cimport InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
+
+
+cdef struct HashedKey:
+    uint64_t hash
+    uint32_t number
+
+
+cdef struct HashOrder:
+    # Memory for sorting.
+    uint32_t* buckets
+    int64_t capacity
+
+
+cdef void hash_order_free(HashOrder* scratch) noexcept nogil
+
+
+cdef inline int compare_bytes(const KeyBatch* keys, int64_t row, const KeyBatch* others, int64_t other) noexcept nogil:
+    # Below, equal to or above 0 as the key of a row is before, the same as or behind that of the other; 0 for int64 keys: their
+    # hashes are equal, so they are.
+    cdef int64_t length, other_length
+    cdef int result = 0
+    if keys.kind != KEY_BYTES:
+        return 0
+    length = keys.offsets[row + 1] - keys.offsets[row]
+    other_length = others.offsets[other + 1] - others.offsets[other]
+    if length and other_length:
+        result = memcmp(
+            keys.data + keys.offsets[row], others.data + others.offsets[other], min(length, other_length)
+        )
+    return result if result else (length > other_length) - (length < other_length)
 
 
 cdef enum:
@@ -167,3 +197,156 @@ cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys,
 cdef inline int64_t pane_entry_of(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
     # Its entry.
     return pane_entry(pane, pane_key(store, pane, keys, row))
+
+
+cdef struct AlignedWindows:
+    int64_t size     # of cumulate windows: of the largest
+    int64_t slide    # distance of two ends
+    int64_t offset
+    bint cumulative  # windows share their start, once per size, and grow by the slide
+
+
+cdef struct WindowVisit:
+    # One of the windows of a timestamp. They are visited in the order of Flink's assigners: sliding ones from the latest start
+    # down, cumulate ones as they grow.
+    int64_t start
+    int64_t end
+    int64_t start_step  # to the next one
+    int64_t end_step
+    int64_t timestamp
+    int64_t last_end
+
+
+cdef inline int64_t aligned_start(int64_t timestamp, int64_t offset, int64_t width) noexcept nogil:
+    # TimeWindow.getWindowStartWithOffset: the remainder truncates, so negative ones move one width down.
+    cdef int64_t remainder = (timestamp - offset) % width
+    if remainder < 0:
+        remainder += width
+    return timestamp - remainder
+
+
+cdef inline int64_t slice_end(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
+    # The next time, after the timestamp, at which a window could end, were its size a multiple of the slide.
+    return aligned_start(timestamp, windows.offset, windows.slide) + windows.slide
+
+
+cdef inline int64_t first_end(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
+    # Of the first window to visit; where the timestamp is beyond it, there is none.
+    return aligned_start(timestamp, windows.offset, windows.slide) + (
+        windows.slide if windows.cumulative else windows.size
+    )
+
+
+cdef inline WindowVisit visit_from(
+    const AlignedWindows* windows, int64_t timestamp, int64_t start, int64_t end
+) noexcept nogil:
+    # The first window of a timestamp, where its bounds are known.
+    cdef WindowVisit visit
+    visit.start = start
+    visit.end = end
+    visit.start_step = 0 if windows.cumulative else -windows.slide
+    visit.end_step = windows.slide if windows.cumulative else -windows.slide
+    visit.timestamp = timestamp
+    visit.last_end = start + windows.size
+    return visit
+
+
+cdef inline WindowVisit first_window(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
+    cdef int64_t end = first_end(windows, timestamp)
+    return visit_from(
+        windows,
+        timestamp,
+        aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else end - windows.size,
+        end,
+    )
+
+
+cdef inline bint is_window(const WindowVisit* visit) noexcept nogil:
+    # False after the last one.
+    return visit.timestamp < visit.end <= visit.last_end
+
+
+cdef inline void visit_next(WindowVisit* visit) noexcept nogil:
+    visit.start += visit.start_step
+    visit.end += visit.end_step
+
+
+cdef inline bint has_window(int64_t start, int64_t end, int64_t size, int64_t slide, int64_t offset) noexcept nogil:
+    # Whether windows of one size, one per slide, have one with these bounds, of which the first is the lower.
+    if <uint64_t> end - <uint64_t> start != <uint64_t> size:
+        return False
+    if (offset > 0 and start < INT64_MIN + offset) or (offset < 0 and start > INT64_MAX + offset):
+        return False
+    return (start - offset) % slide == 0
+
+
+cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64_t end) noexcept nogil:
+    # Whether a timestamp can be in the window with these bounds, of which the first is the lower.
+    cdef uint64_t length = <uint64_t> end - <uint64_t> start
+    if not windows.cumulative:
+        return has_window(start, end, windows.size, windows.slide, windows.offset)
+    if length > <uint64_t> windows.size or length % <uint64_t> windows.slide:
+        return False
+    return has_window(start, start + windows.slide, windows.slide, windows.size, windows.offset)
+
+
+# Windows per timestamp, at most.
+cdef inline int64_t most_windows(const AlignedWindows* windows) noexcept nogil:
+    return (windows.size + windows.slide - 1) // windows.slide
+
+
+# Raises ConfigurationError where windows have no such size, or a row would be in more than `most_windows`.
+cdef AlignedWindows checked_windows(
+    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
+) except *
+# A kernel with its zeroed state of `state_size` bytes, whose triggers look up to `reach` beyond a timestamp.
+cdef WindowKernel aligned_kernel(
+    str name,
+    size_t state_size,
+    const WindowVerbs* verbs,
+    const AlignedWindows* windows,
+    int64_t allowed_lateness,
+    int64_t reach,
+)
+# The result columns, but for the aggregates', of n keys from number `first` on.
+cdef int append_pane_keys(
+    WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
+) except -1 nogil
+# The result of a key that a late row fires, as it is now: with that row or without.
+cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil
+# n keys of a window of a checkpoint from number `first` on; n is at least 1.
+cdef int append_live_keys(
+    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+) except -1 nogil
+# All keys of windows, with a flag where a window has fired.
+cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil
+# The entry of a row's key in a window of a checkpoint; NO_ENTRY where the window has the key already.
+cdef int64_t restored_pane_entry(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil
+# Emits all keys for the first time, at the watermark now in force, from number n_emitted on; false where results are full before, and n_emitted
+# says how far it came, else that is 0.
+cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint purges) except -1 nogil
+
+
+cdef enum:
+    BLOCK_PAIRS = 128
+
+
+cdef struct RowBlock:
+    # Pairs of a row and a window that it goes into, in the order of the rows.
+    Pane* panes[BLOCK_PAIRS]
+    uint32_t rows[BLOCK_PAIRS]
+    int64_t n
+
+
+cdef struct RowVerbs:
+    # Fills a block with rows from number `first` on, up to one that needs more care: it is late, opens a window, falls into a
+    # window that has fired, or a watermark before it fires something. The number of the row to go on with.
+    int64_t (*find_windows)(const void* windows, const InputRows* input, int64_t first, RowBlock* block) noexcept nogil
+    # Takes in such a row; false where results are full before it.
+    bint (*take_row)(void* windows, const InputRows* input, uint32_t row) except -1 nogil
+
+
+# Takes in rows from number `first` on, into up to `most_windows` each; the number to go on with, where results are full.
+cdef int64_t take_in_blocks(
+    WindowCore* core, PaneStore* store, const InputRows* input, int64_t first, int64_t most_windows, const RowVerbs* verbs
+) except -1 nogil

@@ -1,4 +1,4 @@
-from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.window_operator import WindowKernel
 
 def session_windows(
     *, gap: int, allowed_lateness: int, trigger: str = ..., every: int = ..., purges: bool = ...

@@ -24,6 +24,18 @@ class SplitRecords:
     ) -> None: ...
 
 @final
+class SplitOperators:
+    def __new__(
+        cls,
+        records: SplitRecords,
+        interval_ms: int,
+        out_of_orderness_ms: int | None,
+        idleness_ms: int | None,
+        first_arrival_ms: int,
+        last_arrival_ms: int,
+    ) -> Self: ...
+
+@final
 class SplitMerge:
     def __new__(
         cls,

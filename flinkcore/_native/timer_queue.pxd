@@ -1,9 +1,18 @@
-# Timers in a 4-ary min-heap, de-duplicated per key group: the C struct that TimerHeap owns, and its single verbs.
+# Timers in a 4-ary min-heap, de-duplicated by one hash map per key group (Flink's HeapPriorityQueueSet): one by one, and as columns.
 #
-# All functions are for one thread at a time per queue. Key groups must lie in the queue's range: nothing here checks it.
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+# For one thread at a time, with the GIL or without. Key groups must be in the queue's range: nothing here checks that.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from flinkcore._native.timer_order cimport TimerEntry
+
+cdef extern from *:
+    """
+    #ifndef FLINKCORE_TIMER_ENTRY
+    #define FLINKCORE_TIMER_ENTRY
+    typedef unsigned __int128 flinkcore_timer_entry;
+    #endif
+    """
+    # timestamp (sign bit flipped) in bits 64-127, sequence in 32-63, slot in 0-31: entries compare as numbers.
+    ctypedef unsigned long long TimerEntry "flinkcore_timer_entry"
 
 
 cdef struct Timer:
@@ -67,7 +76,6 @@ cdef int timer_queue_init(TimerQueue* queue, int32_t first_key_group, int32_t la
 cdef void timer_queue_free(TimerQueue* queue) noexcept nogil
 # Drops all timers and gives their memory back.
 cdef void timer_queue_clear(TimerQueue* queue) noexcept nogil
-
 # Return a TimerOutcome. Timers of equal timestamp are ordered by when they were added. O(log n).
 cdef int timer_queue_add(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
@@ -83,119 +91,37 @@ cdef int timer_queue_move(
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil
 # Moves the head to *timer; False where there is none.
 cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil
-
 # The slots of all timers of the key groups first to last, in order of registration, into slots, which has room for
 # timer_queue_count(first, last).
 cdef int64_t timer_queue_count(const TimerQueue* queue, int32_t first, int32_t last) noexcept nogil
 cdef int timer_queue_slots(const TimerQueue* queue, int32_t first, int32_t last, uint32_t* slots) except -1 nogil
-
 # What is broken, as text, or NULL: heap order, back indices, buckets, slots, sequences. O(n).
 cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil
-
-
-# ---- what the batch verbs are made of ----------------------------------------------------------------------------
-
-
-cdef inline uint32_t timer_hash(int64_t timestamp_ms, int64_t key, int64_t namespace_id) noexcept nogil:
-    cdef uint64_t h = <uint64_t> timestamp_ms * <uint64_t> 0x9E3779B97F4A7C15
-    h ^= h >> 32
-    h = (h + <uint64_t> key) * <uint64_t> 0xD6E8FEB86659FD93
-    h ^= h >> 29
-    h = (h + <uint64_t> namespace_id) * <uint64_t> 0xA0761D6478BD642F
-    h ^= h >> 32
-    h *= <uint64_t> 0xE7037ED1A0B428DB
-    return <uint32_t> (h >> 32)
-
-
-cdef inline DedupMap* key_group_map(const TimerQueue* queue, int32_t key_group) noexcept nogil:
-    return &queue.maps[key_group - queue.first_key_group]
-
-
-cdef inline uint32_t map_home(const DedupMap* map, uint32_t hash) noexcept nogil:
-    return hash >> map.shift
-
-
-cdef inline uint32_t map_probe(const DedupMap* map, uint32_t hash, uint32_t i) noexcept nogil:
-    # The first bucket from i on that is empty or has the hash.
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
-    while map.buckets[i] and <uint32_t> (map.buckets[i] >> 32) != hash:
-        i = (i + 1) & mask
-    return i
-
-
-cdef inline int64_t map_find(
-    const TimerQueue* queue,
-    const DedupMap* map,
-    uint32_t i,
-    uint32_t hash,
-    int64_t timestamp_ms,
-    int64_t key,
-    int64_t namespace_id,
-) noexcept nogil:
-    # The bucket of the timer, or ~(the empty bucket where it would be put). The map must have buckets; the search begins
-    # at bucket i: the hash's own, or one before which the timer is known not to be.
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
-    cdef const Timer* timer
-    while True:
-        i = map_probe(map, hash, i)
-        if map.buckets[i] == 0:
-            return ~<int64_t> i
-        timer = timer_at(queue, <uint32_t> map.buckets[i] - 1)
-        if timer.timestamp_ms == timestamp_ms and timer.key == key and timer.namespace_id == namespace_id:
-            return i
-        i = (i + 1) & mask
-
-
-cdef inline void map_erase(DedupMap* map, uint32_t i) noexcept nogil:
-    # Empties bucket i and closes the gap, so that no probe sequence is cut.
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, j = i
-    cdef uint64_t bucket
-    while True:
-        j = (j + 1) & mask
-        bucket = map.buckets[j]
-        if bucket == 0:
-            break
-        if ((j - (<uint32_t> (bucket >> 32) >> map.shift)) & mask) >= ((j - i) & mask):
-            map.buckets[i] = bucket
-            i = j
-    map.buckets[i] = 0
-    map.size -= 1
-
-
-cdef inline void queue_erase(TimerQueue* queue, uint32_t slot) noexcept nogil:
-    cdef const Timer* timer = timer_at(queue, slot)
-    cdef DedupMap* map = key_group_map(queue, timer.key_group)
-    cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1, i = timer.hash >> map.shift
-    while <uint32_t> map.buckets[i] != slot + 1:
-        i = (i + 1) & mask
-    map_erase(map, i)
-
-
-# Gives an unknown timer a slot, a sequence and a bucket: 1, and *entry is still to be put into the heap, whose size is as
-# before; 0: an equal timer is in; -1: no memory, and nothing changed. `probed`: where map_find may begin.
-cdef int queue_insert(
+# As if added or removed row after row. `namespace_stride` is 1, or 0 where all rows share namespace_ids[0]; changed[row] becomes 1 where the
+# row's timer was added (was not yet in) or removed (was in), else 0; the number of those is returned.
+cdef int64_t timer_queue_register(
     TimerQueue* queue,
-    DedupMap* map,
-    uint32_t probed,
-    uint32_t hash,
-    int64_t timestamp_ms,
-    int64_t key,
-    int32_t key_group,
-    int64_t namespace_id,
-    TimerEntry* entry,
+    const int64_t* timestamps_ms,
+    const int64_t* keys,
+    const int32_t* key_groups,
+    const int64_t* namespace_ids,
+    int64_t namespace_stride,
+    int64_t n,
+    uint8_t* changed,
+) except -1 nogil
+cdef int64_t timer_queue_delete(
+    TimerQueue* queue,
+    const int64_t* timestamps_ms,
+    const int64_t* keys,
+    const int32_t* key_groups,
+    const int64_t* namespace_ids,
+    int64_t namespace_stride,
+    int64_t n,
+    uint8_t* changed,
 ) noexcept nogil
-# Takes the entry at index i out of the heap; the last one fills the gap.
-cdef void queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil
-
-
-cdef inline void queue_release(TimerQueue* queue, uint32_t slot) noexcept nogil:
-    queue.free_slots[queue.n_free] = slot
-    queue.n_free += 1
-
-
-cdef inline uint32_t queue_take_out(TimerQueue* queue, DedupMap* map, int64_t bucket) noexcept nogil:
-    # Frees the bucket and its timer's slot; returns the index of its entry, which is still in the heap.
-    cdef uint32_t slot = <uint32_t> map.buckets[bucket] - 1
-    map_erase(map, <uint32_t> bucket)
-    queue_release(queue, slot)
-    return queue.positions[slot]
+# The number of timers with timestamp <= watermark_ms, at most `limit`; then `take` polls that many into the columns,
+# in firing order. Nothing may change the queue in between; where `take` raises, the queue is unchanged.
+cdef int64_t timer_queue_due(TimerQueue* queue, int64_t watermark_ms, int64_t limit) except -1 nogil
+cdef int timer_queue_take(
+    TimerQueue* queue, int64_t* timestamps_ms, int64_t* keys, int32_t* key_groups, int64_t* namespace_ids
+) except -1 nogil

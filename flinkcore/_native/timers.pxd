@@ -1,4 +1,4 @@
-# TimerHeap, for cimport; what its queue can do is in flinkcore._native.timer_queue and .timer_batches.
+# The timers of a range of key groups, for cimport; what their queue can do is in flinkcore._native.timer_queue.
 from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.call_guard cimport CallGuard
@@ -12,3 +12,23 @@ cdef class TimerHeap:
     cdef int _check_key_group(self, int64_t key_group) except -1
     cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces)
     cdef tuple _range(self, object key_group_range)
+
+
+cdef class CurrentKey:
+    cdef readonly object current_key
+    cdef readonly object current_key_id     # the two numbers as Python has them
+    cdef readonly object current_key_group
+    cdef int64_t key_id                     # negative where there is no current key
+    cdef int32_t key_group
+    cdef dict _ids
+    cdef list _keys
+    cdef list _key_groups
+    cdef object _admit
+    cdef int _set(self, object key, object key_id) except -1
+
+
+cdef class CurrentKeyTimers:
+    cdef TimerHeap heap
+    cdef CurrentKey current
+    cdef object _checked
+    cdef int64_t _time(self, object timestamp_ms) except? -1

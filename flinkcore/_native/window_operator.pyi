@@ -6,7 +6,15 @@ import numpy.typing as npt
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import NativeArray, RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.window_kernel import WindowKernel
+
+@final
+class WindowKernel:
+    @property
+    def name(self) -> str: ...
+    @property
+    def lowest_timestamp(self) -> int: ...
+    @property
+    def highest_timestamp(self) -> int: ...
 
 @final
 class WindowOperator:

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from flinkcore._native.json_depth import json_depth
+from flinkcore._native.event_log import json_depth
 
 
 def read_block(stream: Any, n_bytes: int) -> bytes:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flinkcore._native.current_key import CurrentKey
 from flinkcore._native.keys import canonical_key
-from flinkcore._native.timers import MAX_KEY_GROUPS
+from flinkcore._native.timers import MAX_KEY_GROUPS, CurrentKey
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
 

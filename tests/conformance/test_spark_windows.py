@@ -22,7 +22,7 @@ pytest.importorskip("pyspark")
 from models.spark_stages import PartitionOutput, SmallReplay, run_all
 
 import flinkcore
-from flinkcore._native.shared_accumulators import are_shareable
+from flinkcore._native.aggregates import are_shareable
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph

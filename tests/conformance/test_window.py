@@ -24,9 +24,9 @@ from models.columnar_scenarios import (
 )
 from models.window_scenarios import wanted_output
 
+from flinkcore._native.aggregates import are_shareable
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.shared_accumulators import are_shareable
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.plans.native_windows import window_kernel

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore._native.batch_cuts import BatchCuts
-from flinkcore._native.key_timers import KeyTimers
+from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.errors import DataError
 
 MIN, MAX = -(2**63), 2**63 - 1

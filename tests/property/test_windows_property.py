@@ -13,16 +13,13 @@ from models.windows import Firing, WindowModel
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
-from flinkcore._native.count_windows import count_windows
+from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index, key_groups
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
-from flinkcore._native.sliced_count_windows import sliced_count_windows
-from flinkcore._native.sliced_windows import sliced_windows
+from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
-from flinkcore._native.window_kernel import WindowKernel
-from flinkcore._native.window_operator import WindowOperator
-from flinkcore._native.windows import time_windows
+from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 
 EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key

@@ -21,16 +21,14 @@ from flinkcore._native.accumulator_state import (
 )
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
-from flinkcore._native.batch_cuts import BatchCuts
-from flinkcore._native.current_key import CurrentKey, CurrentKeyTimers
 from flinkcore._native.key_dictionary import KeyDictionary
-from flinkcore._native.key_timers import KeyTimers
+from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
-from flinkcore._native.timers import TimerHeap
+from flinkcore._native.timers import CurrentKey, CurrentKeyTimers, TimerHeap
 from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore._native.windows import time_windows
 from flinkcore.errors import DataError
 
 ROWS = 200_000

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.count_windows import count_windows
+from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.sliced_count_windows import sliced_count_windows
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment

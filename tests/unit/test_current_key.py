@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flinkcore._native.current_key import CurrentKey, CurrentKeyTimers
-from flinkcore._native.timers import Timer, TimerHeap
+from flinkcore._native.timers import CurrentKey, CurrentKeyTimers, Timer, TimerHeap
 from flinkcore.errors import DataError
 
 

@@ -8,15 +8,12 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.count_windows import count_windows
+from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
-from flinkcore._native.sliced_count_windows import sliced_count_windows
-from flinkcore._native.sliced_windows import sliced_windows
+from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
-from flinkcore._native.window_kernel import WindowKernel
-from flinkcore._native.window_operator import WindowOperator
-from flinkcore._native.windows import time_windows
+from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count

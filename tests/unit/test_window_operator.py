@@ -10,10 +10,8 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
-from flinkcore._native.sliced_windows import sliced_windows
-from flinkcore._native.window_kernel import WindowKernel
-from flinkcore._native.window_operator import WindowOperator
-from flinkcore._native.windows import time_windows
+from flinkcore._native.time_windows import sliced_windows, time_windows
+from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 SCHEMA = pa.schema([("key", pa.int64())])

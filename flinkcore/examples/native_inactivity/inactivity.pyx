@@ -26,8 +26,13 @@ from libc.string cimport memset
 from flinkcore._native.arrow cimport Column, RecordBatch, integer_value
 from flinkcore._native.key_dictionary cimport KeyDictionary
 from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
-from flinkcore._native.timer_batches cimport timer_queue_due, timer_queue_take
-from flinkcore._native.timer_queue cimport TimerQueue, timer_queue_add, timer_queue_move
+from flinkcore._native.timer_queue cimport (
+    TimerQueue,
+    timer_queue_add,
+    timer_queue_due,
+    timer_queue_move,
+    timer_queue_take,
+)
 from flinkcore._native.timers cimport TimerHeap
 
 from flinkcore.errors import ConfigurationError, SchemaError

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore._native.batch_cuts import BatchCuts
 from flinkcore._native.key_dictionary import KeyDictionary
-from flinkcore._native.key_timers import KeyTimers
+from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words

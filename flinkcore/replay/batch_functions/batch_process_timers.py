@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore._native.batch_cuts import BatchCuts
-from flinkcore._native.key_timers import KeyTimers
+from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.errors import DataError
 

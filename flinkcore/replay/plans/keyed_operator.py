@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.shared_accumulators import are_shareable
-from flinkcore._native.window_kernel import WindowKernel
+from flinkcore._native.aggregates import Accumulators, are_shareable
+from flinkcore._native.window_operator import WindowKernel
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate

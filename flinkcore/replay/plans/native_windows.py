@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from flinkcore._native.count_windows import count_windows
+from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.session_windows import session_windows
-from flinkcore._native.sliced_count_windows import sliced_count_windows
-from flinkcore._native.sliced_windows import sliced_windows
+from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
-from flinkcore._native.window_kernel import WindowKernel
-from flinkcore._native.windows import time_windows
+from flinkcore._native.window_operator import WindowKernel
 from flinkcore.datastream.columnar_windows import ColumnarTrigger, columnar_trigger, require_columnar
 from flinkcore.datastream.window import (
     CountEvictor,

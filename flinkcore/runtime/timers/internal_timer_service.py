@@ -7,8 +7,7 @@ from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from flinkcore._native.current_key import CurrentKeyTimers
-from flinkcore._native.timers import TimerColumns, TimerHeap
+from flinkcore._native.timers import CurrentKeyTimers, TimerColumns, TimerHeap
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.errors import DataError, LifecycleError

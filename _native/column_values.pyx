@@ -1,0 +1,749 @@
+"""Values of columns: gathered from a batch in blocks, kept per entry, and written to result columns.
+
+A value is a word, where its type has at most 8 bytes, or a byte string. The loops that gather blocks and write results are the only
+ones that know a column's type. What a block holds lies side by side in a few kilobytes: an aggregate's own loop has neither a null to
+test nor a type to ask for, and aggregates over one column share it.
+"""
+
+from libc.stdint cimport INT32_MAX, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from flinkcore.errors import DataError
+
+from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, advise_large, bool_value, is_valid, native_array
+from flinkcore._native.memory cimport (
+    BitBuffer,
+    Buffer,
+    bits_append,
+    bits_append_many,
+    buffer_append_int64,
+    buffer_free,
+    buffer_reserve,
+    grow,
+)
+
+
+# ---- byte strings ------------------------------------------------------------------------------------------------
+
+
+cdef int owned_bytes_set(OwnedBytes* owned, ByteView view) except -1 nogil:
+    cdef int64_t capacity
+    if view.length > owned.capacity:
+        capacity = (view.length + 15) & ~<int64_t> 15
+        owned.data = <uint8_t*> grow(owned.data, capacity, b"a value")
+        owned.capacity = capacity
+    if view.length:
+        memcpy(owned.data, view.data, view.length)
+    owned.length = view.length
+    return 0
+
+
+cdef void owned_bytes_free(OwnedBytes* owned) noexcept nogil:
+    free(owned.data)
+    owned.data = NULL
+    owned.length = owned.capacity = 0
+
+
+cdef uint64_t bytes_hash(ByteView view) noexcept nogil:
+    # Eight bytes at a time; only sets in memory depend on it.
+    cdef uint64_t hash = <uint64_t> view.length * <uint64_t> 0x9E3779B97F4A7C15, word
+    cdef const uint8_t* at = view.data
+    cdef int64_t left = view.length
+    while left > 0:
+        word = 0
+        memcpy(&word, at, 8 if left > 8 else left)
+        hash = (hash ^ word) * <uint64_t> 0xFF51AFD7ED558CCD
+        hash ^= hash >> 32
+        at += 8
+        left -= 8
+    return hash
+
+
+# ---- blocks of rows ----------------------------------------------------------------------------------------------
+
+
+ctypedef fused integer:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+ctypedef fused floating:
+    float
+    double
+
+ctypedef fused offset:
+    int32_t
+    int64_t
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define FLINKCORE_SIGN_BIT UINT64_C(0x8000000000000000)
+    #define FLINKCORE_INFINITY UINT64_C(0x7FF0000000000000)
+    #define FLINKCORE_NAN UINT64_C(0x7FF8000000000000)
+    """
+    const uint64_t SIGN_BIT "FLINKCORE_SIGN_BIT"
+    const uint64_t INFINITY_BITS "FLINKCORE_INFINITY"
+    const uint64_t NAN_BITS "FLINKCORE_NAN"
+
+
+cdef bint is_word(ColumnType type) noexcept nogil:
+    return ColumnType.BOOL <= type <= ColumnType.DURATION
+
+
+cdef bint is_float(ColumnType type) noexcept nogil:
+    return type == ColumnType.FLOAT32 or type == ColumnType.FLOAT64
+
+
+cdef void selection_fill(
+    Selection* selection, const Column* column, const uint32_t* entries, const uint32_t* rows, int64_t n
+) noexcept nogil:
+    cdef int64_t i, kept = 0
+    if column == NULL or column.null_count == 0:
+        selection.n = n
+        selection.entries = entries
+        selection.rows = rows
+        return
+    for i in range(n):
+        selection.kept_entries[kept] = entries[i]
+        selection.kept_rows[kept] = rows[i]
+        kept += is_valid(column, rows[i])
+    selection.n = kept
+    selection.entries = selection.kept_entries
+    selection.rows = selection.kept_rows
+
+
+cdef int value_block_allocate(ValueBlock* block) except -1:
+    if block.representation == Representation.BYTES:
+        block.views = <ByteView*> malloc(BLOCK_ROWS * sizeof(ByteView))
+    else:
+        block.words = <uint64_t*> malloc(BLOCK_ROWS * sizeof(uint64_t))
+    if block.views == NULL and block.words == NULL:
+        raise MemoryError("a block of values")
+    return 0
+
+
+cdef void value_block_free(ValueBlock* block) noexcept nogil:
+    free(block.words)
+    free(block.views)
+    block.words = NULL
+    block.views = NULL
+
+
+cdef void _gather_integers(const integer* values, const uint32_t* rows, int64_t n, uint64_t* words) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        words[i] = <uint64_t> <int64_t> values[rows[i]]
+
+
+cdef void _gather_floats(const floating* values, const uint32_t* rows, int64_t n, uint64_t* words) noexcept nogil:
+    cdef int64_t i
+    cdef double value
+    for i in range(n):
+        value = values[rows[i]]
+        memcpy(&words[i], &value, 8)
+
+
+cdef void _gather_bools(const Column* column, const uint32_t* rows, int64_t n, uint64_t* words) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        words[i] = bool_value(column, rows[i])
+
+
+cdef void _gather_words(const Column* column, const uint32_t* rows, int64_t n, uint64_t* words) noexcept nogil:
+    cdef ColumnType type = column.type
+    if type == ColumnType.BOOL:
+        _gather_bools(column, rows, n, words)
+    elif type == ColumnType.FLOAT32:
+        _gather_floats(<const float*> column.values, rows, n, words)
+    elif type == ColumnType.FLOAT64:
+        _gather_floats(<const double*> column.values, rows, n, words)
+    elif type == ColumnType.UINT8:
+        _gather_integers(<const uint8_t*> column.values, rows, n, words)
+    elif type == ColumnType.UINT16:
+        _gather_integers(<const uint16_t*> column.values, rows, n, words)
+    elif type == ColumnType.UINT32:
+        _gather_integers(<const uint32_t*> column.values, rows, n, words)
+    elif type == ColumnType.UINT64:
+        _gather_integers(<const uint64_t*> column.values, rows, n, words)
+    elif column.byte_width == 8:
+        _gather_integers(<const int64_t*> column.values, rows, n, words)
+    elif column.byte_width == 4:
+        _gather_integers(<const int32_t*> column.values, rows, n, words)
+    elif column.byte_width == 2:
+        _gather_integers(<const int16_t*> column.values, rows, n, words)
+    else:
+        _gather_integers(<const int8_t*> column.values, rows, n, words)
+
+
+cdef void _gather_strings(
+    const offset* offsets, const uint8_t* data, const uint32_t* rows, int64_t n, ByteView* views
+) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        views[i].data = data + offsets[rows[i]]
+        views[i].length = offsets[rows[i] + <int64_t> 1] - offsets[rows[i]]
+
+
+cdef void _gather_views(const Column* column, const uint32_t* rows, int64_t n, ByteView* views) noexcept nogil:
+    cdef ColumnType type = column.type
+    cdef const uint8_t* data = <const uint8_t*> column.values
+    cdef int64_t i, width = column.byte_width
+    if type == ColumnType.LARGE_STRING or type == ColumnType.LARGE_BINARY:
+        _gather_strings(<const int64_t*> column.offsets, data, rows, n, views)
+    elif type == ColumnType.STRING or type == ColumnType.BINARY:
+        _gather_strings(<const int32_t*> column.offsets, data, rows, n, views)
+    else:
+        for i in range(n):
+            views[i].data = data + rows[i] * width
+            views[i].length = width
+
+
+cdef void value_block_fill(ValueBlock* block, const Column* column, const Selection* selection) noexcept nogil:
+    cdef int64_t i, n = selection.n
+    cdef bint valid
+    if n == 0:
+        return
+    if block.representation == Representation.BYTES:
+        _gather_views(column, selection.rows, n, block.views)
+    else:
+        _gather_words(column, selection.rows, n, block.words)
+        if block.representation == Representation.ORDERED_WORDS:
+            to_ordered_words(column.type, block.words, n)
+    if block.with_states:
+        if column.null_count == 0:
+            memset(block.states, ValueState.SOME_VALUE, n)
+        else:
+            for i in range(n):
+                valid = is_valid(column, selection.rows[i])
+                block.states[i] = ValueState.SOME_VALUE if valid else ValueState.NULL_VALUE
+
+
+cdef inline uint64_t _reflect_negative(uint64_t bits) noexcept nogil:
+    # Its own inverse: the bits of negative doubles rise as the doubles fall.
+    return bits ^ ((<uint64_t> 0 - (bits >> 63)) >> 1)
+
+
+cdef void to_ordered_words(ColumnType type, uint64_t* words, int64_t n) noexcept nogil:
+    # From words to ordered words, or back.
+    # The order of Double.compare: -0.0 below 0.0, and NaN, of which there is one, above all.
+    cdef int64_t i
+    cdef uint64_t magnitude
+    if type == ColumnType.UINT64:
+        for i in range(n):
+            words[i] ^= SIGN_BIT
+    elif is_float(type):
+        for i in range(n):
+            magnitude = words[i] & ~SIGN_BIT
+            words[i] = _reflect_negative(words[i]) if magnitude <= INFINITY_BITS else NAN_BITS
+
+
+cdef void from_ordered_words(ColumnType type, uint64_t* words, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if type == ColumnType.UINT64:
+        for i in range(n):
+            words[i] ^= SIGN_BIT
+    elif is_float(type):
+        for i in range(n):
+            words[i] = _reflect_negative(words[i])
+
+
+# ---- result columns ----------------------------------------------------------------------------------------------
+
+
+ctypedef fused narrow:
+    int8_t
+    int16_t
+    int32_t
+
+
+cdef inline bint _has_int32_offsets(const ResultColumn* result) noexcept nogil:
+    return result.type == ColumnType.STRING or result.type == ColumnType.BINARY
+
+
+cdef inline bint _has_int64_offsets(const ResultColumn* result) noexcept nogil:
+    return result.type == ColumnType.LARGE_STRING or result.type == ColumnType.LARGE_BINARY
+
+
+cdef int _reserve_bits(BitBuffer* bits, int64_t length) except -1 nogil:
+    # A whole byte more: an append may open the next one.
+    return buffer_reserve(&bits.bytes, (length >> 3) + 2 - bits.bytes.size)
+
+
+cdef int _refuse_size(const ResultColumn* result) except -1 with gil:
+    # On its own: a function with an object of Python's takes the GIL each time that it is left.
+    name = result.name.decode()
+    raise DataError(
+        f"the values of column {name!r} in one batch of results take more than 2 GiB; "
+        f"{advise_large(name, result.type == ColumnType.STRING)}"
+    )
+
+
+cdef int result_reserve(ResultColumn* result, int64_t n, int64_t data_bytes) except -1 nogil:
+    cdef int32_t width = result.width
+    if _has_int32_offsets(result):
+        width = 4
+        if result.data.size + data_bytes > INT32_MAX:
+            _refuse_size(result)
+    elif _has_int64_offsets(result):
+        width = 8
+    _reserve_bits(&result.validity, result.length + n)
+    if result.type == ColumnType.BOOL:
+        return _reserve_bits(&result.bits, result.length + n)
+    buffer_reserve(&result.values, n * width if result.width else (n + 1) * width)
+    if result.width == 0 and result.values.size == 0:  # the first offset
+        memset(result.values.data, 0, width)
+        result.values.size = width
+    return buffer_reserve(&result.data, data_bytes)
+
+
+cdef int result_append_states(ResultColumn* result, const uint8_t* states, int64_t n) except -1 nogil:
+    # After the values: result.length counts them already.
+    cdef int64_t i, with_value = 0
+    for i in range(n):
+        with_value += states[i] == ValueState.SOME_VALUE
+    if with_value == n:
+        if result.validity.length:
+            bits_append_many(&result.validity, True, n)
+        return 0
+    if result.validity.length == 0:
+        bits_append_many(&result.validity, True, result.length - n)
+    for i in range(n):
+        bits_append(&result.validity, states[i] == ValueState.SOME_VALUE)
+    return 0
+
+
+cdef void _narrow_words(const uint64_t* words, int64_t n, narrow* out) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        out[i] = <narrow> words[i]
+
+
+cdef void _narrow_floats(const uint64_t* words, int64_t n, float* out) noexcept nogil:
+    cdef int64_t i
+    cdef double value
+    for i in range(n):
+        memcpy(&value, &words[i], 8)
+        out[i] = <float> value
+
+
+cdef int result_append_words(ResultColumn* result, const uint64_t* words, int64_t n) except -1 nogil:
+    cdef int64_t i
+    cdef uint8_t* out
+    result.length += n
+    if result.type == ColumnType.BOOL:
+        for i in range(n):
+            bits_append(&result.bits, words[i] != 0)
+        return 0
+    out = result.values.data + result.values.size
+    if result.width == 8:
+        memcpy(out, words, n * 8)
+    elif result.type == ColumnType.FLOAT32:
+        _narrow_floats(words, n, <float*> out)
+    elif result.width == 4:
+        _narrow_words(words, n, <int32_t*> out)
+    elif result.width == 2:
+        _narrow_words(words, n, <int16_t*> out)
+    else:
+        _narrow_words(words, n, <int8_t*> out)
+    result.values.size += n * result.width
+    return 0
+
+
+cdef int result_append_bytes(ResultColumn* result, ByteView view) except -1 nogil:
+    cdef uint8_t* out
+    result.length += 1
+    if result.width:
+        out = result.values.data + result.values.size
+        if view.length:
+            memcpy(out, view.data, result.width)
+        else:
+            memset(out, 0, result.width)
+        result.values.size += result.width
+        return 0
+    if view.length:
+        memcpy(result.data.data + result.data.size, view.data, view.length)
+        result.data.size += view.length
+    if _has_int32_offsets(result):
+        (<int32_t*> (result.values.data + result.values.size))[0] = <int32_t> result.data.size
+        result.values.size += 4
+    else:
+        (<int64_t*> (result.values.data + result.values.size))[0] = result.data.size
+        result.values.size += 8
+    return 0
+
+
+cdef NativeArray result_take(ResultColumn* result, str format):
+    cdef NativeArray taken
+    cdef Buffer* data = &result.data if _has_int32_offsets(result) or _has_int64_offsets(result) else NULL
+    cdef Buffer* values = &result.bits.bytes if result.type == ColumnType.BOOL else &result.values
+    taken = native_array(format, result.length, &result.validity, values, data)
+    result.bits.length = result.bits.zeros = 0
+    result.length = 0
+    return taken
+
+
+cdef void result_free(ResultColumn* result) noexcept nogil:
+    buffer_free(&result.validity.bytes)
+    buffer_free(&result.bits.bytes)
+    buffer_free(&result.values)
+    buffer_free(&result.data)
+    result.validity.length = result.validity.zeros = 0
+    result.bits.length = result.bits.zeros = 0
+    result.length = 0
+
+
+cdef int64_t result_memory(const ResultColumn* result) noexcept nogil:
+    return (
+        result.validity.bytes.capacity + result.bits.bytes.capacity + result.values.capacity + result.data.capacity
+    )
+
+
+# ---- lists of values ---------------------------------------------------------------------------------------------
+
+
+cdef int word_lists_add(
+    ValueList* lists, const uint32_t* entries, const uint64_t* words, const uint8_t* states, int64_t n
+) except -1 nogil:
+    cdef int64_t i
+    cdef ValueList* values
+    for i in range(n):
+        values = &lists[entries[i]]
+        buffer_reserve(&values.values, 8)
+        if states[i] == ValueState.NULL_VALUE:
+            buffer_append_int64(&values.nulls, values.length)
+            buffer_append_int64(&values.values, 0)
+        else:
+            buffer_append_int64(&values.values, <int64_t> words[i])
+        values.length += 1
+    return 0
+
+
+cdef int byte_lists_add(
+    ValueList* lists, const uint32_t* entries, const ByteView* views, const uint8_t* states, int64_t n
+) except -1 nogil:
+    cdef int64_t i
+    cdef ValueList* values
+    for i in range(n):
+        values = &lists[entries[i]]
+        buffer_reserve(&values.ends, 8)
+        if states[i] == ValueState.NULL_VALUE:
+            buffer_append_int64(&values.nulls, values.length)
+        elif views[i].length:
+            buffer_reserve(&values.values, views[i].length)
+            memcpy(values.values.data + values.values.size, views[i].data, views[i].length)
+            values.values.size += views[i].length
+        buffer_append_int64(&values.ends, values.values.size)
+        values.length += 1
+    return 0
+
+
+cdef void _append_shifted(Buffer* into, const Buffer* other, int64_t shift) noexcept nogil:
+    # The room is there.
+    cdef int64_t i
+    cdef int64_t* out = <int64_t*> (into.data + into.size)
+    for i in range(other.size >> 3):
+        out[i] = (<const int64_t*> other.data)[i] + shift
+    into.size += other.size
+
+
+cdef int value_list_merge(ValueList* into, ValueList* other) except -1 nogil:
+    cdef ValueList taken
+    if into.length == 0:
+        taken = other[0]
+        other[0] = into[0]
+        into[0] = taken
+    if other.length == 0:
+        return 0
+    buffer_reserve(&into.values, other.values.size)
+    buffer_reserve(&into.ends, other.ends.size)
+    buffer_reserve(&into.nulls, other.nulls.size)
+    _append_shifted(&into.ends, &other.ends, into.values.size)
+    _append_shifted(&into.nulls, &other.nulls, into.length)
+    if other.values.size:
+        memcpy(into.values.data + into.values.size, other.values.data, other.values.size)
+    into.values.size += other.values.size
+    into.length += other.length
+    return 0
+
+
+cdef void value_list_free(ValueList* values) noexcept nogil:
+    buffer_free(&values.values)
+    buffer_free(&values.ends)
+    buffer_free(&values.nulls)
+    memset(values, 0, sizeof(ValueList))
+
+
+cdef int64_t value_list_memory(const ValueList* values) noexcept nogil:
+    return values.values.capacity + values.ends.capacity + values.nulls.capacity
+
+
+cdef bint value_list_is_sound(const ValueList* values, bint words) noexcept nogil:
+    cdef int64_t i, previous = 0
+    cdef const int64_t* numbers = <const int64_t*> values.ends.data
+    if words:
+        if values.values.size != values.length * 8 or values.ends.size:
+            return False
+    else:
+        if values.ends.size != values.length * 8:
+            return False
+        for i in range(values.length):
+            if numbers[i] < previous:
+                return False
+            previous = numbers[i]
+        if previous != values.values.size:
+            return False
+    previous = -1
+    numbers = <const int64_t*> values.nulls.data
+    for i in range(values.nulls.size >> 3):
+        if numbers[i] <= previous or numbers[i] >= values.length:
+            return False
+        previous = numbers[i]
+    return True
+
+
+# ---- sets of distinct values -------------------------------------------------------------------------------------
+
+
+cdef enum:
+    FIRST_SLOTS = 8
+    MAX_SLOTS = 0x80000000
+
+
+cdef void* _new_slots(uint64_t n_slots, size_t size) except NULL nogil:
+    cdef void* slots = NULL
+    if n_slots <= <uint64_t> MAX_SLOTS:
+        slots = calloc(n_slots + 1, size)
+    if slots == NULL:
+        with gil:
+            raise MemoryError(f"a set of distinct values with {n_slots} places for one key and window")
+    return slots
+
+
+cdef inline uint64_t* _word_slot(const WordSet* words, uint64_t word) noexcept nogil:
+    # Where the word (not 0) is, or the empty slot where it belongs.
+    cdef uint64_t at = (word ^ (word >> 32)) * <uint64_t> 0x9E3779B97F4A7C15
+    at = (at ^ (at >> 32)) & words.mask
+    while words.slots[at] != 0 and words.slots[at] != word:
+        at = (at + 1) & words.mask
+    return &words.slots[at]
+
+
+cdef uint64_t _more_slots(bint has_slots, uint32_t mask) except 0 nogil:
+    # Number of slots of a set that grows; its mask has 32 bits.
+    if not has_slots:
+        return FIRST_SLOTS
+    if mask == UINT32_MAX:
+        with gil:
+            raise MemoryError("count_distinct holds at most 3,221,225,472 values of one key and window")
+    return (<uint64_t> mask + 1) * 2
+
+
+cdef int _word_set_grow(WordSet* words) except -1 nogil:
+    cdef WordSet grown
+    cdef uint64_t n_slots = _more_slots(words.slots != NULL, words.mask), at
+    grown.slots = <uint64_t*> _new_slots(n_slots, sizeof(uint64_t))
+    grown.only = 0
+    grown.mask = <uint32_t> (n_slots - 1)
+    grown.count = words.count
+    if words.slots == NULL:
+        if words.only == 0:
+            grown.slots[n_slots] = 1
+        else:
+            _word_slot(&grown, words.only)[0] = words.only
+    else:
+        for at in range(<uint64_t> words.mask + 1):
+            if words.slots[at]:
+                _word_slot(&grown, words.slots[at])[0] = words.slots[at]
+        grown.slots[n_slots] = words.slots[<uint64_t> words.mask + 1]
+        free(words.slots)
+    words[0] = grown
+    return 0
+
+
+cdef int _word_set_add(WordSet* words, uint64_t word) except -1 nogil:
+    cdef uint64_t* slot
+    if words.slots == NULL:
+        if words.count == 0:
+            words.only = word
+            words.count = 1
+            return 0
+        if words.only == word:
+            return 0
+        _word_set_grow(words)
+    if word == 0:
+        slot = &words.slots[<uint64_t> words.mask + 1]
+        words.count += slot[0] == 0
+        slot[0] = 1
+        return 0
+    slot = _word_slot(words, word)
+    if slot[0] == word:
+        return 0
+    if (<uint64_t> words.count + 1) * 4 > (<uint64_t> words.mask + 1) * 3:
+        _word_set_grow(words)
+        slot = _word_slot(words, word)
+    slot[0] = word
+    words.count += 1
+    return 0
+
+
+cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n) except -1 nogil:
+    cdef int64_t i
+    for i in range(n):
+        _word_set_add(&sets[entries[i]], words[i])
+    return 0
+
+
+cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil:
+    cdef WordSet larger
+    cdef uint64_t at
+    if other.count > into.count:
+        larger = other[0]
+        other[0] = into[0]
+        into[0] = larger
+    if other.count == 0:
+        return 0
+    if other.slots == NULL:
+        return _word_set_add(into, other.only)
+    for at in range(<uint64_t> other.mask + 1):
+        if other.slots[at]:
+            _word_set_add(into, other.slots[at])
+    if other.slots[<uint64_t> other.mask + 1]:
+        _word_set_add(into, 0)
+    return 0
+
+
+cdef void word_set_free(WordSet* words) noexcept nogil:
+    free(words.slots)
+    memset(words, 0, sizeof(WordSet))
+
+
+cdef int64_t word_set_memory(const WordSet* words) noexcept nogil:
+    return 0 if words.slots == NULL else (<int64_t> words.mask + 2) * <int64_t> sizeof(uint64_t)
+
+
+cdef bint word_set_is_sound(const WordSet* words) noexcept nogil:
+    cdef uint64_t at, count = 0
+    if words.slots == NULL:
+        return words.count <= 1 and words.mask == 0
+    for at in range(<uint64_t> words.mask + 1):
+        if words.slots[at]:
+            count += 1
+            if _word_slot(words, words.slots[at]) != &words.slots[at]:
+                return False
+    count += words.slots[<uint64_t> words.mask + 1] != 0
+    return count == words.count
+
+
+cdef inline ByteView _stored(const ByteSet* strings, const ByteSlot* slot) noexcept nogil:
+    cdef const uint8_t* place = strings.data.data + (slot.place - 1)
+    cdef ByteView view
+    memcpy(&view.length, place, sizeof(int64_t))
+    view.data = place + sizeof(int64_t)
+    return view
+
+
+cdef ByteSlot* _byte_slot(const ByteSet* strings, uint64_t hash, ByteView view) noexcept nogil:
+    # Where the byte string is, or the empty slot where it belongs.
+    cdef uint64_t at = hash & strings.mask
+    cdef ByteSlot* slot
+    cdef ByteView stored
+    while True:
+        slot = &strings.slots[at]
+        if slot.place == 0:
+            return slot
+        if slot.hash == hash:
+            stored = _stored(strings, slot)
+            if stored.length == view.length and (
+                view.length == 0 or memcmp(stored.data, view.data, view.length) == 0
+            ):
+                return slot
+        at = (at + 1) & strings.mask
+
+
+cdef int _byte_set_grow(ByteSet* strings) except -1 nogil:
+    cdef uint64_t n_slots = _more_slots(strings.slots != NULL, strings.mask), old, at
+    cdef ByteSlot* slots = <ByteSlot*> _new_slots(n_slots, sizeof(ByteSlot))
+    if strings.slots != NULL:
+        for old in range(<uint64_t> strings.mask + 1):
+            if strings.slots[old].place:
+                at = strings.slots[old].hash & (n_slots - 1)
+                while slots[at].place:
+                    at = (at + 1) & (n_slots - 1)
+                slots[at] = strings.slots[old]
+        free(strings.slots)
+    strings.slots = slots
+    strings.mask = <uint32_t> (n_slots - 1)
+    return 0
+
+
+cdef int _byte_set_add(ByteSet* strings, uint64_t hash, ByteView view) except -1 nogil:
+    cdef ByteSlot* slot
+    if strings.slots == NULL or (<uint64_t> strings.count + 1) * 4 > (<uint64_t> strings.mask + 1) * 3:
+        _byte_set_grow(strings)
+    slot = _byte_slot(strings, hash, view)
+    if slot.place:
+        return 0
+    buffer_reserve(&strings.data, <int64_t> sizeof(int64_t) + view.length)
+    memcpy(strings.data.data + strings.data.size, &view.length, sizeof(int64_t))
+    if view.length:
+        memcpy(strings.data.data + strings.data.size + sizeof(int64_t), view.data, view.length)
+    slot.hash = hash
+    slot.place = <uint64_t> strings.data.size + 1
+    strings.data.size += <int64_t> sizeof(int64_t) + view.length
+    strings.count += 1
+    return 0
+
+
+cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil:
+    cdef int64_t i
+    for i in range(n):
+        _byte_set_add(&sets[entries[i]], bytes_hash(views[i]), views[i])
+    return 0
+
+
+cdef int byte_set_merge(ByteSet* into, ByteSet* other) except -1 nogil:
+    cdef ByteSet larger
+    cdef uint64_t at
+    if other.count > into.count:
+        larger = other[0]
+        other[0] = into[0]
+        into[0] = larger
+    if other.count == 0:
+        return 0
+    for at in range(<uint64_t> other.mask + 1):
+        if other.slots[at].place:
+            _byte_set_add(into, other.slots[at].hash, _stored(other, &other.slots[at]))
+    return 0
+
+
+cdef void byte_set_free(ByteSet* strings) noexcept nogil:
+    free(strings.slots)
+    buffer_free(&strings.data)
+    memset(strings, 0, sizeof(ByteSet))
+
+
+cdef int64_t byte_set_memory(const ByteSet* strings) noexcept nogil:
+    if strings.slots == NULL:
+        return 0
+    return (<int64_t> strings.mask + 2) * <int64_t> sizeof(ByteSlot) + strings.data.capacity
+
+
+cdef bint byte_set_is_sound(const ByteSet* strings) noexcept nogil:
+    cdef uint64_t at, count = 0
+    cdef const ByteSlot* slot
+    if strings.slots == NULL:
+        return strings.count == 0
+    for at in range(<uint64_t> strings.mask + 1):
+        slot = &strings.slots[at]
+        if slot.place:
+            count += 1
+            if _byte_slot(strings, slot.hash, _stored(strings, slot)) != slot:
+                return False
+    return count == strings.count

@@ -1,0 +1,1180 @@
+"""Tumbling, sliding and cumulate event-time windows that fire at their end: kernels of window operators.
+
+`time_windows` has one hash table per live window: windows retire, so the tables stay small however long the log is. `sliced_windows` lets
+overlapping windows share slices of time; the results are the same for accumulators that are shareable.
+"""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from flinkcore.errors import ConfigurationError
+
+from flinkcore._native.aggregates cimport (
+    accumulators_add,
+    accumulators_clear,
+    accumulators_clear_range,
+    accumulators_copy,
+    accumulators_subtract,
+    require_shareable,
+)
+from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.panes cimport (
+    BLOCK_PAIRS,
+    ENTRY_BLOCK,
+    AlignedWindows,
+    HashOrder,
+    HashedKey,
+    Pane,
+    PaneList,
+    PaneStore,
+    RowBlock,
+    RowVerbs,
+    WindowVisit,
+    aligned_kernel,
+    aligned_start,
+    append_live_panes,
+    checked_windows,
+    compare_bytes,
+    emit_late_key,
+    emit_pane,
+    first_end,
+    first_window,
+    has_window,
+    hash_order_free,
+    is_assigned,
+    is_window,
+    most_windows,
+    pane_empty,
+    pane_empty_plain,
+    pane_entry,
+    pane_entry_of,
+    pane_find,
+    pane_free,
+    pane_key,
+    pane_keys,
+    pane_list_check,
+    pane_list_close,
+    pane_list_find,
+    pane_list_open,
+    pane_list_position,
+    pane_make_order,
+    pane_make_room,
+    pane_open,
+    pane_open_plain,
+    panes_free,
+    restored_pane_entry,
+    slice_end,
+    take_in_blocks,
+    visit_from,
+    visit_next,
+)
+from flinkcore._native.window_operator cimport (
+    NO_ENTRY,
+    InputRows,
+    LiveWindow,
+    RowKind,
+    WindowCore,
+    WindowKernel,
+    WindowRows,
+    WindowVerbs,
+    check_retracts,
+    cleanup_time,
+    core_add_late,
+    core_add_unassigned,
+    core_advance,
+    cursor_clock_of,
+    cursor_step,
+    input_row,
+    is_over,
+    pending_add,
+    pending_flush,
+    saturating_add,
+)
+
+
+# ---- windows with keys of their own ------------------------------------------------------------------------------
+
+
+cdef struct TimeWindows:
+    WindowCore core
+    AlignedWindows windows
+    bint purges          # a firing empties the window
+    int64_t quiet_until  # no window fires or ends for rows that arrive up to this clock
+    PaneList live
+    int64_t n_fired      # the first of them, kept for late rows
+    int64_t n_emitted    # keys of the next to fire whose results are out already
+    PaneStore store
+
+
+cdef void _time_plan_next(TimeWindows* state) noexcept nogil:
+    # Finds the clock of the step that next fires or ends a window.
+    cdef int64_t due = INT64_MAX
+    if state.n_fired:
+        due = cleanup_time(&state.core, state.live.panes[0].end)
+    if state.n_fired < state.live.n:
+        due = min(due, state.live.panes[state.n_fired].end - 1)
+    state.quiet_until = cursor_clock_of(&state.core.cursor, due)
+
+
+cdef Pane* _pane(TimeWindows* state, int64_t start, int64_t end) except NULL nogil:
+    # The window with these bounds, opened where it is not.
+    cdef Pane* pane = pane_list_find(&state.live, end)
+    if pane == NULL:
+        pane = pane_list_open(&state.live, &state.store, start, end)
+        pane.fired = end - 1 <= state.core.cursor.watermark
+        state.n_fired += pane.fired
+        _time_plan_next(state)
+    return pane
+
+
+cdef bint _time_fire(TimeWindows* state, Pane* pane) except -1 nogil:
+    # All keys of the window, at the watermark now in force; false where results are full before.
+    if not emit_pane(&state.core, pane, &state.n_emitted, state.purges):
+        return False
+    pane.fired = True
+    state.n_fired += 1
+    return True
+
+
+cdef int _time_retire_due(TimeWindows* state) except -1 nogil:
+    # Ends the windows whose time is over: the first of those that have fired.
+    cdef int64_t over = 0
+    while over < state.n_fired and is_over(&state.core, state.live.panes[over].end):
+        over += 1
+    if over:
+        pending_flush(&state.core.pending, state.core.table)
+        pane_list_close(&state.live, &state.store, over)
+        state.n_fired -= over
+    return 0
+
+
+cdef bint _time_fire_due(void* windows) except -1 nogil:
+    # Fires and ends windows in order of their time, as the event-time timers of Flink's window operator do; false where
+    # results are full before.
+    cdef TimeWindows* state = <TimeWindows*> windows
+    state.core.due = True
+    while state.n_fired < state.live.n and state.live.panes[state.n_fired].end - 1 <= state.core.cursor.watermark:
+        if not _time_fire(state, state.live.panes[state.n_fired]):
+            return False
+    _time_retire_due(state)
+    state.core.due = False
+    _time_plan_next(state)
+    return True
+
+
+cdef bint _time_step(void* windows) except -1 nogil:
+    cdef TimeWindows* state = <TimeWindows*> windows
+    return cursor_step(&state.core.cursor) < state.quiet_until or _time_fire_due(state)
+
+
+# ---- windows with keys of their own: rows ------------------------------------------------------------------------
+
+
+cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) except -1 nogil:
+    # WindowOperator.processElement, for one row; false where results are full before it.
+    cdef TimeWindows* state = <TimeWindows*> windows
+    cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
+    cdef int64_t k, n_known
+    cdef Pane* pane
+    cdef bint skipped = True, known
+    if not core_advance(&state.core, &TIME_VERBS, input.arrivals[row], False):
+        return False
+    while is_window(&visit):
+        if not is_over(&state.core, visit.end):
+            skipped = False
+            pane = _pane(state, visit.start, visit.end)
+            n_known = pane.n_keys
+            k = pane_key(&state.store, pane, input.keys, row)
+            known = k < n_known
+            if pane.fired and known and state.core.retracts:
+                emit_late_key(&state.core, pane, k, RowKind.UPDATE_BEFORE)
+            pending_add(&state.core.pending, state.core.table, pane_entry(pane, k), row)
+            if pane.fired:
+                emit_late_key(&state.core, pane, k, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
+                if state.purges:
+                    accumulators_clear_range(state.core.table, pane_entry(pane, k), 1)
+        visit_next(&visit)
+    if skipped:
+        core_add_unassigned(&state.core, row, input.timestamps[row])
+    else:
+        state.core.windowed += 1
+    return True
+
+
+cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int64_t first, RowBlock* block) noexcept nogil:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    cdef AlignedWindows aligned = state.windows
+    cdef const uint64_t* hashes = input.keys.hashes
+    cdef const int64_t* timestamps = input.timestamps
+    cdef const int64_t* arrivals = input.arrivals
+    cdef int64_t i = first, n = 0, previous, timestamp, end, width = most_windows(&aligned)
+    cdef int64_t low = 0, high = 0  # timestamps from `low` to below `high` have `pane` for their first window
+    cdef Pane* pane = NULL
+    cdef Pane* other
+    cdef WindowVisit visit
+    cdef uint32_t row
+    while i < input.n and n + width <= BLOCK_PAIRS:
+        row = input_row(input, i)
+        timestamp = timestamps[row]
+        if arrivals[row] > state.quiet_until:
+            break
+        if timestamp < low or timestamp >= high:
+            end = first_end(&aligned, timestamp)
+            pane = pane_list_find(&state.live, end)
+            if pane == NULL:
+                break
+            low = end - aligned.slide if aligned.cumulative else pane.start
+            high = low + aligned.slide
+        if pane.fired or timestamp >= pane.end:
+            break
+        previous = n
+        block.panes[n] = pane
+        block.rows[n] = row
+        prefetch(&pane.slots[hashes[row] & pane.mask])
+        n += 1
+        if width > 1:
+            visit = visit_from(&aligned, timestamp, pane.start, pane.end)
+            visit_next(&visit)
+            while is_window(&visit):
+                other = pane_list_find(&state.live, visit.end)
+                if other == NULL or other.fired:
+                    n = previous
+                    break
+                block.panes[n] = other
+                block.rows[n] = row
+                prefetch(&other.slots[hashes[row] & other.mask])
+                n += 1
+                visit_next(&visit)
+            if n == previous:
+                break
+        i += 1
+    block.n = n
+    return i
+
+
+cdef RowVerbs TIME_ROW_VERBS = RowVerbs(find_windows=_time_find_windows, take_row=_time_take_row)
+
+
+cdef int64_t _time_process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
+    cdef TimeWindows* state = <TimeWindows*> windows
+    if state.core.due and not _time_fire_due(state):
+        return first
+    return take_in_blocks(&state.core, &state.store, input, first, most_windows(&state.windows), &TIME_ROW_VERBS)
+
+
+# ---- windows with keys of their own: checkpoints -----------------------------------------------------------------
+
+
+cdef int _time_state(const void* windows, WindowRows* rows) except -1 nogil:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    return append_live_panes(rows, state.core.bytes_keys, &state.live)
+
+
+cdef int64_t _time_restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef TimeWindows* state = <TimeWindows*> windows
+    if window.flags > 1 or not is_assigned(&state.windows, window.start, window.end):
+        return NO_ENTRY
+    return restored_pane_entry(&state.store, _pane(state, window.start, window.end), keys, row)
+
+
+# ---- windows with keys of their own: the kernel ------------------------------------------------------------------
+
+
+cdef int _time_start(void* windows) except -1:
+    cdef TimeWindows* state = <TimeWindows*> windows
+    check_retracts(&state.core, state.purges)
+    state.store.bytes_keys = state.core.bytes_keys
+    state.store.table = state.core.table
+    _time_plan_next(state)
+    return 0
+
+
+cdef int64_t _time_live_windows(const void* windows) noexcept nogil:
+    return (<const TimeWindows*> windows).live.n
+
+
+cdef void _time_free(void* windows) noexcept nogil:
+    cdef TimeWindows* state = <TimeWindows*> windows
+    panes_free(&state.live, &state.store)
+    free(state)
+
+
+cdef int _time_check(const void* windows) except -1:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    cdef const Pane* pane
+    cdef int64_t i
+    for i in range(state.live.n):
+        pane = state.live.panes[i]
+        assert pane.end <= pane.start + state.windows.size
+        assert pane.fired == (i < state.n_fired)
+        if not state.core.due:
+            assert pane.fired == (pane.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
+            assert not is_over(&state.core, pane.end), "a window outlived its time"
+    assert state.core.due or state.n_emitted == 0, "a window fired in part"
+    assert pane_list_check(&state.live) + state.store.n_free_blocks == state.store.n_blocks, "an entry block was lost"
+    return 0
+
+
+cdef WindowVerbs TIME_VERBS = WindowVerbs(
+    start=_time_start, process=_time_process, fire_due=_time_fire_due, step=_time_step, live_windows=_time_live_windows,
+    check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
+)
+
+
+def time_windows(
+    *,
+    int64_t size,
+    int64_t slide,
+    int64_t offset,
+    int64_t allowed_lateness,
+    bint cumulative=False,
+    bint purges=False,
+):
+    """Make the kernel of tumbling, sliding or cumulate windows that fire at their end.
+
+    Parameters
+    ----------
+    size, slide, offset, allowed_lateness : int
+        Milliseconds; `slide` equals `size` for tumbling windows, and is the step of cumulate windows.
+    cumulative : bool
+        Whether windows begin once per `size` and grow by `slide`.
+    purges : bool
+        Whether a firing empties the window.
+
+    Returns
+    -------
+    WindowKernel
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not positive, the lateness is negative, or a row would go into too many windows.
+    """
+    cdef WindowKernel kernel
+    cdef TimeWindows* state
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, BLOCK_PAIRS)
+    kernel = aligned_kernel("time_windows", sizeof(TimeWindows), &TIME_VERBS, &windows, allowed_lateness, 0)
+    state = <TimeWindows*> kernel.state
+    state.windows = windows
+    state.purges = purges
+    state.quiet_until = INT64_MAX
+    return kernel
+
+
+# ---- a window that slices enter and leave ------------------------------------------------------------------------
+# As a window slides on, most of its keys stay. What a slice holds is added when it enters, and taken out when it leaves: how
+# many slices windows have does not matter.
+#
+#     slices            | 0 | 1 | 2 | 3 |
+#     window            [ 0   1   2 ]
+#     0 leaves              [ 1   2 ]
+#     3 enters              [ 1   2   3 ]
+#
+# Window and slices are merged in order of their hashes, from one end of memory to the other: all keys of a window are read anyway
+# when it fires, and what is read in a row costs a fraction of what is looked up.
+#
+# A greatest value that leaves says nothing of the next one: it is looked for in all slices that are left, for the keys alone that
+# lose it. That makes windows dear whose least value is always the first, and which have many slices.
+
+
+cdef struct SliceMerge:
+    # The slices that end after `start`, up to `end`, added up.
+    int64_t start
+    int64_t end
+    Pane* pane           # keys in order of their hashes; NULL before the first slice
+    uint32_t* n_slices   # in how many of the slices each key is; keys with 0 go when the next window fires
+    uint32_t n_gone      # such keys
+    Pane* spare          # what the next window is written to
+    uint32_t* spare_n_slices
+    int64_t n_slices_capacity
+    # What enters next: what slices took in after they had entered, or several slices at once; NULL before the first key.
+    Pane* gathered
+    uint32_t* gathered_n_slices  # to how many slices each key is new
+    int64_t gathered_capacity
+    HashOrder scratch
+
+
+cdef enum:
+    LOOK_AHEAD = 16  # keys of a slice, which lie as they came
+
+
+cdef struct EntryPairs:
+    # Entries that take something over from others.
+    uint32_t[ENTRY_BLOCK] into
+    uint32_t[ENTRY_BLOCK] others
+    int64_t n
+
+
+cdef inline bint _pair(EntryPairs* pairs, uint32_t into, uint32_t other) noexcept nogil:
+    # Whether they are full now.
+    pairs.into[pairs.n] = into
+    pairs.others[pairs.n] = other
+    pairs.n += 1
+    return pairs.n == ENTRY_BLOCK
+
+
+# ---- slices that enter -------------------------------------------------------------------------------------------
+
+
+cdef struct WindowWriter:
+    # Writes the next window, key by key.
+    PaneStore* store
+    Pane* pane
+    uint32_t* n_slices
+    EntryPairs copies  # from the window before, or from what enters it
+    EntryPairs sums    # of both
+
+
+cdef void _flush(WindowWriter* writer) noexcept nogil:
+    accumulators_copy(writer.store.table, writer.copies.into, writer.copies.others, writer.copies.n)
+    accumulators_add(writer.store.table, writer.sums.into, writer.sums.others, writer.sums.n)
+    writer.copies.n = writer.sums.n = 0
+
+
+cdef inline void _prefetch_key(const PaneStore* store, const Pane* pane, uint32_t k) noexcept nogil:
+    if store.bytes_keys:
+        prefetch(&pane.offsets[k])
+    else:
+        prefetch(&pane.keys[k])
+
+
+cdef inline void _write(
+    WindowWriter* writer, const Pane* pane, uint32_t k, uint64_t hash, uint32_t n_slices
+) noexcept nogil:
+    # Key k of a pane, with what that holds of it.
+    cdef Pane* window = writer.pane
+    cdef uint32_t at = window.n_keys
+    cdef int64_t length
+    window.hashes[at] = hash
+    writer.n_slices[at] = n_slices
+    if writer.store.bytes_keys:
+        length = pane.offsets[k + 1] - pane.offsets[k]
+        if length:
+            memcpy(window.data + window.offsets[at], pane.data + pane.offsets[k], length)
+        window.offsets[at + 1] = window.offsets[at] + length
+    else:
+        window.keys[at] = pane.keys[k]
+    window.n_keys = at + 1
+    if _pair(&writer.copies, pane_entry(window, at), pane_entry(pane, k)):
+        _flush(writer)
+
+
+cdef int _start_next(SliceMerge* merge, PaneStore* store, const Pane* entering) except -1 nogil:
+    # Room for all that the window and what enters it have.
+    cdef const Pane* pane = merge.pane
+    cdef int64_t n_keys = <int64_t> pane.n_keys + entering.n_keys, n_bytes = 0
+    if store.bytes_keys:
+        n_bytes = (pane.offsets[pane.n_keys] if pane.n_keys else 0) + (
+            entering.offsets[entering.n_keys] if entering.n_keys else 0
+        )
+    merge.spare.n_keys = 0
+    pane_make_room(store, merge.spare, <uint32_t> n_keys, n_bytes)
+    if n_keys > merge.n_slices_capacity:
+        n_keys += n_keys >> 2
+        merge.n_slices = <uint32_t*> grow(merge.n_slices, n_keys * sizeof(uint32_t), b"the slices of windows")
+        merge.spare_n_slices = <uint32_t*> grow(
+            merge.spare_n_slices, n_keys * sizeof(uint32_t), b"the slices of windows"
+        )
+        merge.n_slices_capacity = n_keys
+    return 0
+
+
+cdef inline bint _is_before(
+    const Pane* pane, const KeyBatch* keys, uint32_t i, HashedKey key, const KeyBatch* others
+) noexcept nogil:
+    return pane.hashes[i] < key.hash or (
+        pane.hashes[i] == key.hash and compare_bytes(keys, i, others, key.number) < 0
+    )
+
+
+cdef inline bint _is_at(
+    const Pane* pane, const KeyBatch* keys, uint32_t i, HashedKey key, const KeyBatch* others
+) noexcept nogil:
+    return (
+        i < pane.n_keys and pane.hashes[i] == key.hash and compare_bytes(keys, i, others, key.number) == 0
+    )
+
+
+cdef inline uint32_t _place(
+    const Pane* pane, const KeyBatch* keys, uint32_t i, HashedKey key, const KeyBatch* others
+) noexcept nogil:
+    # Of a key, from place i on: where it is or would be.
+    while i < pane.n_keys and _is_before(pane, keys, i, key, others):
+        i += 1
+    return i
+
+
+cdef bint _has_all(const SliceMerge* merge, const PaneStore* store, const Pane* entering) noexcept nogil:
+    cdef KeyBatch keys = pane_keys(store, merge.pane), others = pane_keys(store, entering)
+    cdef uint32_t i = 0
+    cdef int64_t j
+    if entering.n_keys > merge.pane.n_keys:
+        return False
+    for j in range(entering.n_keys):
+        i = _place(merge.pane, &keys, i, entering.order[j], &others)
+        if not _is_at(merge.pane, &keys, i, entering.order[j], &others):
+            return False
+    return True
+
+
+cdef void _add(SliceMerge* merge, PaneStore* store, const Pane* entering, const uint32_t* n_slices) noexcept nogil:
+    # The window has all keys, maybe without a slice.
+    cdef const Pane* pane = merge.pane
+    cdef KeyBatch keys = pane_keys(store, pane), others = pane_keys(store, entering)
+    cdef WindowWriter writer
+    cdef uint32_t i = 0, k
+    cdef int64_t j
+    writer.store = store
+    writer.copies.n = writer.sums.n = 0
+    for j in range(entering.n_keys):
+        k = entering.order[j].number
+        i = _place(pane, &keys, i, entering.order[j], &others)
+        merge.n_gone -= merge.n_slices[i] == 0
+        if _pair(
+            &writer.sums if merge.n_slices[i] else &writer.copies, pane_entry(pane, i), pane_entry(entering, k)
+        ):
+            _flush(&writer)
+        merge.n_slices[i] += n_slices[k] if n_slices != NULL else 1
+    _flush(&writer)
+
+
+cdef int _rewrite(SliceMerge* merge, PaneStore* store, const Pane* entering, const uint32_t* n_slices) except -1 nogil:
+    # Makes the window that has the keys of both, but for those without a slice.
+    cdef const Pane* pane = merge.pane
+    cdef WindowWriter writer
+    cdef KeyBatch keys, others
+    cdef HashedKey key
+    cdef int64_t j
+    cdef uint32_t i = 0, more
+    _start_next(merge, store, entering)
+    keys = pane_keys(store, pane)
+    others = pane_keys(store, entering)
+    writer.store = store
+    writer.pane = merge.spare
+    writer.n_slices = merge.spare_n_slices
+    writer.copies.n = writer.sums.n = 0
+    for j in range(entering.n_keys):
+        if j + LOOK_AHEAD < entering.n_keys:
+            _prefetch_key(store, entering, entering.order[j + LOOK_AHEAD].number)
+        key = entering.order[j]
+        more = n_slices[key.number] if n_slices != NULL else 1
+        while i < pane.n_keys and _is_before(pane, &keys, i, key, &others):
+            if merge.n_slices[i]:
+                _write(&writer, pane, i, pane.hashes[i], merge.n_slices[i])
+            i += 1
+        if not _is_at(pane, &keys, i, key, &others):
+            _write(&writer, entering, key.number, key.hash, more)
+            continue
+        if merge.n_slices[i]:
+            _write(&writer, pane, i, key.hash, merge.n_slices[i] + more)
+            if _pair(
+                &writer.sums, pane_entry(writer.pane, writer.pane.n_keys - 1), pane_entry(entering, key.number)
+            ):
+                _flush(&writer)
+        else:
+            _write(&writer, entering, key.number, key.hash, more)
+        i += 1
+    while i < pane.n_keys:
+        if merge.n_slices[i]:
+            _write(&writer, pane, i, pane.hashes[i], merge.n_slices[i])
+        i += 1
+    _flush(&writer)
+    merge.pane, merge.spare = merge.spare, merge.pane
+    merge.n_slices, merge.spare_n_slices = merge.spare_n_slices, merge.n_slices
+    merge.n_gone = 0
+    return 0
+
+
+cdef int _enter(SliceMerge* merge, PaneStore* store, Pane* entering, const uint32_t* n_slices) except -1 nogil:
+    # Each key is new to so many slices, or to one where n_slices is NULL.
+    pane_make_order(&merge.scratch, store, entering)
+    if not _has_all(merge, store, entering):
+        return _rewrite(merge, store, entering, n_slices)
+    _add(merge, store, entering, n_slices)
+    return 0
+
+
+cdef int _drop_gone(SliceMerge* merge, PaneStore* store) except -1 nogil:
+    # Where no slice enters
+    cdef Pane nothing
+    memset(&nothing, 0, sizeof(Pane))
+    return _rewrite(merge, store, &nothing, NULL)
+
+
+# ---- keys that are gathered before they enter together -----------------------------------------------------------
+
+
+cdef int64_t merge_gathered_entry(
+    SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
+) except -1 nogil:
+    # The entry that takes in a late row which one of the window's slices takes in; is_new: as the first of this key.
+    cdef int64_t k
+    cdef uint32_t n_known
+    if merge.gathered == NULL:
+        merge.gathered = pane_open(store, merge.start, merge.end)
+    n_known = merge.gathered.n_keys
+    k = pane_key(store, merge.gathered, keys, row)
+    if merge.gathered.n_keys > merge.gathered_capacity:
+        merge.gathered_n_slices = <uint32_t*> grow(
+            merge.gathered_n_slices, merge.gathered.keys_capacity * sizeof(uint32_t), b"the slices of windows"
+        )
+        merge.gathered_capacity = merge.gathered.keys_capacity
+    if k == n_known:
+        merge.gathered_n_slices[k] = 0
+    merge.gathered_n_slices[k] += is_new
+    return pane_entry(merge.gathered, k)
+
+
+cdef int _gather(SliceMerge* merge, PaneStore* store, const Pane* slice) except -1 nogil:
+    cdef KeyBatch keys = pane_keys(store, slice)
+    cdef EntryPairs sums
+    cdef int64_t k
+    sums.n = 0
+    for k in range(slice.n_keys):
+        if _pair(&sums, <uint32_t> merge_gathered_entry(merge, store, &keys, k, True), pane_entry(slice, k)):
+            accumulators_add(store.table, sums.into, sums.others, sums.n)
+            sums.n = 0
+    accumulators_add(store.table, sums.into, sums.others, sums.n)
+    return 0
+
+
+cdef void _empty_gathered(SliceMerge* merge, PaneStore* store) noexcept nogil:
+    cdef bint roomy
+    if merge.gathered == NULL or merge.gathered.n_keys == 0:
+        return
+    roomy = merge.gathered.mask > 16 * <uint64_t> merge.gathered.n_keys + 1024
+    pane_empty(store, merge.gathered)
+    if roomy:  # what one crowded time took is not kept for ever
+        pane_free(merge.gathered)
+        merge.gathered = NULL
+
+
+cdef int _enter_gathered(SliceMerge* merge, PaneStore* store) except -1 nogil:
+    if merge.gathered != NULL and merge.gathered.n_keys:
+        _enter(merge, store, merge.gathered, merge.gathered_n_slices)
+        _empty_gathered(merge, store)
+    return 0
+
+
+# ---- slices that leave -------------------------------------------------------------------------------------------
+
+
+cdef struct DoubtfulKeys:
+    # Entries of the window, and their keys' numbers in the slice that leaves.
+    uint32_t[ENTRY_BLOCK] entries
+    uint32_t[ENTRY_BLOCK] rows
+    int64_t n
+
+
+cdef void _add_up(
+    const DoubtfulKeys* doubtful, PaneStore* store, const PaneList* slices, int64_t first, int64_t end, const KeyBatch* keys
+) noexcept nogil:
+    # Makes each entry what the slices from number `first` on hold of its key.
+    cdef EntryPairs pairs
+    cdef const Pane* slice
+    cdef int64_t i = first, k, p
+    accumulators_clear(store.table, doubtful.entries, doubtful.n)
+    while i < slices.n and slices.panes[i].end <= end:
+        slice = slices.panes[i]
+        for p in range(doubtful.n):
+            prefetch(&slice.slots[keys.hashes[doubtful.rows[p]] & slice.mask])
+        pairs.n = 0
+        for p in range(doubtful.n):
+            k = pane_find(store, slice, keys, doubtful.rows[p])
+            if k >= 0:
+                _pair(&pairs, doubtful.entries[p], pane_entry(slice, k))
+        accumulators_add(store.table, pairs.into, pairs.others, pairs.n)
+        i += 1
+
+
+cdef int _leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t number) except -1 nogil:
+    # The window has all keys of the slice with this number.
+    cdef Pane* slice = slices.panes[number]
+    cdef const Pane* pane = merge.pane
+    cdef KeyBatch keys = pane_keys(store, pane), others = pane_keys(store, slice)
+    cdef uint32_t[ENTRY_BLOCK] rows
+    cdef uint8_t[ENTRY_BLOCK] is_doubtful
+    cdef DoubtfulKeys doubtful
+    cdef EntryPairs left
+    cdef int64_t j, p
+    cdef uint32_t i = 0, k
+    pane_make_order(&merge.scratch, store, slice)
+    left.n = 0
+    for j in range(slice.n_keys):
+        k = slice.order[j].number
+        i = _place(pane, &keys, i, slice.order[j], &others)
+        merge.n_slices[i] -= 1
+        if merge.n_slices[i]:
+            rows[left.n] = k
+            _pair(&left, pane_entry(pane, i), pane_entry(slice, k))
+        else:
+            merge.n_gone += 1
+        if left.n == ENTRY_BLOCK or j == slice.n_keys - 1:
+            accumulators_subtract(store.table, left.into, left.others, left.n, is_doubtful)
+            doubtful.n = 0
+            for p in range(left.n):
+                doubtful.entries[doubtful.n] = left.into[p]
+                doubtful.rows[doubtful.n] = rows[p]
+                doubtful.n += is_doubtful[p]
+            if doubtful.n:
+                _add_up(&doubtful, store, slices, number + 1, merge.end, &others)
+            left.n = 0
+    return 0
+
+
+cdef void _empty(SliceMerge* merge, PaneStore* store) noexcept nogil:
+    pane_empty_plain(store, merge.pane)
+    pane_empty_plain(store, merge.spare)
+    _empty_gathered(merge, store)
+    merge.n_gone = 0
+
+
+cdef int merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start) except -1 nogil:
+    # Takes out the slices that end at or before `start`.
+    cdef int64_t i
+    if merge.pane == NULL or start <= merge.start:
+        return 0
+    if start >= merge.end:
+        _empty(merge, store)
+        merge.start = merge.end = start
+        return 0
+    _enter_gathered(merge, store)
+    i = pane_list_position(slices, merge.start + 1)
+    while i < slices.n and slices.panes[i].end <= start:
+        _leave(merge, store, slices, i)
+        i += 1
+    merge.start = start
+    return 0
+
+
+cdef int merge_slices(
+    SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start, int64_t end
+) except -1 nogil:
+    # Makes it the window from `start` to `end`, neither of which is before that of the one before.
+    cdef int64_t first, behind, i
+    if merge.pane == NULL:
+        merge.pane = pane_open_plain()
+        merge.start = merge.end = start
+    if merge.spare == NULL:
+        merge.spare = pane_open_plain()
+    merge_leave(merge, store, slices, start)
+    _enter_gathered(merge, store)
+    first = pane_list_position(slices, merge.end + 1)
+    behind = pane_list_position(slices, end + 1)
+    if behind == first + 1:
+        _enter(merge, store, slices.panes[first], NULL)
+    else:  # after a gap, or a checkpoint: not one by one through a large window
+        for i in range(first, behind):
+            _gather(merge, store, slices.panes[i])
+        _enter_gathered(merge, store)
+    if merge.n_gone:
+        _drop_gone(merge, store)
+    merge.end = end
+    merge.pane.start = start
+    merge.pane.end = end
+    return 0
+
+
+cdef void merge_free(SliceMerge* merge) noexcept nogil:
+    if merge.pane != NULL:
+        pane_free(merge.pane)
+    if merge.spare != NULL:
+        pane_free(merge.spare)
+    if merge.gathered != NULL:
+        pane_free(merge.gathered)
+    free(merge.n_slices)
+    free(merge.spare_n_slices)
+    free(merge.gathered_n_slices)
+    hash_order_free(&merge.scratch)
+
+
+cdef uint32_t _slices_of(
+    const SliceMerge* merge, const PaneStore* store, const PaneList* slices, const KeyBatch* keys, int64_t row
+) noexcept nogil:
+    # In how many of the window's slices a row's key is.
+    cdef uint32_t n = 0
+    cdef int64_t i
+    for i in range(slices.n):
+        if merge.start < slices.panes[i].end <= merge.end and pane_find(store, slices.panes[i], keys, row) >= 0:
+            n += 1
+    return n
+
+
+cdef int64_t merge_check(const SliceMerge* merge, const PaneStore* store, const PaneList* slices) except -1:
+    # How many entry blocks it has; raises AssertionError where something is wrong with it.
+    cdef const Pane* pane = merge.pane
+    cdef KeyBatch keys
+    cdef int64_t k, late, blocks = 0
+    cdef uint32_t n_slices
+    if pane == NULL:
+        return 0
+    keys = pane_keys(store, pane)
+    for k in range(pane.n_keys):
+        n_slices = merge.n_slices[k]
+        if merge.gathered != NULL:
+            late = pane_find(store, merge.gathered, &keys, k)
+            if late >= 0:
+                n_slices += merge.gathered_n_slices[late]
+        assert n_slices == _slices_of(merge, store, slices, &keys, k), "a key is in other slices than its window knows"
+        assert k == 0 or pane.hashes[k - 1] < pane.hashes[k] or compare_bytes(&keys, k - 1, &keys, k) < 0, "out of order"
+    blocks = pane.n_blocks + merge.spare.n_blocks
+    return blocks if merge.gathered == NULL else blocks + merge.gathered.n_blocks
+
+
+# ---- windows that share slices -----------------------------------------------------------------------------------
+# Sliding windows whose size is a multiple of their slide, and cumulate windows, are made of slices, one per slide:
+#
+#     slices      | 0 | 1 | 2 | 3 | 4 |
+#     sliding     [ 0   1   2 ]
+#                     [ 1   2   3 ]
+#                         [ 2   3   4 ]
+#     cumulate    [ 0 ]
+#                 [ 0   1 ]
+#                 [ 0   1   2 ]
+#
+# A row is added up once, in its slice, as in tumbling windows. When a window fires, it is made of the one before: slices enter, and
+# others leave. A late row fires each of its windows that have fired and are still open: of its key alone, the slices are
+# merged again.
+
+
+cdef struct SlicedWindows:
+    WindowCore core
+    AlignedWindows windows
+    double slides_per_ms
+    int64_t quiet_until  # no window fires or ends for rows that arrive up to this clock
+    PaneList slices      # one per slide; `fired` where the first of its windows has
+    int64_t n_fired      # the first of them
+    int64_t fired_to     # windows that end here or before have fired
+    PaneStore store
+    # What can be made of the slices again:
+    SliceMerge window    # the last to have fired, without the slices that the next does not have
+    bint emitting        # it is complete, and not all its results are out
+    int64_t n_emitted
+    Pane* late           # one key's window that a late row fires
+
+
+cdef inline int64_t _last_end(const SlicedWindows* state, int64_t end) noexcept nogil:
+    # Of the last of the windows that the slice with this end is in.
+    cdef int64_t size = state.windows.size, slide = state.windows.slide
+    if state.windows.cumulative:
+        return aligned_start(end - slide, state.windows.offset, size) + size
+    return end + size - slide
+
+
+cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept nogil:
+    # Of the window with this end.
+    if state.windows.cumulative:
+        return aligned_start(end - 1, state.windows.offset, state.windows.size)
+    return end - state.windows.size
+
+
+cdef inline int64_t _next_start(const SlicedWindows* state, int64_t end) noexcept nogil:
+    # Of the window behind the one with this end.
+    cdef int64_t start = _start_of(state, end)
+    if not state.windows.cumulative:
+        return start + state.windows.slide
+    return start if end - start < state.windows.size else end
+
+
+cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
+    # Of the next window to fire: the first that has not and has a slice; INT64_MAX where there is none.
+    cdef int64_t low = 0, high = state.slices.n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if _last_end(state, state.slices.panes[middle].end) > state.fired_to:
+            high = middle
+        else:
+            low = middle + 1
+    if low == state.slices.n:
+        return INT64_MAX
+    if state.slices.panes[low].end > state.fired_to:
+        return state.slices.panes[low].end
+    return slice_end(&state.windows, state.fired_to)
+
+
+cdef void _sliced_plan_next(SlicedWindows* state) noexcept nogil:
+    # Finds the clock of the step that next fires or ends a window.
+    cdef int64_t due = _next_end(state)
+    if due != INT64_MAX:
+        due -= 1
+    if state.slices.n:
+        due = min(due, cleanup_time(&state.core, _last_end(state, state.slices.panes[0].end)))
+    state.quiet_until = cursor_clock_of(&state.core.cursor, due)
+
+
+cdef Pane* _slice(SlicedWindows* state, int64_t end) except NULL nogil:
+    # The slice with this end, opened where it is not.
+    cdef Pane* slice = pane_list_find(&state.slices, end)
+    if slice == NULL:
+        slice = pane_list_open(&state.slices, &state.store, end - state.windows.slide, end)
+        slice.fired = end <= state.fired_to
+        state.n_fired += slice.fired
+        _sliced_plan_next(state)
+    return slice
+
+
+# ---- windows that share slices: firing ---------------------------------------------------------------------------
+
+
+cdef bint _sliced_fire(SlicedWindows* state, int64_t end) except -1 nogil:
+    # All keys of the window, at the watermark now in force; false where results are full before.
+    if not state.emitting:
+        pending_flush(&state.core.pending, state.core.table)
+        merge_slices(&state.window, &state.store, &state.slices, _start_of(state, end), end)
+        state.emitting = True
+    if not emit_pane(&state.core, state.window.pane, &state.n_emitted, False):
+        return False
+    state.emitting = False
+    state.fired_to = end
+    merge_leave(&state.window, &state.store, &state.slices, _next_start(state, end))
+    return True
+
+
+cdef int _sliced_retire_due(SlicedWindows* state) except -1 nogil:
+    # Ends the slices that are in no open window any more.
+    cdef int64_t over = 0
+    while over < state.n_fired and is_over(&state.core, _last_end(state, state.slices.panes[over].end)):
+        over += 1
+    if over:
+        pending_flush(&state.core.pending, state.core.table)
+        merge_leave(&state.window, &state.store, &state.slices, state.slices.panes[over - 1].end)
+        pane_list_close(&state.slices, &state.store, over)
+        state.n_fired -= over
+    return 0
+
+
+cdef bint _sliced_fire_due(void* windows) except -1 nogil:
+    # Fires windows in order of their end, and ends slices; false where results are full before.
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef int64_t end = _next_end(state)
+    state.core.due = True
+    while end != INT64_MAX and end - 1 <= state.core.cursor.watermark:
+        if not _sliced_fire(state, end):
+            return False
+        end = _next_end(state)
+    state.fired_to = saturating_add(state.core.cursor.watermark, 1)
+    while state.n_fired < state.slices.n and state.slices.panes[state.n_fired].end <= state.fired_to:
+        state.slices.panes[state.n_fired].fired = True
+        state.n_fired += 1
+    _sliced_retire_due(state)
+    state.core.due = False
+    _sliced_plan_next(state)
+    return True
+
+
+cdef bint _sliced_step(void* windows) except -1 nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    if cursor_step(&state.core.cursor) >= state.quiet_until:
+        return _sliced_fire_due(state)
+    state.fired_to = saturating_add(state.core.cursor.watermark, 1)
+    return True
+
+
+# ---- windows that share slices: rows -----------------------------------------------------------------------------
+
+
+cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t start, int64_t end) except -1 nogil:
+    # The window of one key, which does not have the row yet.
+    cdef uint32_t into, other
+    cdef int64_t i, k
+    cdef bint known = False
+    if state.late == NULL:
+        state.late = pane_open(&state.store, start, end)
+    state.late.start = start
+    state.late.end = end
+    into = <uint32_t> pane_entry_of(&state.store, state.late, keys, row)
+    pending_flush(&state.core.pending, state.core.table)
+    i = pane_list_position(&state.slices, start + 1)
+    while i < state.slices.n and state.slices.panes[i].end <= end:
+        k = pane_find(&state.store, state.slices.panes[i], keys, row)
+        if k >= 0:
+            other = pane_entry(state.slices.panes[i], k)
+            accumulators_add(state.core.table, &into, &other, 1)
+            known = True
+        i += 1
+    if known and state.core.retracts:
+        emit_late_key(&state.core, state.late, 0, RowKind.UPDATE_BEFORE)
+    pending_add(&state.core.pending, state.core.table, into, row)
+    emit_late_key(&state.core, state.late, 0, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
+    pane_empty(&state.store, state.late)
+    return 0
+
+
+cdef int _sliced_add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t end) except -1 nogil:
+    cdef Pane* slice = _slice(state, end)
+    cdef int64_t n_known = slice.n_keys
+    cdef int64_t k = pane_key(&state.store, slice, keys, row), entry
+    pending_add(&state.core.pending, state.core.table, pane_entry(slice, k), row)
+    if state.window.start < end <= state.window.end:
+        entry = merge_gathered_entry(&state.window, &state.store, keys, row, k == n_known)
+        pending_add(&state.core.pending, state.core.table, <uint32_t> entry, row)
+    return 0
+
+
+cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) except -1 nogil:
+    # WindowOperator.processElement, for one row; false where results are full before it.
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
+    cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
+    if not core_advance(&state.core, &SLICED_VERBS, input.arrivals[row], False):
+        return False
+    if is_over(&state.core, _last_end(state, end)):
+        core_add_late(&state.core, row)
+        return True
+    state.core.windowed += 1
+    while is_window(&visit):
+        if visit.end <= state.fired_to and not is_over(&state.core, visit.end):
+            _fire_late(state, input.keys, row, visit.start, visit.end)
+        visit_next(&visit)
+    _sliced_add(state, input.keys, row, end)
+    return True
+
+
+cdef inline Pane* _slice_of(const SlicedWindows* state, int64_t timestamp) noexcept nogil:
+    # The live slice that a timestamp is in, or NULL. Rows out of order go from one slice to another all the time: where none is
+    # missing behind it, the distance to the last one tells its place, without a division.
+    cdef int64_t n = state.slices.n
+    cdef double behind
+    cdef Pane* slice
+    if n == 0:
+        return NULL
+    # Unsigned: they may be further apart than an int64 reaches; the slice then tells that the place is wrong.
+    behind = <double> <int64_t> (<uint64_t> state.slices.panes[n - 1].end - 1 - <uint64_t> timestamp) * state.slides_per_ms
+    if 0 <= behind < n:
+        slice = state.slices.panes[n - 1 - <int64_t> behind]
+        if slice.start <= timestamp < slice.end:
+            return slice
+    return pane_list_find(&state.slices, slice_end(&state.windows, timestamp))
+
+
+cdef int64_t _sliced_find_windows(const void* windows, const InputRows* input, int64_t first, RowBlock* block) noexcept nogil:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    cdef int64_t n = 0
+    cdef Pane* slice
+    cdef uint32_t row
+    while first + n < input.n and n < BLOCK_PAIRS:
+        row = input_row(input, first + n)
+        if input.arrivals[row] > state.quiet_until:
+            break
+        slice = _slice_of(state, input.timestamps[row])
+        if slice == NULL or slice.fired:
+            break
+        block.panes[n] = slice
+        block.rows[n] = row
+        prefetch(&slice.slots[input.keys.hashes[row] & slice.mask])
+        n += 1
+    block.n = n
+    return first + n
+
+
+cdef RowVerbs SLICED_ROW_VERBS = RowVerbs(find_windows=_sliced_find_windows, take_row=_sliced_take_row)
+
+
+cdef int64_t _sliced_process(void* windows, const InputRows* input, int64_t first) except -1 nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    if state.core.due and not _sliced_fire_due(state):
+        return first
+    return take_in_blocks(&state.core, &state.store, input, first, 1, &SLICED_ROW_VERBS)
+
+
+# ---- windows that share slices: checkpoints ----------------------------------------------------------------------
+
+
+cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
+    # The slices, of which all else is made again.
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    return append_live_panes(rows, state.core.bytes_keys, &state.slices)
+
+
+cdef int64_t _sliced_restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    cdef int64_t slide = state.windows.slide
+    if window.flags > 1 or not has_window(window.start, window.end, slide, slide, state.windows.offset):
+        return NO_ENTRY
+    return restored_pane_entry(&state.store, _slice(state, window.end), keys, row)
+
+
+# ---- windows that share slices: the kernel -----------------------------------------------------------------------
+
+
+cdef int _sliced_start(void* windows) except -1:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    require_shareable(state.core.table)
+    state.store.bytes_keys = state.core.bytes_keys
+    state.store.table = state.core.table
+    state.fired_to = saturating_add(state.core.cursor.watermark, 1)
+    _sliced_plan_next(state)
+    return 0
+
+
+cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
+    return (<const SlicedWindows*> windows).slices.n
+
+
+cdef void _sliced_free(void* windows) noexcept nogil:
+    cdef SlicedWindows* state = <SlicedWindows*> windows
+    merge_free(&state.window)
+    if state.late != NULL:
+        pane_free(state.late)
+    panes_free(&state.slices, &state.store)
+    free(state)
+
+
+cdef int _sliced_check(const void* windows) except -1:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    cdef const Pane* slice
+    cdef int64_t i, blocks = pane_list_check(&state.slices) + state.store.n_free_blocks
+    for i in range(state.slices.n):
+        slice = state.slices.panes[i]
+        assert slice.end == slice.start + state.windows.slide
+        assert slice.fired == (i < state.n_fired)
+        if not state.core.due:
+            assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
+            assert not is_over(&state.core, _last_end(state, slice.end)), "a slice outlived its windows"
+    blocks += merge_check(&state.window, &state.store, &state.slices)
+    assert state.late == NULL or state.late.n_keys == 0
+    assert blocks == state.store.n_blocks, "an entry block was lost"
+    assert state.core.due or not state.emitting, "a window fired in part"
+    return 0
+
+
+cdef WindowVerbs SLICED_VERBS = WindowVerbs(
+    start=_sliced_start, process=_sliced_process, fire_due=_sliced_fire_due, step=_sliced_step, live_windows=_sliced_live_windows,
+    check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
+)
+
+
+def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allowed_lateness, bint cumulative=False):
+    """Make the kernel of sliding or cumulate windows that share slices of time and fire at their end.
+
+    Parameters
+    ----------
+    size, slide, offset, allowed_lateness : int
+        Milliseconds; `slide` is the step of cumulate windows. The size is a multiple of it.
+    cumulative : bool
+        Whether windows begin once per `size` and grow by `slide`.
+
+    Returns
+    -------
+    WindowKernel
+        For accumulators that are shareable.
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not positive, the lateness is negative, or the size is no multiple of the slide.
+    """
+    cdef WindowKernel kernel
+    cdef SlicedWindows* state
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, INT64_MAX)
+    if size % slide:
+        raise ConfigurationError(f"windows of {size} ms are not made of whole slices of {slide} ms")
+    kernel = aligned_kernel("sliced_windows", sizeof(SlicedWindows), &SLICED_VERBS, &windows, allowed_lateness, 0)
+    state = <SlicedWindows*> kernel.state
+    state.windows = windows
+    state.slides_per_ms = 1.0 / <double> slide
+    state.quiet_until = INT64_MAX
+    state.window.start = state.window.end = INT64_MIN
+    return kernel

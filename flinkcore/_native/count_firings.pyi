@@ -1,1 +1,0 @@
-"""Results of windows of counted elements, at C level; nothing here for Python."""

@@ -1,1 +1,0 @@
-"""Lists of entries at C level; nothing here for Python."""

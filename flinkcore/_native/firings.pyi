@@ -1,1 +1,0 @@
-"""Shared by the window operators at C level; nothing here for Python."""

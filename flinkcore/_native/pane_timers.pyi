@@ -1,1 +1,0 @@
-"""Timers of keys in windows at C level; nothing here for Python."""

@@ -1,1 +1,0 @@
-"""The keys of live windows at C level; nothing here for Python."""

@@ -1,1 +1,0 @@
-"""Results of sessions at C level; nothing here for Python."""

@@ -1,1 +1,0 @@
-"""Timers of sessions at C level; nothing here for Python."""

@@ -1,1 +1,0 @@
-"""Live sessions at C level; nothing here for Python."""

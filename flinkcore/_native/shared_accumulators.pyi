@@ -1,3 +1,0 @@
-from flinkcore._native.aggregates import Accumulators
-
-def are_shareable(accumulators: Accumulators) -> bool: ...

@@ -1,3 +1,0 @@
-from flinkcore._native.window_kernel import WindowKernel
-
-def sliced_count_windows(*, size: int, slide: int, full_only: bool) -> WindowKernel: ...

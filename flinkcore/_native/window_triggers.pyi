@@ -1,1 +1,0 @@
-"""When windows fire, at C level; nothing here for Python."""
