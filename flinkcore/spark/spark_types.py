@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pyarrow as pa
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_type
 
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.errors import DataError, SchemaError
 
-_SAME: dict[pa.DataType, Callable[[], Any]] = {
-    pa.bool_(): spark.BooleanType,
-    pa.int8(): spark.ByteType,
-    pa.int16(): spark.ShortType,
-    pa.int32(): spark.IntegerType,
-    pa.int64(): spark.LongType,
-    pa.float32(): spark.FloatType,
-    pa.float64(): spark.DoubleType,
-    pa.string(): spark.StringType,
-    pa.binary(): spark.BinaryType,
-    pa.date32(): spark.DateType,
-    pa.null(): spark.NullType,
-}
+_SAME = frozenset(
+    [
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+        *(pa.string(), pa.binary(), pa.date32(), pa.null()),
+    ]
+)
 _WIDENED = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -55,7 +46,10 @@ class SparkSchema:
     def __init__(self, schema: pa.Schema) -> None:
         self._arrow = pa.schema([(field.name, _accepted(field.type, field.name)) for field in schema])
         self.struct_type = spark.StructType(
-            [spark.StructField(field.name, _spark_type(field.type, field.name)) for field in self._arrow]
+            [
+                spark.StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+                for field in self._arrow
+            ]
         )
 
     def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -105,26 +99,3 @@ def _accepted(given: pa.DataType, column: str) -> pa.DataType:
         f"column {column!r} is {given}, for which Spark has no type: convert it before the key, "
         "with with_columns(...), or take to_arrow() or write_parquet()"
     )
-
-
-def _spark_type(accepted: pa.DataType, column: str) -> Any:
-    types = pa.types
-    if accepted in _SAME:
-        return _SAME[accepted]()
-    if types.is_decimal(accepted):
-        if accepted.precision > 38:
-            raise ConfigurationError(f"column {column!r}: Spark's decimals have at most 38 digits")
-        return spark.DecimalType(accepted.precision, accepted.scale)
-    if types.is_timestamp(accepted):
-        return spark.TimestampNTZType() if accepted.tz is None else spark.TimestampType()
-    if types.is_duration(accepted):
-        return spark.DayTimeIntervalType()
-    if types.is_time(accepted):
-        return spark.TimeType()
-    if types.is_list(accepted):
-        return spark.ArrayType(_spark_type(accepted.value_type, column))
-    if types.is_struct(accepted):
-        return spark.StructType(
-            [spark.StructField(field.name, _spark_type(field.type, column)) for field in accepted]
-        )
-    return spark.MapType(_spark_type(accepted.key_type, column), _spark_type(accepted.item_type, column))

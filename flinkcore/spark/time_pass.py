@@ -15,11 +15,12 @@ from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.gradual_rows import rows_by_and_by
+from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.logs.fingerprint import Fingerprint
 from flinkcore.spark.logs.log_input import (
     DataFrameChunk,
     DataFrameInput,
     FileInput,
-    Fingerprint,
     LogInput,
     partition_new,
 )
@@ -30,7 +31,7 @@ from flinkcore.spark.shipping.tasks import portable
 ONE_JOB_BYTES = 512 << 20
 """Up to this size of the log all summaries come with the job that makes them, which saves the driver a second one."""
 
-_SUMMARY_SCHEMA = "chunk long, payload binary, fingerprint string"
+_SUMMARIES = RowFormat("chunk long, payload binary, fingerprint string")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CountTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
-            yield _summary(chunk.index, self.time_pass.count(chunk).to_ipc(), None)
+            yield _SUMMARIES.row(chunk.index, self.time_pass.count(chunk).to_ipc(), None)
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,7 @@ class SummariseTask:
             times = self.time_pass.summarise(chunk, self.bases)
             fingerprint = chunk.fingerprint if isinstance(chunk, DataFrameChunk) else None
             told = json.dumps(asdict(fingerprint)) if fingerprint else None
-            yield _summary(chunk.index, times.to_ipc(), told)
-
-
-def _summary(chunk: int, payload: bytes, fingerprint: str | None) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "chunk": pa.array([chunk], pa.int64()),
-            "payload": pa.array([payload], pa.binary()),
-            "fingerprint": pa.array([fingerprint], pa.string()),
-        }
-    )
+            yield _SUMMARIES.row(chunk.index, times.to_ipc(), told)
 
 
 def run_time_passes(
@@ -117,7 +108,7 @@ def _summaries(
     """Summaries of all chunks of a log; notes their fingerprints."""
 
     def run(task: Any) -> Any:
-        return log.read_dataframe.mapInArrow(portable(spark, task), _SUMMARY_SCHEMA)
+        return log.read_dataframe.mapInArrow(portable(spark, task), _SUMMARIES.ddl)
 
     log_input = log.checked
     bases = None

@@ -22,7 +22,8 @@ from flinkcore.spark import map_task
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
-from flinkcore.spark.logs.log_input import DataFrameInput, FileInput, Fingerprint
+from flinkcore.spark.logs.fingerprint import Fingerprint
+from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
 from flinkcore.spark.map_task import LogPlace, MapTask
 from flinkcore.spark.reduce_task import ReduceTask
 from flinkcore.spark.task_outputs import CountsOutput
