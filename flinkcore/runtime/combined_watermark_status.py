@@ -8,8 +8,8 @@ from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError
 
 
-class WatermarkUpdateListener(Protocol):
-    """Hears what one output does, before it counts for the combined watermark.
+class PartialWatermarkListener(Protocol):
+    """Is notified of the watermarks and the idleness of one output, before they are combined.
 
     Notes
     -----
@@ -20,17 +20,17 @@ class WatermarkUpdateListener(Protocol):
         """The output's watermark has advanced to this, in ms since the epoch."""
 
     def on_idle_update(self, idle: bool) -> None:
-        """The output was marked idle or active; each watermark marks it active, too. May repeat itself."""
+        """The output was marked idle or active, also by each watermark; may be repeated."""
 
 
 class PartialWatermark:
-    """Watermark and idleness of one output: active, and without a watermark, at first.
+    """Watermark and idleness of one output, which is active and without a watermark at first.
 
     Parameters
     ----------
     combined : CombinedWatermarkStatus
-        What the output counts for, once it is added there.
-    listener : WatermarkUpdateListener or None
+        The combined status, which the output is to be added to.
+    listener : PartialWatermarkListener or None
 
     Notes
     -----
@@ -39,7 +39,9 @@ class PartialWatermark:
 
     __slots__ = ("_combined", "_listener", "idle", "queued", "registered", "watermark")
 
-    def __init__(self, combined: "CombinedWatermarkStatus", listener: WatermarkUpdateListener | None) -> None:
+    def __init__(
+        self, combined: "CombinedWatermarkStatus", listener: PartialWatermarkListener | None
+    ) -> None:
         self.watermark = MIN_TIMESTAMP
         self.idle = False
         self.registered = False
@@ -48,7 +50,7 @@ class PartialWatermark:
         self._listener = listener
 
     def set_watermark(self, watermark: int) -> bool:
-        """Take a watermark, in ms since the epoch, which marks the output active; True if it has advanced."""
+        """Take a watermark in ms since the epoch, which marks the output active; return whether it has advanced."""
         self.set_idle(False)
         if watermark <= self.watermark:
             return False
@@ -70,11 +72,10 @@ class PartialWatermark:
 
 
 class CombinedWatermarkStatus:
-    """The smallest watermark of the active outputs, or the largest of all if none is active.
+    """The least watermark of the active outputs, or the greatest of all if none is active.
 
-    A heap has one entry for each output that is active, and maybe for some that are idle or gone. Its key is the
-    watermark that the output had when the entry was made: never more than it has now, so an entry need only
-    be brought up to date when it comes to the top.
+    A heap has an entry for each active output, and perhaps for some that are idle or removed. The key of an entry is a
+    watermark that the output has had, never more than its current one, and is updated when it comes to the top.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class CombinedWatermarkStatus:
         self._largest: int | None = MIN_TIMESTAMP
 
     def add(self, partial: PartialWatermark) -> None:
-        """Let an output count, from the next update."""
+        """Add an output, from the next update on."""
         partial.registered = True
         self._registered.add(partial)
         self._active += 1
@@ -107,7 +108,7 @@ class CombinedWatermarkStatus:
         self._push(partial)
 
     def remove(self, partial: PartialWatermark) -> None:
-        """Let an output count no more, from the next update."""
+        """Remove an output, from the next update on."""
         partial.registered = False
         self._registered.remove(partial)
         self._active -= not partial.idle
@@ -115,7 +116,7 @@ class CombinedWatermarkStatus:
             self._largest = None
 
     def status_changed(self, partial: PartialWatermark) -> None:
-        """Hear from an output that it has turned idle or active."""
+        """Note that an output has turned idle or active."""
         if partial.idle:
             self._active -= 1
         else:
@@ -124,12 +125,12 @@ class CombinedWatermarkStatus:
                 self._push(partial)
 
     def advanced_to(self, watermark: int) -> None:
-        """Hear from an output that its watermark is this now."""
+        """Note that the watermark of an output has advanced."""
         if self._largest is not None and watermark > self._largest:
             self._largest = watermark
 
     def update(self) -> bool:
-        """Combine what the outputs have now; return True exactly if the watermark has advanced."""
+        """Combine the current watermarks and statuses; return whether the combined watermark has advanced."""
         if not self._registered:
             return False
         self.idle = self._active == 0
@@ -156,7 +157,7 @@ class CombinedWatermarkStatus:
         return self._largest
 
     def _push(self, partial: PartialWatermark) -> None:
-        # The number keeps entries of the same watermark from being compared by their output.
+        # The number keeps outputs of entries of the same watermark from being compared.
         self._entries += 1
         partial.queued = True
         heappush(self._heap, (partial.watermark, self._entries, partial))
@@ -171,13 +172,12 @@ class CombinedWatermarkStatus:
 class IndexedCombinedWatermarkStatus:
     """The least watermark of the active inputs, and whether all of them are idle.
 
-    While all are idle, the combined watermark is the greatest of all: nothing is waited for. It never goes
-    back.
+    While all are idle, the combined watermark is the greatest of all. It never goes back.
 
     Parameters
     ----------
     inputs : int
-        At least 1; all active, without a watermark, at first.
+        At least 1; all are active, without a watermark, at first.
 
     Raises
     ------
@@ -204,16 +204,16 @@ class IndexedCombinedWatermarkStatus:
             self._combined.add(partial)
 
     def restore(self, watermarks_ms: Sequence[int], idle: Sequence[bool], watermark_ms: int) -> None:
-        """Stand where another one stood; before any update.
+        """Restore the watermarks and statuses of a snapshot; before any update.
 
         Parameters
         ----------
         watermarks_ms : sequence of int
-            Of each input, -2**63 if there was none.
+            By input, in ms since the epoch; -2**63 if there was none.
         idle : sequence of bool
-            Whether each input is idle.
+            By input.
         watermark_ms : int
-            The combined watermark: that of now, or a higher one of before, which stays.
+            The combined watermark, which may be greater than that of the inputs, as it never goes back.
         """
         for partial, own_ms, is_idle in zip(self._partials, watermarks_ms, idle, strict=True):
             partial.set_watermark(own_ms)
@@ -232,7 +232,7 @@ class IndexedCombinedWatermarkStatus:
         return self._combined.idle
 
     def update_watermark(self, index: int, timestamp_ms: int) -> bool:
-        """Take a watermark of an input, which makes that input active.
+        """Take a watermark of an input, in ms since the epoch, which makes the input active.
 
         Returns
         -------

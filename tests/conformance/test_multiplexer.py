@@ -7,7 +7,7 @@ from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import Watermark
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.watermark_output_multiplexer import WatermarkOutputMultiplexer
+from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 
 class Listener:

@@ -11,10 +11,9 @@ from models.valve import ValveModel
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source_coordinator import SourceCoordinator, WatermarkAlignmentGroups
+from flinkcore.runtime.sources.source import InputStatus, ReaderOutput
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.source_output import ReaderOutput
-from flinkcore.runtime.sources.source_reader import InputStatus
+from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
 
 
 class SteppedService(DrivenProcessingTimeService):

@@ -10,9 +10,8 @@ from models.recorders import OutputRecorder
 from flinkcore.common import WatermarkStrategy
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.sources.source import InputStatus, ReaderOutput, SourceReader
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.source_output import ReaderOutput
-from flinkcore.runtime.sources.source_reader import InputStatus, SourceReader
 
 Action = Callable[[ReaderOutput[Any]], None]
 

@@ -7,7 +7,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.elements import LatencyMarker
 from flinkcore.runtime.latency import Granularity, LatencyScope, LatencyStats
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.latency_marker_emitter import LatencyMarkerEmitter
+from flinkcore.runtime.sources.source_operator import LatencyMarkerEmitter
 
 MARKERS = [
     LatencyMarker(100, "clicks", 0),

@@ -19,9 +19,11 @@ from flinkcore.common import (
 )
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.no_op_timestamps_and_watermarks import NoOpTimestampsAndWatermarks
-from flinkcore.runtime.sources.pausable_relative_clock import PausableRelativeClock
-from flinkcore.runtime.sources.progressive_timestamps_and_watermarks import ProgressiveTimestampsAndWatermarks
+from flinkcore.runtime.sources.timestamps_and_watermarks import (
+    NoOpTimestampsAndWatermarks,
+    PausableRelativeClock,
+    ProgressiveTimestampsAndWatermarks,
+)
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)
@@ -264,7 +266,7 @@ def test_the_listener_hears_in_flinks_order() -> None:
         ("idle", True),
         ("a", "finished"),
     ]
-    with pytest.raises(LifecycleError, match="made before"):
+    with pytest.raises(LifecycleError, match="created before"):
         logic.create_main_output(recorder, listener)
     logic.start_periodic_watermark_emits()
     with pytest.raises(LifecycleError, match="started before"):

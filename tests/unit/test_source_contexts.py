@@ -12,8 +12,7 @@ from flinkcore.datastream import TimeCharacteristic
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.elements import WatermarkStatus
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, SystemProcessingTimeService
-from flinkcore.runtime.sources.source_context import SourceContext
-from flinkcore.runtime.sources.source_contexts import get_source_context
+from flinkcore.runtime.sources.source_contexts import SourceContext, get_source_context
 
 EventTime, IngestionTime, ProcessingTime = (
     TimeCharacteristic.EventTime,

@@ -15,10 +15,10 @@ from flinkcore.common import (
 )
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.collection_source import CollectionSource
-from flinkcore.runtime.sources.source_coordinator import SourceCoordinator, WatermarkAlignmentGroups
+from flinkcore.runtime.sources.source import InputStatus
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.source_reader import InputStatus
+from flinkcore.runtime.sources.timestamped_source import TimestampedSource
+from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
 
 
 class Receiver:
@@ -169,7 +169,7 @@ def test_the_faster_source_waits_for_the_slower_one_and_nothing_is_lost() -> Non
     # The fast source goes on by 10 ms of event time per poll, the slow one by 2, to the same end.
     for name, step in (("fast", 10), ("slow", 2)):
         elements = [(timestamp, timestamp) for timestamp in range(0, 1001, step)]
-        source = CollectionSource({f"{name} split": elements})
+        source = TimestampedSource({f"{name} split": elements})
         outputs[name] = OutputRecorder()
         coordinator = SourceCoordinator(name, strategy.alignment_parameters, job.groups, job.clock)
         operator = SourceOperator(

@@ -17,10 +17,9 @@ from flinkcore.common import (
 )
 from flinkcore.errors import ConfigurationError, LifecycleError, UserCodeError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.collection_source import CollectionSource
-from flinkcore.runtime.sources.source import SourceReaderContext
+from flinkcore.runtime.sources.source import InputStatus, SourceReaderContext
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.source_reader import InputStatus
+from flinkcore.runtime.sources.timestamped_source import TimestampedSource
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)
@@ -283,7 +282,7 @@ def test_a_negative_auto_watermark_interval_is_refused() -> None:
 
 
 def test_a_collection_source_is_read_to_its_end() -> None:
-    source = CollectionSource({"a": [("x", 2), ("y", None)], "b": [("z", 4)]})
+    source = TimestampedSource({"a": [("x", 2), ("y", None)], "b": [("z", 4)]})
     recorder = OutputRecorder()
     clock = DrivenProcessingTimeService(1000)
     operator = SourceOperator(source.create_reader, PUNCTUATED, recorder, clock, 10)

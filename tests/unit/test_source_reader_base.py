@@ -8,18 +8,21 @@ import pytest
 from models.scripted_reader import Split
 
 from flinkcore.common import Watermark
+from flinkcore.datastream.connectors.base import Boundedness
 from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.collection_source import (
-    CollectionSource,
-    CollectionSourceReader,
-    CollectionSplit,
+from flinkcore.runtime.sources.source import (
+    InputStatus,
+    SourceOutput,
+    SourceReader,
+    SourceReaderContext,
 )
-from flinkcore.runtime.sources.source import Boundedness, SourceReaderContext
-from flinkcore.runtime.sources.source_output import SourceOutput
-from flinkcore.runtime.sources.source_reader import InputStatus, SourceReader
-from flinkcore.runtime.sources.source_reader_base import SourceReaderBase
-from flinkcore.runtime.sources.split_reader import RecordsBySplits, SplitReader
+from flinkcore.runtime.sources.source_reader_base import RecordsBySplits, SourceReaderBase, SplitReader
+from flinkcore.runtime.sources.timestamped_source import (
+    TimestampedSource,
+    TimestampedSourceReader,
+    TimestampedSplit,
+)
 
 MORE, NOTHING, END = InputStatus.MORE_AVAILABLE, InputStatus.NOTHING_AVAILABLE, InputStatus.END_OF_INPUT
 
@@ -151,7 +154,7 @@ def test_a_split_reader_without_pauses_says_so() -> None:
 
 
 def test_a_reader_without_pauses_says_so() -> None:
-    class Minimal(CollectionSourceReader):
+    class Minimal(TimestampedSourceReader):
         pause_or_resume_splits = SourceReader.pause_or_resume_splits
 
     with pytest.raises(UnsupportedOperationError, match="Minimal cannot pause"):
@@ -164,12 +167,12 @@ def test_closing_the_reader_closes_the_split_reader() -> None:
     assert reader.split_reader.closed
 
 
-def collection_reader(source: CollectionSource) -> CollectionSourceReader:
+def collection_reader(source: TimestampedSource) -> TimestampedSourceReader:
     return source.create_reader(SourceReaderContext(DrivenProcessingTimeService()))
 
 
 def test_splits_of_a_collection_source_take_turns_but_for_those_that_are_paused() -> None:
-    source = CollectionSource(
+    source = TimestampedSource(
         {"a": [(n, None) for n in range(4)], "b": iter([(n, None) for n in range(10, 13)])}
     )
     assert source.boundedness is Boundedness.BOUNDED
@@ -188,12 +191,12 @@ def test_splits_of_a_collection_source_take_turns_but_for_those_that_are_paused(
 
 
 def test_a_collection_is_read_on_from_a_snapshot() -> None:
-    source = CollectionSource({"a": [("x", 1), ("y", 2), ("z", 3)]})
+    source = TimestampedSource({"a": [("x", 1), ("y", 2), ("z", 3)]})
     reader, output = collection_reader(source), RecordingReaderOutput()
     reader.add_splits(source.create_splits())
     reader.poll_next(output)
     (split,) = reader.snapshot_state(1)
-    assert split == CollectionSplit("a", [("x", 1), ("y", 2), ("z", 3)], 1)
+    assert split == TimestampedSplit("a", [("x", 1), ("y", 2), ("z", 3)], 1)
     reader.close()
     restored, output = collection_reader(source), RecordingReaderOutput()
     restored.add_splits([split])
@@ -205,4 +208,4 @@ def test_a_collection_is_read_on_from_a_snapshot() -> None:
 
 def test_a_collection_source_needs_a_split() -> None:
     with pytest.raises(ConfigurationError, match="at least one split"):
-        CollectionSource({})
+        TimestampedSource({})

@@ -5,7 +5,7 @@ from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import Watermark, WatermarkOutput
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.watermark_output_multiplexer import WatermarkOutputMultiplexer
+from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 IDLE = ("status", "idle")
 

@@ -8,9 +8,8 @@ from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.gauges import TimerGauge
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.pausable_relative_clock import PausableRelativeClock
-from flinkcore.runtime.sources.watermark_aggregator import WatermarkAggregator
-from flinkcore.runtime.sources.watermark_sampler import WatermarkSampler
+from flinkcore.runtime.sources.timestamps_and_watermarks import PausableRelativeClock
+from flinkcore.runtime.sources.watermark_alignment import WatermarkAggregator, WatermarkSampler
 
 
 def test_without_a_buffer_the_latest_watermark_counts() -> None:

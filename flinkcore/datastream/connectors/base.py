@@ -5,39 +5,80 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from flinkcore.common.typeinfo import TypeInformation, Types
+from flinkcore.errors import UnsupportedOperationError
 
 
-class SourceSplit(ABC):
-    """Elements that are read in their order.
+class Boundedness(Enum):
+    """Whether a source ends by itself.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.api.connector.source.Boundedness``.
+    """
+
+    BOUNDED = "bounded"
+    CONTINUOUS_UNBOUNDED = "continuous unbounded"
+
+
+class SourceSplit:
+    """A part of a source whose elements are read in order, such as a file or a Kafka partition.
 
     Attributes
     ----------
     split_id : str
+        Unique within the source; names the split in reports and messages.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.api.connector.source.SourceSplit``.
     """
 
     split_id: str
 
-    @abstractmethod
     def elements(self) -> Iterator[Any]:
-        """Yield the elements; the same ones each time."""
+        """Yield the elements; the same ones each time.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If they are read by a reader of the source only.
+        """
+        raise UnsupportedOperationError(
+            f"the split {self.split_id!r} does not give its elements by itself: implement elements() in "
+            f"{type(self).__name__}"
+        )
 
 
 class Source(ABC):
-    """A bounded set of elements in splits.
+    """Where elements come from, in splits that are read independently.
 
     The elements of a split arrive at a stated rate on the job's clock, the first one an interval after its start.
 
     Notes
     -----
-    Follows ``pyflink.datastream.connectors.Source``.
+    Follows ``pyflink.datastream.connectors.Source`` and Flink's ``org.apache.flink.api.connector.source.Source``.
+    Deliberate difference: the splits of a log are known when the job starts, so that :meth:`create_splits` stands for
+    the enumerator that discovers and assigns them.
     """
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Whether the source ends by itself."""
+        return Boundedness.BOUNDED
 
     @abstractmethod
     def create_splits(self, parallelism: int) -> Sequence[SourceSplit]:
-        """Return the splits; `parallelism` tells how many are read at once."""
+        """Return the splits, in the order in which equal arrivals are read.
+
+        Parameters
+        ----------
+        parallelism : int
+            How many subtasks read the source.
+        """
 
     def produced_type(self) -> TypeInformation:
         """Return the type of the elements; any Python object unless the source knows better."""

@@ -1,30 +1,37 @@
-"""Where records come from: what sources are given to emit records, timestamps and watermarks."""
+"""Sources: their readers, the outputs of records and watermarks, alignment, and the contexts of source functions."""
 
-from flinkcore.runtime.sources.collection_source import CollectionSource, CollectionSplit
-from flinkcore.runtime.sources.source import Boundedness, Source, SourceReaderContext, SourceSplit
-from flinkcore.runtime.sources.source_coordinator import SourceCoordinator, WatermarkAlignmentGroups
+from flinkcore.runtime.sources.source import (
+    InputStatus,
+    ReaderOutput,
+    ReaderSource,
+    SourceOutput,
+    SourceReader,
+    SourceReaderContext,
+)
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.source_output import ReaderOutput, SourceOutput
-from flinkcore.runtime.sources.source_reader import InputStatus, SourceReader
-from flinkcore.runtime.sources.source_reader_base import SourceReaderBase
-from flinkcore.runtime.sources.split_reader import RecordEmitter, RecordsBySplits, SplitReader
+from flinkcore.runtime.sources.source_reader_base import (
+    RecordEmitter,
+    RecordsBySplits,
+    SourceReaderBase,
+    SplitReader,
+)
+from flinkcore.runtime.sources.timestamped_source import TimestampedSource, TimestampedSplit
+from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
 
 __all__ = [
-    "Boundedness",
-    "CollectionSource",
-    "CollectionSplit",
     "InputStatus",
     "ReaderOutput",
+    "ReaderSource",
     "RecordEmitter",
     "RecordsBySplits",
-    "Source",
     "SourceCoordinator",
     "SourceOperator",
     "SourceOutput",
     "SourceReader",
     "SourceReaderBase",
     "SourceReaderContext",
-    "SourceSplit",
     "SplitReader",
+    "TimestampedSource",
+    "TimestampedSplit",
     "WatermarkAlignmentGroups",
 ]

@@ -1,22 +1,367 @@
-"""Which source context a job's time characteristic asks for."""
+"""The contexts that source functions emit to, by the time characteristic of the job."""
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.elements import StreamRecord
+from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.sources.source_context import SourceContext, SwitchingOnCloseContext
-from flinkcore.runtime.sources.watermark_context import AutomaticWatermarkContext, ManualWatermarkContext
+from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 
 T = TypeVar("T")
 
 
+class SourceContext(ABC, Generic[T]):
+    """Takes the records, watermarks and idleness of a source function.
+
+    Notes
+    -----
+    Flink's ``SourceFunction.SourceContext``.
+    """
+
+    def __init__(self, checkpoint_lock: AbstractContextManager[Any]) -> None:
+        self._checkpoint_lock = checkpoint_lock
+
+    @abstractmethod
+    def collect(self, element: T) -> None:
+        """Emit an element without giving a timestamp."""
+
+    @abstractmethod
+    def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
+        """Emit an element with its event time, in ms since the epoch."""
+
+    @abstractmethod
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """State that no element with this timestamp or an earlier one will follow."""
+
+    @abstractmethod
+    def mark_as_temporarily_idle(self) -> None:
+        """State that no element will come for a while; the next element or watermark ends the idleness."""
+
+    @property
+    def checkpoint_lock(self) -> AbstractContextManager[Any]:
+        """The lock held while elements and timers are handled; to be held as well while state changes with them."""
+        return self._checkpoint_lock
+
+    def close(self) -> None:
+        """End the emission, and cancel all timers; closing twice is no error."""
+
+
+class ClosedContext(SourceContext[T]):
+    """The context of a source that was closed: it refuses everything."""
+
+    def collect(self, element: T) -> None:
+        """Raise a LifecycleError, like all other methods but `close`."""
+        self._refuse("an element")
+
+    def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
+        self._refuse(f"an element at {timestamp_ms} ms")
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self._refuse(f"the watermark {watermark.timestamp}")
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._refuse("its idleness")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise LifecycleError(f"the source context was closed already: the source cannot emit {what} any more")
+
+
+class SwitchingOnCloseContext(SourceContext[T]):
+    """Passes everything to a nested context until it is closed, and then refuses everything.
+
+    Notes
+    -----
+    Flink's ``StreamSourceContexts.SwitchingOnClose``.
+    """
+
+    def __init__(self, nested: SourceContext[T]) -> None:
+        super().__init__(nested.checkpoint_lock)
+        self._nested = nested
+
+    def collect(self, element: T) -> None:
+        self._nested.collect(element)
+
+    def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
+        self._nested.collect_with_timestamp(element, timestamp_ms)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self._nested.emit_watermark(watermark)
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._nested.mark_as_temporarily_idle()
+
+    def close(self) -> None:
+        """Close the nested context; from now on all methods but this one raise a LifecycleError."""
+        self._nested.close()
+        self._nested = ClosedContext(self.checkpoint_lock)
+
+
+class WatermarkContext(SourceContext[T]):
+    """A context that detects idleness of its source, and emits the status.
+
+    A check runs every `idle_timeout_ms`, and makes the source idle if nothing was emitted since it was scheduled: so a
+    source turns idle between one and two timeouts after its last element. The next element or watermark makes it active
+    again.
+
+    Parameters
+    ----------
+    output : Output
+    processing_time_service : ProcessingTimeService
+    checkpoint_lock : context manager
+        Reentrant.
+    idle_timeout_ms : int or None
+        None: the source is idle only if it states so.
+
+    Raises
+    ------
+    ConfigurationError
+        If the timeout is not above zero.
+
+    Notes
+    -----
+    Flink's ``StreamSourceContexts.WatermarkContext``. Deliberate difference: `close` takes the lock, and no timer
+    is registered after it; in Flink a running timer may register the next one, which the task's timer service drops.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        processing_time_service: ProcessingTimeService,
+        checkpoint_lock: AbstractContextManager[Any],
+        idle_timeout_ms: int | None,
+    ) -> None:
+        if idle_timeout_ms is not None and idle_timeout_ms < 1:
+            raise ConfigurationError(f"the idle timeout must be at least 1 ms, it is {idle_timeout_ms} ms")
+        super().__init__(checkpoint_lock)
+        self._output = output
+        self._time_service = processing_time_service
+        self._idle_timeout_ms = idle_timeout_ms
+        self._status = WatermarkStatus.ACTIVE
+        self._next_check: ScheduledTimer | None = None
+        self._fail_on_next_check = True
+        self._closed = False
+        self._schedule_next_check()
+
+    def collect(self, element: T) -> None:
+        with self._checkpoint_lock:
+            self._note_activity()
+            self._process_and_collect(element)
+
+    def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
+        with self._checkpoint_lock:
+            self._note_activity()
+            self._process_and_collect_with_timestamp(element, timestamp_ms)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Emit a watermark, if this context accepts it; otherwise it is no activity either."""
+        with self._checkpoint_lock:
+            if self._allow_watermark(watermark):
+                self._note_activity()
+                self._process_and_emit_watermark(watermark)
+
+    def mark_as_temporarily_idle(self) -> None:
+        with self._checkpoint_lock:
+            self._emit_status(WatermarkStatus.IDLE)
+
+    def close(self) -> None:
+        """Cancel the idle check; one that is waiting for the lock has no effect."""
+        with self._checkpoint_lock:
+            self._closed = True
+            self._cancel_next_check()
+
+    @abstractmethod
+    def _process_and_collect(self, element: T) -> None: ...
+
+    @abstractmethod
+    def _process_and_collect_with_timestamp(self, element: T, timestamp_ms: int) -> None: ...
+
+    @abstractmethod
+    def _allow_watermark(self, watermark: Watermark) -> bool: ...
+
+    @abstractmethod
+    def _process_and_emit_watermark(self, watermark: Watermark) -> None: ...
+
+    def _emit_status(self, status: WatermarkStatus) -> None:
+        if self._status is not status:
+            self._output.emit_watermark_status(status)
+            self._status = status
+
+    def _cancel_next_check(self) -> None:
+        # The reference is kept, as in Flink: activity does not schedule another check.
+        if self._next_check is not None:
+            self._next_check.cancel()
+
+    def _note_activity(self) -> None:
+        self._emit_status(WatermarkStatus.ACTIVE)
+        if self._next_check is not None:
+            self._fail_on_next_check = False
+        else:
+            self._schedule_next_check()
+
+    def _schedule_next_check(self) -> None:
+        if self._idle_timeout_ms is not None and not self._closed:
+            self._fail_on_next_check = True
+            self._next_check = self._time_service.register_timer(
+                self._time_service.current_processing_time() + self._idle_timeout_ms, self._check_idleness
+            )
+
+    def _check_idleness(self, _: int) -> None:
+        with self._checkpoint_lock:
+            if self._closed:
+                return
+            self._next_check = None
+            if self._fail_on_next_check:
+                self.mark_as_temporarily_idle()
+            else:
+                self._schedule_next_check()
+
+
+class ManualWatermarkContext(WatermarkContext[T]):
+    """Event time: timestamps and watermarks are those of the source.
+
+    An element collected without a timestamp carries the last one that was given, if any.
+
+    Parameters
+    ----------
+    output, processing_time_service, checkpoint_lock, idle_timeout_ms
+        As of :class:`WatermarkContext`.
+    emit_progressive_watermarks : bool
+        False: only the final watermark, 2**63 - 1, is emitted.
+
+    Notes
+    -----
+    Flink's ``StreamSourceContexts.ManualWatermarkContext``, whose reused record keeps its timestamp.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        processing_time_service: ProcessingTimeService,
+        checkpoint_lock: AbstractContextManager[Any],
+        idle_timeout_ms: int | None,
+        emit_progressive_watermarks: bool,
+    ) -> None:
+        super().__init__(output, processing_time_service, checkpoint_lock, idle_timeout_ms)
+        self._emit_progressive_watermarks = emit_progressive_watermarks
+        self._last_timestamp_ms: int | None = None
+
+    def _process_and_collect(self, element: T) -> None:
+        self._output.collect(StreamRecord(element, self._last_timestamp_ms))
+
+    def _process_and_collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
+        self._last_timestamp_ms = timestamp_ms
+        self._output.collect(StreamRecord(element, timestamp_ms))
+
+    def _allow_watermark(self, watermark: Watermark) -> bool:
+        return self._emit_progressive_watermarks or watermark == Watermark.MAX_WATERMARK
+
+    def _process_and_emit_watermark(self, watermark: Watermark) -> None:
+        self._output.emit_watermark(watermark)
+
+
+class AutomaticWatermarkContext(WatermarkContext[T]):
+    """Ingestion time: timestamps and watermarks are those of the clock, and the source's are ignored.
+
+    Watermarks are multiples of the interval, so that they are the same on all machines. One is due each time that the
+    clock has passed the next multiple: at the ticks of a timer, or earlier, after an element. Of the source's own
+    watermarks only the final one, 2**63 - 1, counts; none follows it.
+
+    Parameters
+    ----------
+    output, processing_time_service, checkpoint_lock, idle_timeout_ms
+        As of :class:`WatermarkContext`. A tick, too, detects idleness, earlier than the check.
+    watermark_interval_ms : int
+        At least 1.
+
+    Raises
+    ------
+    ConfigurationError
+        If the interval or the timeout is not above zero.
+
+    Notes
+    -----
+    Flink's ``StreamSourceContexts.AutomaticWatermarkContext``. As there, no watermark comes before the first
+    millisecond of the epoch.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        processing_time_service: ProcessingTimeService,
+        checkpoint_lock: AbstractContextManager[Any],
+        idle_timeout_ms: int | None,
+        watermark_interval_ms: int,
+    ) -> None:
+        if watermark_interval_ms < 1:
+            raise ConfigurationError(
+                f"the watermark interval must be at least 1 ms, it is {watermark_interval_ms} ms: ingestion "
+                "time needs automatic watermarks"
+            )
+        super().__init__(output, processing_time_service, checkpoint_lock, idle_timeout_ms)
+        self._watermark_interval_ms = watermark_interval_ms
+        self._next_watermark_ms = 0
+        self._last_record_ms = MIN_TIMESTAMP
+        self._next_tick = self._schedule_tick(processing_time_service.current_processing_time())
+
+    def close(self) -> None:
+        """Cancel the idle check and the ticks; one that is waiting for the lock has no effect."""
+        with self._checkpoint_lock:
+            super().close()
+            self._next_tick.cancel()
+
+    def _process_and_collect(self, element: T) -> None:
+        self._last_record_ms = self._time_service.current_processing_time()
+        self._output.collect(StreamRecord(element, self._last_record_ms))
+        # Emitted before the tick, which then has nothing to do.
+        self._emit_if_past_next(self._last_record_ms)
+
+    def _process_and_collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
+        self._process_and_collect(element)
+
+    def _allow_watermark(self, watermark: Watermark) -> bool:
+        return watermark == Watermark.MAX_WATERMARK and self._next_watermark_ms != MAX_TIMESTAMP
+
+    def _process_and_emit_watermark(self, watermark: Watermark) -> None:
+        self._next_watermark_ms = MAX_TIMESTAMP
+        self._output.emit_watermark(watermark)
+        self._next_tick.cancel()
+
+    def _emit_if_past_next(self, now_ms: int) -> None:
+        if now_ms > self._next_watermark_ms:
+            watermark_ms = now_ms - now_ms % self._watermark_interval_ms
+            self._next_watermark_ms = watermark_ms + self._watermark_interval_ms
+            self._output.emit_watermark(Watermark(watermark_ms))
+
+    def _schedule_tick(self, now_ms: int) -> ScheduledTimer:
+        return self._time_service.register_timer(now_ms + self._watermark_interval_ms, self._tick)
+
+    def _tick(self, _: int) -> None:
+        now_ms = self._time_service.current_processing_time()
+        with self._checkpoint_lock:
+            if self._closed:
+                return
+            if self._status is WatermarkStatus.ACTIVE:
+                if self._is_overdue(now_ms):
+                    self.mark_as_temporarily_idle()
+                    self._cancel_next_check()
+                else:
+                    self._emit_if_past_next(now_ms)
+            if not self._closed:
+                self._next_tick = self._schedule_tick(now_ms)
+
+    def _is_overdue(self, now_ms: int) -> bool:
+        # Before the first record Flink's difference overflows, and is not overdue.
+        elapsed_ms = now_ms - self._last_record_ms
+        return self._idle_timeout_ms is not None and self._idle_timeout_ms < elapsed_ms <= MAX_TIMESTAMP
+
+
 class NonTimestampContext(SourceContext[T]):
-    """Processing time: elements carry no timestamp; timestamps, watermarks and idleness are ignored.
+    """Processing time: elements carry no timestamps; those of the source, watermarks and idleness are ignored.
 
     Notes
     -----
@@ -24,16 +369,15 @@ class NonTimestampContext(SourceContext[T]):
     """
 
     def __init__(self, checkpoint_lock: AbstractContextManager[Any], output: Output) -> None:
-        self._checkpoint_lock = checkpoint_lock
+        super().__init__(checkpoint_lock)
         self._output = output
 
     def collect(self, element: T) -> None:
-        """Emit an element."""
         with self._checkpoint_lock:
             self._output.collect(StreamRecord(element))
 
     def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
-        """Emit an element; the timestamp is ignored."""
+        """Emit an element without the timestamp."""
         self.collect(element)
 
     def emit_watermark(self, watermark: Watermark) -> None:
@@ -41,14 +385,6 @@ class NonTimestampContext(SourceContext[T]):
 
     def mark_as_temporarily_idle(self) -> None:
         """Do nothing."""
-
-    @property
-    def checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """The lock under which elements are handled."""
-        return self._checkpoint_lock
-
-    def close(self) -> None:
-        """Do nothing: nothing is scheduled."""
 
 
 def get_source_context(
@@ -69,14 +405,14 @@ def get_source_context(
         EventTime: :class:`ManualWatermarkContext`; IngestionTime: :class:`AutomaticWatermarkContext`;
         ProcessingTime: :class:`NonTimestampContext`.
     processing_time_service : ProcessingTimeService
-        Calls back for idleness and automatic watermarks.
+        Runs idle checks and automatic watermarks.
     checkpoint_lock : context manager
-        Held around all that is emitted; reentrant, such as ``threading.RLock()``.
+        Held during each emission; reentrant, such as ``threading.RLock()``.
     output : Output
     watermark_interval_ms : int
-        Of automatic watermarks; other characteristics do not look at it.
+        Of automatic watermarks; ignored by other characteristics.
     idle_timeout_ms : int or None, default None
-        After how long a source without elements is idle; None: idle only where it says so.
+        After how long a source without elements is idle; None: only if it states so.
     emit_progressive_watermarks : bool, default True
         False, as for batch execution: only the final watermark is emitted.
 

@@ -8,21 +8,79 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
 from flinkcore.runtime.copies import copied_strategy
+from flinkcore.runtime.elements import LatencyMarker
 from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.latency_marker_emitter import LatencyMarkerEmitter
-from flinkcore.runtime.sources.no_op_timestamps_and_watermarks import NoOpTimestampsAndWatermarks
-from flinkcore.runtime.sources.pausable_relative_clock import PausableRelativeClock
-from flinkcore.runtime.sources.progressive_timestamps_and_watermarks import ProgressiveTimestampsAndWatermarks
-from flinkcore.runtime.sources.source import SourceReaderContext, SplitT
-from flinkcore.runtime.sources.source_data_output import SourceDataOutput
-from flinkcore.runtime.sources.source_output import ReaderOutput
-from flinkcore.runtime.sources.source_reader import InputStatus, SourceReader
-from flinkcore.runtime.sources.source_split_metrics import SourceSplitMetrics
-from flinkcore.runtime.sources.split_alignment import SplitAlignment
-from flinkcore.runtime.sources.timestamps_and_watermarks import TimestampsAndWatermarks
-from flinkcore.runtime.sources.watermark_sampler import WatermarkSampler
+from flinkcore.runtime.sources.source import (
+    InputStatus,
+    ReaderOutput,
+    SourceReader,
+    SourceReaderContext,
+    SplitT,
+)
+from flinkcore.runtime.sources.source_outputs import SourceDataOutput
+from flinkcore.runtime.sources.timestamps_and_watermarks import (
+    NoOpTimestampsAndWatermarks,
+    PausableRelativeClock,
+    ProgressiveTimestampsAndWatermarks,
+    TimestampsAndWatermarks,
+)
+from flinkcore.runtime.sources.watermark_alignment import SourceSplitMetrics, SplitAlignment, WatermarkSampler
+
+
+class LatencyMarkerEmitter:
+    """Emits a latency marker at once, and then at every interval until it is closed.
+
+    Parameters
+    ----------
+    processing_time_service : ProcessingTimeService
+        Schedules the markers, and gives their time.
+    output : Output
+        Of the source.
+    interval_ms : int
+        At least 1.
+    operator_id : str
+    subtask_index : int
+        Of the source.
+
+    Raises
+    ------
+    ConfigurationError
+        If the interval is not above zero.
+
+    Notes
+    -----
+    Flink's ``LatencyMarkerEmitter`` of ``StreamSource`` and ``SourceOperator``. Deliberate difference: an
+    error downstream fails the task, where Flink logs it.
+    """
+
+    def __init__(
+        self,
+        processing_time_service: ProcessingTimeService,
+        output: Output,
+        interval_ms: int,
+        operator_id: str,
+        subtask_index: int,
+    ) -> None:
+        if interval_ms < 1:
+            raise ConfigurationError(
+                f"the interval of latency markers must be at least 1 ms, it is {interval_ms} ms"
+            )
+        self._time_service = processing_time_service
+        self._output = output
+        self._operator_id = operator_id
+        self._subtask_index = subtask_index
+        self._timer = processing_time_service.schedule_with_fixed_delay(self._emit, 0, interval_ms)
+
+    def close(self) -> None:
+        """Stop the markers."""
+        self._timer.cancel()
+
+    def _emit(self, _: int) -> None:
+        now_ms = self._time_service.current_processing_time()
+        self._output.emit_latency_marker(LatencyMarker(now_ms, self._operator_id, self._subtask_index))
+
 
 ALLOW_UNALIGNED_SOURCE_SPLITS = "pipeline.watermark-alignment.allow-unaligned-source-splits"
 
@@ -39,18 +97,17 @@ class _OperatingMode(Enum):
 class SourceOperator(Generic[SplitT]):
     """Polls a reader, and emits its records, watermarks and statuses.
 
-    Periodic watermarks are made at processing-time ticks, the first an interval after `open`. At the end of the input
-    the watermark 2**63 - 1 is emitted, an idle source being marked active before.
+    Periodic watermarks are emitted at processing-time ticks, the first an interval after `open`. At the end of the
+    input the watermark 2**63 - 1 is emitted; an idle source is marked active before it.
 
-    With watermark alignment, the operator reports its watermark once per update interval, from the first poll on:
-    2**63 - 1 while it is idle, nothing before its first watermark. While its watermark is beyond the maximum desired
-    it does not poll at all, and single splits are paused in the same way. What is compared is the watermark as it
-    was some intervals ago.
+    With watermark alignment, the operator reports its watermark once per update interval, from the first poll on: none
+    before its first watermark, and 2**63 - 1 while it is idle. While its watermark of some intervals ago exceeds the
+    maximum desired one it does not poll, and single splits are paused likewise.
 
     Parameters
     ----------
     reader_factory : callable
-        Makes the reader of a context: ``Source.create_reader``.
+        ``ReaderSource.create_reader``.
     watermark_strategy : WatermarkStrategy
         Copied at `open`.
     output : Output
@@ -58,20 +115,20 @@ class SourceOperator(Generic[SplitT]):
     auto_watermark_interval_ms : int
         0: no periodic watermarks.
     emit_progressive_watermarks : bool
-        False, for batch execution: no generator is used and no status emitted, but for the last watermark.
+        False, for batch execution: no generator is used, and only the last watermark is emitted.
     report_watermark : callable or None
-        Takes the watermark that is reported for alignment (``SourceCoordinator.reporter``); needed exactly if the
-        strategy asks for alignment.
+        Takes reported watermarks (``SourceCoordinator.reporter``); required if, and only if, the strategy has
+        alignment.
     allow_unaligned_source_splits : bool
-        The setting ``pipeline.watermark-alignment.allow-unaligned-source-splits``: True, if a reader that cannot pause
+        The setting ``pipeline.watermark-alignment.allow-unaligned-source-splits``: whether a reader that cannot pause
         splits may read on.
     watermark_buffer_size : int
-        The setting ``pipeline.watermark-alignment.buffer-size``: how many update intervals old the watermarks are that
-        are compared; 0: the latest.
+        The setting ``pipeline.watermark-alignment.buffer-size``: the age of the compared watermarks in update
+        intervals; 0: the latest.
     subtask_index, parallelism : int
-        Which of the source's subtasks it is, and of how many.
+        Index of the subtask, and the number of subtasks.
     operator_id : str
-        Names the source in latency markers.
+        The source's name in latency markers.
     latency_tracking_interval_ms : int
         0: no latency markers.
 
@@ -143,12 +200,12 @@ class SourceOperator(Generic[SplitT]):
         self._latency_markers: LatencyMarkerEmitter | None = None
 
     def open(self, restored_splits: Sequence[SplitT] = ()) -> None:
-        """Make the reader and start it, and schedule the first tick.
+        """Create and start the reader, and schedule the first tick.
 
         Parameters
         ----------
         restored_splits : sequence of splits
-            What `snapshot_state` gave.
+            From `snapshot_state`.
 
         Raises
         ------
@@ -176,7 +233,7 @@ class SourceOperator(Generic[SplitT]):
         self._event_time.start_periodic_watermark_emits()
 
     def add_splits(self, splits: Sequence[SplitT]) -> None:
-        """Give the reader splits, each with an output from now, or from the first poll.
+        """Add splits to the reader, each with an output from now, or from the first poll on.
 
         Raises
         ------
@@ -200,7 +257,7 @@ class SourceOperator(Generic[SplitT]):
         self._reader.add_splits(splits)
 
     def notify_no_more_splits(self) -> None:
-        """State that the reader has all the splits it will get.
+        """Note that no further split will be added.
 
         Raises
         ------
@@ -216,7 +273,7 @@ class SourceOperator(Generic[SplitT]):
         Returns
         -------
         InputStatus
-            ``NOTHING_AVAILABLE`` also while it waits; ``END_OF_INPUT`` again at each call after the end.
+            ``NOTHING_AVAILABLE`` also while it waits; ``END_OF_INPUT`` at each call after the end.
 
         Raises
         ------
@@ -242,7 +299,7 @@ class SourceOperator(Generic[SplitT]):
         return status
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[SplitT]:
-        """Return the splits as far as they were emitted, to `open` another operator with.
+        """Return the splits at their current positions, for `open` of a restored operator.
 
         Raises
         ------
@@ -253,7 +310,7 @@ class SourceOperator(Generic[SplitT]):
         return self._reader.snapshot_state(checkpoint_id)
 
     def update_max_desired_watermark(self, max_watermark: int) -> None:
-        """Read no further than to a watermark, as far as sources and splits can be paused.
+        """Read no further than a watermark, as far as the source and its splits can be paused.
 
         Parameters
         ----------
@@ -263,7 +320,7 @@ class SourceOperator(Generic[SplitT]):
         Raises
         ------
         ConfigurationError
-            If a split must be paused, the reader cannot, and unaligned splits are not allowed.
+            If a split must be paused, the reader cannot pause splits, and unaligned splits are not allowed.
         """
         self._splits.max_desired_watermark = max_watermark
         self._check_alignment()
@@ -279,42 +336,42 @@ class SourceOperator(Generic[SplitT]):
             self._stop_internal_services()
             self._reader.close()
 
-    # ---- what there is to see
+    # ---- metrics
 
     @property
     def watermark_gauge(self) -> WatermarkGauge:
-        """The watermark that was emitted last: that of the task."""
+        """The last watermark that was emitted: that of the task."""
         return self._output.watermark_gauge
 
     @property
     def split_metrics(self) -> Mapping[str, SourceSplitMetrics]:
-        """By split id, the watermark of each split and how long it was paused; those that have ended, too."""
+        """The metrics of all splits by id, including those that have ended."""
         return self._splits.metrics
 
     @property
     def is_waiting_for_alignment(self) -> bool:
-        """Whether the whole source waits for others."""
+        """Whether the source waits for others."""
         return self._mode is _OperatingMode.WAITING_FOR_ALIGNMENT
 
     @property
     def alignment_waiting_time_ms(self) -> int:
-        """How long the whole source has waited for others, until now."""
+        """How long the source has waited for others."""
         return self._waiting.accumulated_time_ms
 
     @property
     def max_desired_watermark(self) -> int:
-        """How far the source may read, in ms since the epoch; 2**63 - 1 if it was not told."""
+        """How far the source may read, in ms since the epoch; 2**63 - 1 before the first announcement."""
         return self._splits.max_desired_watermark
 
     @property
     def watermark_lag_ms(self) -> int | None:
-        """How far the emitted watermark is behind the clock; None before the first and after the last."""
+        """How far the emitted watermark is behind the clock, in ms; None before the first and after the last."""
         watermark = self.watermark_gauge.value
         if watermark in (MIN_TIMESTAMP, MAX_TIMESTAMP):
             return None
         return self._time_service.current_processing_time() - watermark
 
-    # ---- the listener of the watermarks
+    # ---- the WatermarkUpdateListener
 
     def update_idle(self, is_idle: bool) -> None:
         """Note whether the source is idle."""
@@ -334,7 +391,7 @@ class SourceOperator(Generic[SplitT]):
         self._splits.update_idle(split_id, is_idle)
 
     def split_finished(self, split_id: str) -> None:
-        """Forget a split."""
+        """Drop a split."""
         self._splits.finished(split_id)
 
     # ----

@@ -1,18 +1,83 @@
-"""A reader made of a split reader and a record emitter."""
+"""Readers that are made of a split reader, which fetches records, and a record emitter."""
 
-from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
-from flinkcore.errors import LifecycleError
-from flinkcore.runtime.sources.source import SplitT
-from flinkcore.runtime.sources.source_output import ReaderOutput, SourceOutput
-from flinkcore.runtime.sources.source_reader import InputStatus, SourceReader
-from flinkcore.runtime.sources.split_reader import RecordEmitter, RecordsBySplits, SplitReader
+from flinkcore.errors import LifecycleError, UnsupportedOperationError
+from flinkcore.runtime.sources.source import InputStatus, ReaderOutput, SourceOutput, SourceReader, SplitT
 
 E = TypeVar("E")
+E_in = TypeVar("E_in", contravariant=True)
+SplitState_in = TypeVar("SplitState_in", contravariant=True)
 SplitStateT = TypeVar("SplitStateT")
+
+
+@dataclass(frozen=True)
+class RecordsBySplits(Generic[E]):
+    """The result of a fetch.
+
+    Parameters
+    ----------
+    records : mapping of str to iterable
+        By split id, in the order in which they are emitted.
+    finished_splits : collection of str
+        Splits that end with this fetch, or have ended before it.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.connector.base.source.reader.RecordsBySplits``.
+    """
+
+    records: Mapping[str, Iterable[E]] = field(default_factory=dict)
+    finished_splits: Collection[str] = ()
+
+
+class SplitReader(ABC, Generic[E, SplitT]):
+    """Fetches records of its splits, those of a split in order.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.connector.base.source.reader.splitreader.SplitReader``. Deliberate difference: a fetch
+    does not block, so there is no ``wakeUp``.
+    """
+
+    @abstractmethod
+    def fetch(self) -> RecordsBySplits[E]:
+        """Return the next records, which may be none."""
+
+    @abstractmethod
+    def handle_splits_additions(self, splits: Sequence[SplitT]) -> None:
+        """Add splits to be read."""
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        """Pause some splits, and resume others.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If splits cannot be paused independently; so by default.
+        """
+        raise UnsupportedOperationError(f"{type(self).__name__} cannot pause and resume single splits")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources."""
+
+
+class RecordEmitter(Protocol, Generic[E_in, SplitState_in]):
+    """Emits fetched elements, and updates the state of their split.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.connector.base.source.reader.RecordEmitter``.
+    """
+
+    def emit_record(self, element: E_in, output: SourceOutput[Any], split_state: SplitState_in) -> None:
+        """Emit the record of an element to the output of its split, and advance the position in the state."""
 
 
 @dataclass
@@ -22,16 +87,15 @@ class _SplitContext(Generic[SplitStateT]):
 
 
 class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT]):
-    """Fetches by a split reader, emits one element per poll, and keeps a state per split.
+    """Fetches by a split reader, emits one element per poll, and holds a state per split.
 
-    What was fetched of a split before it was paused is still emitted, as in Flink: how exactly a pause holds is up
-    to how much the split reader fetches at once.
+    Elements that were fetched before their split was paused are still emitted, as in Flink.
 
     Notes
     -----
-    Flink's ``org.apache.flink.connector.base.source.reader.SourceReaderBase``. Deliberate difference: fetches are made
-    by the poll that needs them, not by threads ahead of it. With threads, which split comes first, and what was
-    fetched when a split was paused, would depend on the speed of the machine.
+    Flink's ``org.apache.flink.connector.base.source.reader.SourceReaderBase``. Deliberate difference: a poll
+    fetches what it needs, where Flink's threads fetch ahead. With threads the order of splits, and the elements fetched
+    before a pause, would depend on the speed of the machine.
     """
 
     def __init__(
@@ -50,27 +114,21 @@ class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT
 
     @abstractmethod
     def initialized_state(self, split: SplitT) -> SplitStateT:
-        """Return the state of a split that was added."""
+        """Return the initial state of a split that was added."""
 
     @abstractmethod
     def to_split_type(self, split_id: str, split_state: SplitStateT) -> SplitT:
-        """Return a split that begins where the state stands."""
+        """Return the split at the position of its state."""
 
     @abstractmethod
     def on_split_finished(self, finished_splits: Collection[str]) -> None:
-        """Hear that splits have ended, and that their state is gone."""
+        """Called when splits have ended, and their states are dropped."""
 
     def start(self) -> None:
         """Do nothing: the first poll fetches."""
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Emit the next element, and fetch if there is none.
-
-        Raises
-        ------
-        LifecycleError
-            If the split reader gives elements of a split that it was not given.
-        """
+        """Emit the next element, after a fetch if there is none; an unknown split in a fetch is a LifecycleError."""
         while True:
             for element in self._elements:
                 self._fetch_was_empty = False
@@ -93,23 +151,19 @@ class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT
         return [self.to_split_type(split_id, context.state) for split_id, context in self._splits.items()]
 
     def add_splits(self, splits: Sequence[SplitT]) -> None:
-        """Make a state for each split, and hand them to the split reader."""
         for split in splits:
             self._splits[split.split_id] = _SplitContext(self.initialized_state(split))
         self._split_reader.handle_splits_additions(splits)
 
     def notify_no_more_splits(self) -> None:
-        """Come to the end after the splits that were added."""
         self._no_more_splits = True
 
     def pause_or_resume_splits(
         self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
     ) -> None:
-        """Have the split reader do it."""
         self._split_reader.pause_or_resume_splits(splits_to_pause, splits_to_resume)
 
     def close(self) -> None:
-        """Close the split reader."""
         self._split_reader.close()
 
     def _move_to_next_split(self, output: ReaderOutput[Any]) -> bool:

@@ -1,15 +1,26 @@
-"""What makes the outputs of a reader, and who listens to their watermarks."""
+"""The event time of sources: timestamps of records, and watermarks per split."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Any, Protocol
 
+from flinkcore.common.supplied_generators import HeldGenerators, holder_name
+from flinkcore.common.timestamp_assigner import TimestampAssigner
+from flinkcore.common.watermark import Watermark
+from flinkcore.common.watermark_generators import RelativeClock, WatermarkOutput
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
 from flinkcore.runtime.output import Output
-from flinkcore.runtime.sources.source_output import ReaderOutput
+from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.runtime.sources.source import ReaderOutput, SourceOutput
+from flinkcore.runtime.sources.source_outputs import SourceOutputWithWatermarks, source_timestamp
+from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 
 class WatermarkUpdateListener(Protocol):
-    """Hears of the watermarks and the idleness of a source and of its splits.
+    """Is notified of the watermarks and the idleness of a source and of its splits.
 
     Notes
     -----
@@ -17,7 +28,7 @@ class WatermarkUpdateListener(Protocol):
     """
 
     def update_idle(self, is_idle: bool) -> None:
-        """The source has become idle, or active again."""
+        """The source has turned idle, or active again."""
 
     def update_current_effective_watermark(self, watermark: int) -> None:
         """The source is about to emit this watermark, in ms since the epoch."""
@@ -26,7 +37,7 @@ class WatermarkUpdateListener(Protocol):
         """The watermark of a split has advanced to this, in ms since the epoch."""
 
     def update_current_split_idle(self, split_id: str, is_idle: bool) -> None:
-        """A split was marked idle or active; may repeat itself."""
+        """A split was marked idle or active; may be repeated."""
 
     def split_finished(self, split_id: str) -> None:
         """The output of a split is about to be released."""
@@ -47,20 +58,485 @@ class TimestampsAndWatermarks(ABC):
         Parameters
         ----------
         output : Output
-            Gets the records, watermarks and statuses.
+            Takes the records, watermarks and statuses.
         listener : WatermarkUpdateListener
         """
 
     @abstractmethod
     def start_periodic_watermark_emits(self) -> None:
-        """Let the generators emit at each auto-watermark interval from now."""
+        """Start periodic watermarks, at each auto-watermark interval from now."""
 
     @abstractmethod
     def stop_periodic_watermark_emits(self) -> None:
-        """End that."""
+        """Stop periodic watermarks."""
 
     @abstractmethod
     def pause_or_resume_splits(
         self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
     ) -> None:
-        """Stop the clock by which splits become idle, and let it go on for others."""
+        """Stop the clocks of the idleness of some splits, and restart those of others."""
+
+
+class NoOpTimestampsAndWatermarks(TimestampsAndWatermarks):
+    """Batch execution: assigns timestamps, and drops watermarks and statuses.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.source.NoOpTimestampsAndWatermarks``.
+    """
+
+    def __init__(self, timestamp_assigner: TimestampAssigner) -> None:
+        self._timestamp_assigner = timestamp_assigner
+
+    def create_main_output(self, output: Output, listener: WatermarkUpdateListener) -> ReaderOutput[Any]:
+        """Return an output that is also the output of each split."""
+        return TimestampsOnlyOutput(output, self._timestamp_assigner)
+
+    def start_periodic_watermark_emits(self) -> None:
+        """Do nothing."""
+
+    def stop_periodic_watermark_emits(self) -> None:
+        """Do nothing."""
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        """Do nothing: no split becomes idle."""
+
+
+class TimestampsOnlyOutput:
+    """Emits records with timestamps, and nothing else.
+
+    Notes
+    -----
+    Flink's ``NoOpTimestampsAndWatermarks.TimestampsOnlyOutput``.
+    """
+
+    def __init__(self, output: Output, timestamp_assigner: TimestampAssigner) -> None:
+        self._output = output
+        self._timestamp_assigner = timestamp_assigner
+
+    def collect(self, record: Any, timestamp_ms: int | None = None) -> None:
+        """Emit a record with its timestamp; errors as of :meth:`SourceOutputWithWatermarks.collect`."""
+        timestamp = self._timestamp_assigner.extract_timestamp(
+            record, source_timestamp(timestamp_ms, record, None)
+        )
+        self._output.collect(StreamRecord(record, timestamp))
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Drop it."""
+
+    def mark_idle(self) -> None:
+        """Drop it."""
+
+    def mark_active(self) -> None:
+        """Drop it."""
+
+    def create_output_for_split(self, split_id: str) -> SourceOutput[Any]:
+        """Return this output."""
+        return self
+
+    def release_output_for_split(self, split_id: str) -> None:
+        """Do nothing."""
+
+
+class PausableRelativeClock:
+    """A clock that can be paused, so that a split or source that may not be read does not turn idle.
+
+    Pauses nest: the clock restarts when all have ended.
+
+    Parameters
+    ----------
+    base_clock : callable
+        Returns the time in ms since the epoch.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.util.PausableRelativeClock``.
+    """
+
+    def __init__(self, base_clock: RelativeClock) -> None:
+        self._base_clock = base_clock
+        self._blocked_ms = 0
+        self._blocked_since_ms = 0
+        self._pauses = 0
+
+    def relative_time_ms(self) -> int:
+        """Return the time of the base clock in ms, less the time that passed in pauses."""
+        if self._pauses:
+            return self._blocked_since_ms - self._blocked_ms
+        return self._base_clock() - self._blocked_ms
+
+    def pause(self) -> None:
+        """Stop the clock, or add a pause to those that stop it."""
+        if self._pauses == 0:
+            self._blocked_since_ms = self._base_clock()
+        self._pauses += 1
+
+    def un_pause(self) -> None:
+        """End one pause.
+
+        Raises
+        ------
+        LifecycleError
+            If the clock is not paused.
+        """
+        if self._pauses == 0:
+            raise LifecycleError("the clock is not paused: each un_pause belongs to one pause")
+        self._pauses -= 1
+        if self._pauses == 0:
+            self._blocked_ms += self._base_clock() - self._blocked_since_ms
+
+
+class IdlenessManager:
+    """Marks the underlying output idle only if neither the main output nor the split outputs are active.
+
+    Most readers use only one of both. The generator of the unused one must neither mark the source idle nor keep it
+    active: each output counts as idle until its first watermark.
+
+    Parameters
+    ----------
+    underlying_output : WatermarkOutput
+        Receives all watermarks, each `mark_active`, and `mark_idle` while both are idle.
+
+    Attributes
+    ----------
+    main_output, split_local_output : WatermarkOutput
+
+    Notes
+    -----
+    Flink's ``ProgressiveTimestampsAndWatermarks.IdlenessManager``.
+    """
+
+    def __init__(self, underlying_output: WatermarkOutput) -> None:
+        self._underlying_output = underlying_output
+        self.main_output = IdlenessAwareWatermarkOutput(self, underlying_output)
+        self.split_local_output = IdlenessAwareWatermarkOutput(self, underlying_output)
+
+    def maybe_mark_underlying_output_as_idle(self) -> None:
+        """Mark the underlying output idle if both outputs are idle."""
+        if self.main_output.is_idle and self.split_local_output.is_idle:
+            self._underlying_output.mark_idle()
+
+
+class IdlenessAwareWatermarkOutput:
+    """One of the two outputs of an :class:`IdlenessManager`."""
+
+    def __init__(self, manager: IdlenessManager, underlying_output: WatermarkOutput) -> None:
+        self._manager = manager
+        self._underlying_output = underlying_output
+        self.is_idle = True
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Forward a watermark, and turn active."""
+        self._underlying_output.emit_watermark(watermark)
+        self.is_idle = False
+
+    def mark_idle(self) -> None:
+        """Turn idle, and the source with it if the other output is idle."""
+        self.is_idle = True
+        self._manager.maybe_mark_underlying_output_as_idle()
+
+    def mark_active(self) -> None:
+        """Turn active, and mark the underlying output active."""
+        self.is_idle = False
+        self._underlying_output.mark_active()
+
+
+class WatermarkToDataOutput(WatermarkEmitter):
+    """Forwards watermarks that advance and statuses that change, and notifies a listener.
+
+    Parameters
+    ----------
+    output : Output
+    listener : WatermarkUpdateListener
+        Notified of a watermark before the output, of a status after it.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.source.WatermarkToDataOutput``.
+    """
+
+    def __init__(self, output: Output, listener: WatermarkUpdateListener) -> None:
+        super().__init__(output)
+        self._listener = listener
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        if watermark.timestamp > self.watermark_ms:
+            self._listener.update_current_effective_watermark(watermark.timestamp)
+            super().emit_watermark(watermark)
+
+    def mark_idle(self) -> None:
+        was_idle = self.is_idle
+        super().mark_idle()
+        if not was_idle:
+            self._listener.update_idle(True)
+
+    def mark_active(self) -> None:
+        was_idle = self.is_idle
+        super().mark_active()
+        if was_idle:
+            self._listener.update_idle(False)
+
+
+class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
+    """Streaming execution: the main output and the output of each split have their own watermark generator.
+
+    The watermark of the splits is the least of those that are not idle. It is not compared with that of the main
+    output: either is emitted if it advances. At a tick the generators of splits emit first, then that of the main
+    output.
+
+    Parameters
+    ----------
+    watermark_strategy : WatermarkStrategy
+        Gives each output an assigner and a generator.
+    processing_time_service : ProcessingTimeService
+        Schedules the ticks. Its clock measures idleness; of a split, without the time that it was paused.
+    auto_watermark_interval_ms : int
+        0: no ticks.
+    main_input_activity_clock : PausableRelativeClock
+        Measures the idleness of the main output.
+
+    Raises
+    ------
+    ConfigurationError
+        If the interval is negative.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.source.ProgressiveTimestampsAndWatermarks``, as of 2.3.
+    """
+
+    def __init__(
+        self,
+        watermark_strategy: WatermarkStrategy,
+        processing_time_service: ProcessingTimeService,
+        auto_watermark_interval_ms: int,
+        main_input_activity_clock: PausableRelativeClock,
+    ) -> None:
+        if auto_watermark_interval_ms < 0:
+            raise ConfigurationError(
+                f"the auto-watermark interval cannot be negative, it is {auto_watermark_interval_ms} ms"
+            )
+        self._strategy = watermark_strategy
+        self._time_service = processing_time_service
+        self._interval_ms = auto_watermark_interval_ms
+        self._main_clock = main_input_activity_clock
+        self._split_outputs: SplitLocalOutputs | None = None
+        self._main_output: StreamingReaderOutput | None = None
+        self._tick: ScheduledTimer | None = None
+
+    def create_main_output(self, output: Output, listener: WatermarkUpdateListener) -> ReaderOutput[Any]:
+        """Return the output that the reader is given.
+
+        Raises
+        ------
+        LifecycleError
+            If it was created before.
+        ConfigurationError
+            If the strategy is for columns only.
+        UserCodeError
+            If its generator cannot be created.
+        """
+        if self._main_output is not None:
+            raise LifecycleError("the main output was created before: a reader has one")
+        idleness = IdlenessManager(WatermarkToDataOutput(output, listener))
+        held = HeldGenerators()
+        self._split_outputs = SplitLocalOutputs(
+            output, idleness.split_local_output, listener, self._strategy, self._time_service, held
+        )
+        self._main_output = StreamingReaderOutput(
+            output, idleness.main_output, self._strategy, self._main_clock, self._split_outputs, held
+        )
+        return self._main_output
+
+    def start_periodic_watermark_emits(self) -> None:
+        """Start periodic watermarks, unless the interval is 0; starting twice is a LifecycleError."""
+        if self._tick is not None:
+            raise LifecycleError("periodic watermarks were started before")
+        if self._interval_ms > 0:
+            self._tick = self._time_service.schedule_with_fixed_delay(
+                self._emit, self._interval_ms, self._interval_ms
+            )
+
+    def stop_periodic_watermark_emits(self) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        if self._split_outputs is None:
+            raise LifecycleError("splits cannot be paused before the main output is created")
+        self._split_outputs.pause_or_resume_splits(splits_to_pause, splits_to_resume)
+
+    def _emit(self, _: int) -> None:
+        if self._split_outputs is not None:
+            self._split_outputs.emit_periodic_watermark()
+        if self._main_output is not None:
+            self._main_output.emit_periodic_watermark()
+
+
+class StreamingReaderOutput(SourceOutputWithWatermarks):
+    """The main output of a reader, which creates the outputs of its splits.
+
+    Notes
+    -----
+    Flink's ``ProgressiveTimestampsAndWatermarks.StreamingReaderOutput``.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        watermark_output: WatermarkOutput,
+        strategy: WatermarkStrategy,
+        activity_clock: PausableRelativeClock,
+        split_local_outputs: "SplitLocalOutputs",
+        held_generators: HeldGenerators,
+    ) -> None:
+        super().__init__(
+            output,
+            watermark_output,
+            watermark_output,
+            strategy.create_timestamp_assigner(),
+            strategy.create_watermark_generator(activity_clock.relative_time_ms, held=held_generators),
+        )
+        self._split_local_outputs = split_local_outputs
+
+    def create_output_for_split(self, split_id: str) -> SourceOutput[Any]:
+        """Return the output of a split, which the first call creates."""
+        return self._split_local_outputs.create_output_for_split(split_id)
+
+    def release_output_for_split(self, split_id: str) -> None:
+        """Drop the output of a split that has ended; its watermark counts until the next tick or watermark.
+
+        Raises
+        ------
+        LifecycleError
+            If the split has no output.
+        """
+        self._split_local_outputs.release_output_for_split(split_id)
+
+
+class SplitLocalOutputs:
+    """The outputs of splits, each with a generator of its own, combined by a multiplexer.
+
+    Parameters
+    ----------
+    record_output : Output
+    watermark_output : WatermarkOutput
+        Receives the combined watermarks and idleness.
+    listener : WatermarkUpdateListener
+    strategy : WatermarkStrategy
+    processing_time_service : ProcessingTimeService
+    held_generators : HeldGenerators
+        The generators of the main output and of the splits.
+
+    Notes
+    -----
+    Flink's ``ProgressiveTimestampsAndWatermarks.SplitLocalOutputs``.
+    """
+
+    def __init__(
+        self,
+        record_output: Output,
+        watermark_output: WatermarkOutput,
+        listener: WatermarkUpdateListener,
+        strategy: WatermarkStrategy,
+        processing_time_service: ProcessingTimeService,
+        held_generators: HeldGenerators,
+    ) -> None:
+        self._record_output = record_output
+        self._multiplexer = WatermarkOutputMultiplexer(watermark_output)
+        self._listener = listener
+        self._strategy = strategy
+        self._time_service = processing_time_service
+        self._held_generators = held_generators
+        self._local_outputs: dict[str, SourceOutputWithWatermarks] = {}
+        self._activity_clocks: dict[str, PausableRelativeClock] = {}
+
+    def create_output_for_split(self, split_id: str) -> SourceOutput[Any]:
+        """Return the output of a split, which the first call creates."""
+        previous = self._local_outputs.get(split_id)
+        if previous is not None:
+            return previous
+        clock = PausableRelativeClock(self._time_service.current_processing_time)
+        assigner = self._strategy.create_timestamp_assigner(split_id)
+        generator = self._strategy.create_watermark_generator(
+            clock.relative_time_ms, split_id, self._held_generators
+        )
+        self._multiplexer.register_new_output(split_id, _SplitListener(split_id, self._listener))
+        output = SourceOutputWithWatermarks(
+            self._record_output,
+            self._multiplexer.get_immediate_output(split_id),
+            self._multiplexer.get_deferred_output(split_id),
+            assigner,
+            generator,
+            split_id,
+        )
+        self._local_outputs[split_id] = output
+        self._activity_clocks[split_id] = clock
+        return output
+
+    def release_output_for_split(self, split_id: str) -> None:
+        """Drop the output of a split, which from now on refuses everything.
+
+        Raises
+        ------
+        LifecycleError
+            If the split has no output.
+        """
+        output = self._local_outputs.get(split_id)
+        if output is None:
+            raise LifecycleError(
+                f"the split {split_id!r} has no output that could be released: none was created, or it was released "
+                "before"
+            )
+        self._listener.split_finished(split_id)
+        del self._local_outputs[split_id]
+        self._multiplexer.unregister_output(split_id)
+        del self._activity_clocks[split_id]
+        self._held_generators.release(holder_name(split_id))
+        output.release()
+
+    def emit_periodic_watermark(self) -> None:
+        """Let each generator emit, then emit the combined watermark once."""
+        for output in self._local_outputs.values():
+            output.emit_periodic_watermark()
+        self._multiplexer.on_periodic_emit()
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        """Stop the clocks of some splits, and restart those of others.
+
+        Raises
+        ------
+        LifecycleError
+            If a split has no output.
+        """
+        for split_id in splits_to_pause:
+            self._clock(split_id).pause()
+        for split_id in splits_to_resume:
+            self._clock(split_id).un_pause()
+
+    def _clock(self, split_id: str) -> PausableRelativeClock:
+        clock = self._activity_clocks.get(split_id)
+        if clock is None:
+            raise LifecycleError(f"the split {split_id!r} has no output: it cannot be paused or resumed")
+        return clock
+
+
+class _SplitListener:
+    """Notifies the listener of a source of one split's watermarks."""
+
+    def __init__(self, split_id: str, listener: WatermarkUpdateListener) -> None:
+        self._split_id = split_id
+        self._listener = listener
+
+    def on_watermark_update(self, watermark: int) -> None:
+        self._listener.update_current_split_watermark(self._split_id, watermark)
+
+    def on_idle_update(self, idle: bool) -> None:
+        self._listener.update_current_split_idle(self._split_id, idle)

@@ -1,4 +1,4 @@
-"""Many outputs of watermarks, one per split, combined into one."""
+"""The outputs of watermarks of several splits, combined into one."""
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkOutput
@@ -6,32 +6,30 @@ from flinkcore.errors import LifecycleError
 from flinkcore.runtime.combined_watermark_status import (
     CombinedWatermarkStatus,
     PartialWatermark,
-    WatermarkUpdateListener,
+    PartialWatermarkListener,
 )
-
-__all__ = ["WatermarkOutputMultiplexer", "WatermarkUpdateListener"]
 
 
 class WatermarkOutputMultiplexer:
-    """Combines the watermarks of outputs that come and go: the smallest of those that are not idle.
+    """Combines the watermarks of outputs that come and go: the least of those that are not idle.
 
-    An immediate output has its watermarks count at once, a deferred one at the next `on_periodic_emit`. When all
-    outputs are idle, the largest watermark of them all is emitted, if it is news, and the underlying output is
-    marked idle, at each update anew. It is never marked active here: a watermark does that, implicitly. A
-    new output holds the combined watermark where it is; one that is unregistered lets go at the next update.
+    The watermarks of an immediate output count at once, those of a deferred one from the next `on_periodic_emit`. When
+    all outputs are idle, the greatest watermark is emitted, if it advances, and the underlying output is marked idle,
+    at each update again. It is never marked active: a watermark implies that. A new output holds the combined watermark
+    back; an unregistered one counts until the next update.
 
-    Complexity: an update costs O(1) amortised, and O(log n) for each output that has advanced past the smallest
-    watermark since; with all n outputs idle, the largest is searched for only after one was unregistered.
+    Complexity: an update costs O(1) amortised, and O(log n) for each output that has advanced past the least watermark
+    since; with all n outputs idle, the greatest is searched for only after one was unregistered.
 
     Parameters
     ----------
     underlying_output : WatermarkOutput
-        Gets the combined watermarks, which only grow, and idleness.
+        Receives the combined watermarks, which never go back, and idleness.
 
     Notes
     -----
     Flink's ``org.apache.flink.api.common.eventtime.WatermarkOutputMultiplexer`` with its
-    ``CombinedWatermarkStatus``, as of 2.3: 1.20 does not emit the largest watermark when the last output turns
+    ``CombinedWatermarkStatus``, as of 2.3: 1.20 does not emit the greatest watermark when the last output turns
     idle.
     """
 
@@ -40,8 +38,8 @@ class WatermarkOutputMultiplexer:
         self._partials: dict[str, PartialWatermark] = {}
         self._combined = CombinedWatermarkStatus()
 
-    def register_new_output(self, output_id: str, listener: WatermarkUpdateListener | None = None) -> None:
-        """Add an output, active and with no watermark yet.
+    def register_new_output(self, output_id: str, listener: PartialWatermarkListener | None = None) -> None:
+        """Add an output, which is active and has no watermark.
 
         Raises
         ------
@@ -57,7 +55,7 @@ class WatermarkOutputMultiplexer:
         self._combined.add(partial)
 
     def unregister_output(self, output_id: str) -> bool:
-        """Remove an output; return True exactly if it was registered. What is left counts from the next update."""
+        """Remove an output, from the next update on; return whether it was registered."""
         partial = self._partials.pop(output_id, None)
         if partial is None:
             return False
@@ -85,7 +83,7 @@ class WatermarkOutputMultiplexer:
         return _DeferredOutput(self._partial(output_id))
 
     def on_periodic_emit(self) -> None:
-        """Emit what the outputs amount to now."""
+        """Emit the combined watermark, if it has advanced, and idleness."""
         self._update_combined_watermark()
 
     def _partial(self, output_id: str) -> PartialWatermark:

@@ -1,4 +1,4 @@
-"""An output of a source that gives records their event time and shows them to a watermark generator."""
+"""The outputs of sources: records get their timestamps, and generators see them."""
 
 from typing import Any, NoReturn
 
@@ -9,24 +9,25 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import DataError, LifecycleError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.runtime.gauges import WatermarkGauge
 from flinkcore.runtime.output import Output
 
 
 class SourceOutputWithWatermarks:
-    """Emits records, each before the watermark that it causes.
+    """Emits records with timestamps, each before the watermark that it causes.
 
     Parameters
     ----------
     record_output : Output
     on_event_output : WatermarkOutput
-        Gets what the generator emits at an event, and what the source emits itself.
+        Receives the watermarks that the generator emits at an event, and those of the source itself.
     periodic_output : WatermarkOutput
-        Gets what the generator emits periodically.
+        Receives the watermarks that the generator emits periodically.
     timestamp_assigner : TimestampAssigner
-        Is passed the source's timestamp; -2**63 where there is none.
+        Is passed the source's timestamp; -2**63 if there is none.
     watermark_generator : WatermarkGenerator
     split_id : str or None
-        Named in error messages; None: the main output.
+        Named in errors; None for the main output.
 
     Notes
     -----
@@ -50,18 +51,18 @@ class SourceOutputWithWatermarks:
         self._split_id = split_id
 
     def collect(self, record: Any, timestamp_ms: int | None = None) -> None:
-        """Give a record its timestamp and emit it, then show it to the generator.
+        """Emit a record with its timestamp, then pass it to the generator.
 
         Parameters
         ----------
         record : object
         timestamp_ms : int or None
-            The source's timestamp in ms since the epoch; None: none.
+            The source's timestamp in ms since the epoch; None if there is none.
 
         Raises
         ------
         DataError
-            If the source or the assigner gives what is no timestamp.
+            If the source or the assigner gives an invalid timestamp.
         UserCodeError
             If the assigner or the generator raises.
         LifecycleError
@@ -74,15 +75,15 @@ class SourceOutputWithWatermarks:
         self._watermark_generator.on_event(record, timestamp, self._on_event_output)
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark of the source's own."""
+        """Emit a watermark of the source itself."""
         self._on_event_output.emit_watermark(watermark)
 
     def mark_idle(self) -> None:
-        """State that nothing will come for a while."""
+        """Mark the output idle."""
         self._on_event_output.mark_idle()
 
     def mark_active(self) -> None:
-        """State that watermarks are to be waited for again."""
+        """Mark the output active."""
         self._on_event_output.mark_active()
 
     def emit_periodic_watermark(self) -> None:
@@ -90,13 +91,13 @@ class SourceOutputWithWatermarks:
         self._watermark_generator.on_periodic_emit(self._periodic_output)
 
     def release(self) -> None:
-        """Refuse everything from now on: the split has ended."""
+        """Refuse everything from now on, as the split has ended."""
         ended = EndedOutput(f"the output of the split {self._split_id!r} was released")
         self._record_output = self._on_event_output = self._periodic_output = ended
 
 
 def source_timestamp(timestamp_ms: object, record: object, split_id: str | None) -> int:
-    """Return the timestamp that a source gave as an int; -2**63 for None.
+    """Return the timestamp of a source as an int, in ms since the epoch; -2**63 for None.
 
     Raises
     ------
@@ -118,12 +119,12 @@ def source_timestamp(timestamp_ms: object, record: object, split_id: str | None)
 
 
 class EndedOutput:
-    """Refuses everything; an Output and a WatermarkOutput.
+    """Refuses everything with a LifecycleError; an Output and a WatermarkOutput.
 
     Parameters
     ----------
     reason : str
-        Begins the message.
+        The beginning of the message.
 
     Notes
     -----
@@ -134,32 +135,79 @@ class EndedOutput:
         self._reason = reason
 
     def collect(self, record: StreamRecord[Any]) -> None:
-        """Raise a LifecycleError."""
         self._refuse(f"the record {record.value!r}")
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        """Raise a LifecycleError."""
         self._refuse(f"the record {record.value!r}")
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Raise a LifecycleError."""
         self._refuse(f"the watermark {watermark.timestamp}")
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        """Raise a LifecycleError."""
         self._refuse(f"the status {status.value}")
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Raise a LifecycleError."""
         self._refuse("a latency marker")
 
     def mark_idle(self) -> None:
-        """Raise a LifecycleError."""
         self._refuse("its idleness")
 
     def mark_active(self) -> None:
-        """Raise a LifecycleError."""
         self._refuse("its activity")
 
     def _refuse(self, what: str) -> NoReturn:
         raise LifecycleError(f"{self._reason}: the source cannot emit {what} any more")
+
+
+class SourceDataOutput:
+    """Forwards elements until the source ends, and then refuses them.
+
+    Attributes
+    ----------
+    watermark_gauge : WatermarkGauge
+        The last watermark that was emitted.
+
+    Notes
+    -----
+    Flink's ``SourceOperatorStreamTask.AsyncDataOutputToOutput``. Deliberate difference: at the end of the input, an
+    idle source is marked active before the last watermark. In Flink it is not, and a chained operator drops the
+    watermark of an idle input, so that not everything fires.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._is_idle = False
+        self.watermark_gauge = WatermarkGauge()
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Forward a record."""
+        self._output.collect(record)
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Forward a record of a side output."""
+        self._output.collect_side(output_tag, record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Forward a watermark, and measure it."""
+        self._output.emit_watermark(watermark)
+        self.watermark_gauge.set_current_watermark(watermark.timestamp)
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Forward a status."""
+        self._output.emit_watermark_status(status)
+        self._is_idle = status is WatermarkStatus.IDLE
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Forward a latency marker."""
+        self._output.emit_latency_marker(latency_marker)
+
+    def end(self) -> None:
+        """Emit the last watermark, 2**63 - 1, and refuse everything after it."""
+        if self._is_idle:
+            self.emit_watermark_status(WatermarkStatus.ACTIVE)
+        self.emit_watermark(Watermark.MAX_WATERMARK)
+        self.refuse("the source has come to its end")
+
+    def refuse(self, reason: str) -> None:
+        """Refuse everything from now on, for a reason that begins the message."""
+        self._output = EndedOutput(reason)
