@@ -29,14 +29,14 @@ class Aggregate:
     function : str
         One of :data:`FUNCTIONS`.
     column : str or None
-        Column that the result is made from; None only for a count of rows.
+        Column that is aggregated; None only for a count of rows.
     by : str or None
         Column that ``min_by`` and ``max_by`` compare.
 
     Raises
     ------
     ConfigurationError
-        If there is no such function, or a column is missing, superfluous or not a name.
+        If there is no such function, a column is missing, superfluous or not a name.
     """
 
     function: str
@@ -75,25 +75,25 @@ def count(column: str | None = None) -> Aggregate:
 
 
 def sum_(column: str) -> Aggregate:
-    """Return the sum of a numeric column; null if no value was seen.
+    """Return the sum of a numeric column; null if there is no value.
 
-    Sums of whole numbers are of 64 bits, and wrap around beyond, as in Java; cast to float64 where that may be.
+    Sums of integers have 64 bits and wrap around, as in Java; cast the column to float64 if they may overflow.
     """
     return Aggregate("sum", column)
 
 
 def min_(column: str) -> Aggregate:
-    """Return the smallest value of a column; null if no value was seen."""
+    """Return the smallest value of a column; null if there is no value."""
     return Aggregate("min", column)
 
 
 def max_(column: str) -> Aggregate:
-    """Return the largest value of a column; null if no value was seen."""
+    """Return the largest value of a column; null if there is no value."""
     return Aggregate("max", column)
 
 
 def mean(column: str) -> Aggregate:
-    """Return the mean of a numeric column (float64); null if no value was seen."""
+    """Return the mean of a numeric column (float64); null if there is no value."""
     return Aggregate("mean", column)
 
 

@@ -1,4 +1,4 @@
-"""Settings of checkpoints that a program states for a cluster."""
+"""Settings of periodic checkpoints on a cluster, which have no effect here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 
 
 class CheckpointConfig:
-    """Settings of checkpoints; they are kept, and have no effect on a job that runs in one go.
+    """Settings of periodic checkpoints, in ms where they are times; they are stored without an effect.
 
     Notes
     -----
@@ -45,48 +45,48 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_timeout(self) -> int:
-        """Return after how many ms a checkpoint has failed."""
+        """Return the timeout of a checkpoint in ms."""
         return self._timeout
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Set after how many ms a checkpoint has failed."""
+        """Set the timeout of a checkpoint in ms."""
         self._timeout = checkpoint_timeout
         return self
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """Return how many ms there are at least between checkpoints."""
+        """Return the minimum pause between checkpoints in ms."""
         return self._min_pause
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Set how many ms there are at least between checkpoints."""
+        """Set the minimum pause between checkpoints in ms."""
         self._min_pause = min_pause_between_checkpoints
         return self
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints there may be at once."""
+        """Return the maximum number of concurrent checkpoints."""
         return self._max_concurrent
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set how many checkpoints there may be at once."""
+        """Set the maximum number of concurrent checkpoints."""
         self._max_concurrent = max_concurrent_checkpoints
         return self
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """Return how many checkpoints may fail."""
+        """Return how many consecutive checkpoints may fail."""
         return self._tolerable_failures
 
     def set_tolerable_checkpoint_failure_number(
         self, tolerable_checkpoint_failure_number: int
     ) -> CheckpointConfig:
-        """Set how many checkpoints may fail."""
+        """Set how many consecutive checkpoints may fail."""
         self._tolerable_failures = tolerable_checkpoint_failure_number
         return self
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return whether barriers overtake elements."""
+        """Return whether checkpoints are unaligned."""
         return self._unaligned
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Set whether barriers overtake elements."""
+        """Set whether checkpoints are unaligned."""
         self._unaligned = enabled
         return self

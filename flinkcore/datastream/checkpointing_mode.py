@@ -1,4 +1,4 @@
-"""How often an element may count after a failure."""
+"""The guarantees of checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CheckpointingMode(Enum):
-    """Modes of checkpoints.
+    """Whether elements count exactly once, or at least once, after a failure.
 
     Notes
     -----

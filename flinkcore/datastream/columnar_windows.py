@@ -1,4 +1,4 @@
-"""x"""
+"""Which windows run over columns, without a Python object per row, and what they emit when they fire again."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import ConfigurationError
 
 ROW_KIND: Final = "row_kind"
-"""Column of results that can be withdrawn: Flink's ``RowKind`` in short."""
+"""Column of results that may be withdrawn: Flink's ``RowKind`` in short."""
 
 WITH_DIFFERENCE: Final = ("count", "sum")
-"""Aggregates of which a difference can be added to a result."""
+"""Aggregates whose differences add up to a result."""
 
 
 class OutputMode(Enum):
-    """What a window gives when it fires again, be it by a late row or by its trigger.
+    """What a window emits when it fires again, for a late row or by its trigger.
 
-    ``ACCUMULATING``: the whole result anew, as Flink's DataStream API. ``RETRACTING``: first the last result once more,
-    marked as withdrawn, then the new one, as updates of Flink's Table API. ``DELTA``: only the difference.
+    ``ACCUMULATING``: the whole new result, as in Flink's DataStream API. ``RETRACTING``: first the last result, marked
+    as withdrawn, then the new one, as in updates of Flink's Table API. ``DELTA``: only the difference.
     """
 
     ACCUMULATING = "accumulating"
@@ -56,14 +56,13 @@ def require_output_mode(
     evictor: Evictor[Any] | None,
     aggregates: dict[str, Aggregate],
 ) -> None:
-    """Check that windows can give their results in this way.
+    """Check that windows support an output mode.
 
     Raises
     ------
     ConfigurationError
-        If windows are purged, which forget what they gave, or an evictor removes rows that were in it; if windows
-        that give one result each should withdraw it; for differences also if windows merge, or an aggregate has
-        no difference.
+        If windows lose rows of earlier results, by a purging trigger or an evictor; if windows with a single result
+        should withdraw it; for differences also if windows merge, or an aggregate has no difference.
     """
     if output_mode is OutputMode.ACCUMULATING:
         return
@@ -111,16 +110,16 @@ _ASSIGNERS = (
 
 @dataclass(frozen=True)
 class ColumnarTrigger:
-    """A trigger as the native window operators know it.
+    """A trigger in the form of the native window operators.
 
     Attributes
     ----------
     name : str
-        What fires.
+        The kind of trigger.
     every : int
-        Rows of a count, or milliseconds of a continuous trigger; else without meaning.
+        Rows of a count trigger, or ms of a continuous one; otherwise unused.
     purges : bool
-        Whether a firing empties the window.
+        Whether a firing purges the window.
     """
 
     name: Literal["event_time", "count", "continuous_event_time"]
@@ -131,19 +130,19 @@ class ColumnarTrigger:
 def columnar_trigger(
     assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None
 ) -> ColumnarTrigger | None:
-    """Return what fires these windows, as the native operators know it.
+    """Return the trigger of windows in the form of the native operators.
 
     Parameters
     ----------
     assigner : WindowAssigner
         Of a class of :mod:`flinkcore.datastream.window`.
     trigger : Trigger or None
-        None: the one that the windows have by themselves.
+        None: the default trigger of the windows.
 
     Returns
     -------
     ColumnarTrigger or None
-        None: it does not run over columns.
+        None: the trigger does not run over columns.
     """
     if trigger is None and type(assigner) in (CountTumblingWindowAssigner, CountSlidingWindowAssigner):
         assert isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner)
@@ -169,19 +168,17 @@ def why_not_columnar(
     trigger: Trigger[Any, Any] | None,
     evictor: Evictor[Any] | None = None,
 ) -> str | None:
-    """Return why windows do not run over columns.
+    """Return why windows do not run over columns, as a clause of a message; None if they do.
+
+    Those that do are windows of event time, global windows and those of counts, with triggers of event time, counts and
+    continuous firings. An evictor must be one by count, on global windows with a trigger by count.
 
     Parameters
     ----------
     assigner : WindowAssigner
     trigger : Trigger or None
-        None: the one that the windows have by themselves.
+        None: the default trigger of the windows.
     evictor : Evictor, optional
-
-    Returns
-    -------
-    str or None
-        A clause; None: they do.
     """
     kind = type(assigner)
     if kind not in _ASSIGNERS:

@@ -1,4 +1,4 @@
-"""Two streams that one function processes."""
+"""Connected streams: two streams that one function processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Key = str | Sequence[str] | KeySelector | Callable[[Any], Any]
 
 
 class BroadcastStream:
-    """A stream whose rows go to every parallel instance of a function, to be connected with another one.
+    """A stream whose rows are sent to every subtask of a function, to be connected with another stream.
 
     Notes
     -----
@@ -51,8 +51,8 @@ class BroadcastStream:
 class ConnectedStreams:
     """Two streams of rows that may differ in their columns, to be processed by one function.
 
-    The function sees the rows of both in the order of the replay, and the lesser watermark of both; an input all of
-    whose splits are idle does not hold the other one back.
+    The function sees the rows of both in the order of the replay, and the smaller watermark of both; an input whose
+    splits are all idle does not hold the other one back.
 
     Notes
     -----
@@ -71,10 +71,10 @@ class ConnectedStreams:
         Parameters
         ----------
         key_selector1, key_selector2 : str or sequence of str, or KeySelector or callable
-            Columns that make up the key in the first and in the second stream: as many, and of the same types; or
-            for both a function of an element.
+            Columns that make up the key of the first and of the second stream, as many and of the same types; or for
+            both a function of an element.
         key_type : TypeInformation, optional
-            Of what the functions give.
+            Type of the functions' keys.
 
         Raises
         ------
@@ -101,19 +101,19 @@ class ConnectedStreams:
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Return what a function makes of each element of both streams; None is left out.
+        """Return the result of a function for each element of both streams; results that are None are dropped.
 
         Parameters
         ----------
         func : CoMapFunction
-            With keyed state if both streams are keyed.
+            It has keyed state if both streams are keyed.
         output_type : TypeInformation, optional
-            Of the results; any Python object unless given.
+            Type of the results; any Python object by default.
 
         Raises
         ------
         ConfigurationError
-            If it is another function, only one stream is keyed, or the type is none.
+            If the function is of another class, only one stream is keyed, or the type is no type.
 
         Notes
         -----
@@ -122,19 +122,7 @@ class ConnectedStreams:
         return self._of_elements(func, CoMapFunction, "map", output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Return all that a function makes of each element of both streams.
-
-        Parameters
-        ----------
-        func : CoFlatMapFunction
-            With keyed state if both streams are keyed.
-        output_type : TypeInformation, optional
-            Of the results; any Python object unless given.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is another function, only one stream is keyed, or the type is none.
+        """Return all results of a CoFlatMapFunction for each element of both streams; the rest as of :meth:`map`.
 
         Notes
         -----
@@ -171,20 +159,20 @@ class ConnectedStreams:
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives for the rows of both streams, and for the timers that it registers.
+        """Return the results of a function for the rows of both streams, and for the timers that it registers.
 
         Parameters
         ----------
         func : KeyedCoProcessFunction or CoProcessFunction
             The former if both streams are keyed. The latter, without keys, timers and keyed state, runs as one
-            instance, whatever the parallelism: results do not depend on it.
+            instance at any parallelism, so that results do not depend on it.
         output_type, side_outputs, timestamp_column
             As of :meth:`KeyedStream.process`.
 
         Raises
         ------
         ConfigurationError
-            If only one stream is keyed, the function is of the other kind, or a type is missing or no schema.
+            If only one stream is keyed, the function is of the other class, or a type is missing or no schema.
 
         Notes
         -----
@@ -201,7 +189,7 @@ class ConnectedStreams:
 
 
 class BroadcastConnectedStream:
-    """A stream, keyed or not, and one whose rows go to every parallel instance.
+    """A stream, keyed or not, and one whose rows are sent to every subtask.
 
     Notes
     -----
@@ -220,24 +208,24 @@ class BroadcastConnectedStream:
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives for the rows of both streams, and for the timers that it registers.
+        """Return the results of a function for the rows of both streams, and for the timers that it registers.
 
         Parameters
         ----------
         func : KeyedBroadcastProcessFunction or BroadcastProcessFunction
-            The former if the stream is keyed. The latter runs as one instance, whatever the parallelism.
+            The former if the stream is keyed. The latter runs as one instance at any parallelism.
         output_type, side_outputs, timestamp_column
             As of :meth:`KeyedStream.process`.
 
         Raises
         ------
         ConfigurationError
-            If the function is of the other kind, or a type is missing or no schema.
+            If the function is of the other class, or a type is missing or no schema.
 
         Notes
         -----
-        Follows ``pyflink.datastream.BroadcastConnectedStream.process``. Deliberate difference: what a function gives
-        for a row of the broadcast stream is given once, where Flink gives it once per subtask.
+        Follows ``pyflink.datastream.BroadcastConnectedStream.process``. Deliberate difference: the results for a row of
+        the broadcast stream are emitted once, where Flink emits them once per subtask.
         """
         keyed = isinstance(self.non_broadcast_stream, KeyedStream)
         expected = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction

@@ -62,10 +62,9 @@ from flinkcore.datastream.transformations import (
     WithColumnsTransformation,
 )
 from flinkcore.datastream.window import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
     WindowAssigner,
 )
+from flinkcore.datastream.window.count_windows import count_assigner
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ConfigurationError
 
@@ -84,30 +83,30 @@ S = TypeVar("S", bound="ConfiguredStream")
 
 
 class ConfiguredStream:
-    """What :class:`DataStream` and :class:`DataStreamSink` can be told about their last step.
+    """The settings of the last step of a :class:`DataStream` or :class:`DataStreamSink`.
 
-    Each call changes the step, and returns the same object, as in PyFlink. Results do not depend on chaining, and on
-    parallelism only as far as order and side effects of functions go.
+    Each call changes the step and returns the same object, as in PyFlink. Chaining does not change results; parallelism
+    changes only their order, and the side effects of functions.
     """
 
     _transformation: Transformation
 
     def get_name(self) -> str:
-        """Return the name of the step; what it does, unless it has been given one."""
+        """Return the name of the step; by default, a description of what it does."""
         return self._transformation.settings.name or str(self._transformation)
 
     def name(self: S, name: str) -> S:
-        """Name the step, for messages, ``explain`` and the task name of functions."""
+        """Set the name of the step, for messages, ``explain`` and the task name of functions."""
         self._transformation.settings.set_text("name", name)
         return self
 
     def uid(self: S, uid: str) -> S:
-        """Give the step an id, which two steps of a job cannot share.
+        """Set the id of the step, which must be unique in its job.
 
-        By its id a step of a columnar job finds its state in a checkpoint. Without one a process function or a join is
-        "process-1", windows are "window-1", and the watermarks of the log, with the positions in its splits,
-        "watermarks-1"; each operator and each log after the first counts on. A watermark strategy that follows a union
-        gives each log its id with "-" and the number of the log.
+        A step of a columnar job finds its state in a checkpoint by its id. By default the ids are "process-1" for a
+        process function or a join, "window-1" for windows, and "watermarks-1" for the watermarks of the log with the
+        positions in its splits; further operators and logs are numbered on. A watermark strategy that follows a union
+        has one state per log: its id with "-" and the number of the log.
 
         Raises
         ------
@@ -124,12 +123,12 @@ class ConfiguredStream:
         )
 
     def set_description(self: S, description: str) -> S:
-        """Describe the step, for ``explain``."""
+        """Set the description of the step, for ``explain``."""
         self._transformation.settings.set_text("description", description)
         return self
 
     def set_parallelism(self: S, parallelism: int) -> S:
-        """Set how many subtasks run the step.
+        """Set the number of subtasks of the step.
 
         Raises
         ------
@@ -140,12 +139,12 @@ class ConfiguredStream:
         return self
 
     def disable_chaining(self: S) -> S:
-        """Let the step be called neither directly by the one before, nor call the next one directly."""
+        """Chain the step neither to the one before it nor to the next one."""
         self._transformation.settings.chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
-        """Accept a group, which has no meaning here: there are no slots."""
+        """Accept a group without an effect: there are no slots."""
         return self
 
 
@@ -181,20 +180,20 @@ class StreamWithoutWindowsError(ConfigurationError, AttributeError):
 class DataStream(ConfiguredStream):
     """A stream of rows or of other elements; each call returns a new stream, and nothing runs yet.
 
-    Calls with a pyarrow expression or names of columns work on whole columns; calls with a Python function, with its
-    single elements, as in PyFlink. A job with one of the latter runs element by element, all of it, and gives its
-    elements by :meth:`execute_and_collect` or to sinks that the environment's ``execute`` runs.
+    Calls with a pyarrow expression or names of columns work on whole columns; calls with a Python function work on
+    single elements, as in PyFlink. One such function makes the whole job run element by element: embedded in one
+    thread, on Spark in a task per subtask, with the same results. Its elements are returned by
+    :meth:`execute_and_collect`, or written to sinks that the environment's ``execute`` runs.
 
-    Of a columnar job, each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
-    :meth:`to_dataframe` runs it. Several outputs of one run are had from :meth:`execute`'s result, a
-    :class:`flinkcore.replay.results.result.EmbeddedResult` or :class:`flinkcore.spark.result.SparkResult`, and so is
-    the report.
+    A columnar job is run by each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
+    :meth:`to_dataframe`. To get several outputs or the report of one run, take them from the result of
+    :meth:`execute`, a :class:`flinkcore.replay.results.result.EmbeddedResult` or
+    :class:`flinkcore.spark.result.SparkResult`.
 
-    Such a job begins with one log, or with several that are united or connected: steps over columns and
-    :meth:`assign_timestamps_and_watermarks`. Then come operators, ``window`` or ``process`` behind :meth:`key_by`, one
-    behind the other with steps over columns between them; an operator is the end, and what comes after is done with the
-    rows that it gives. Results keep their timestamps (a window's are its last moment, those of a processing-time timer
-    none), and the watermarks go on from operator to operator.
+    A columnar job starts with one log, or several that are united or connected, steps over columns and
+    :meth:`assign_timestamps_and_watermarks`. Operators follow, ``window`` or ``process`` behind :meth:`key_by`, with
+    steps over columns between them and after the last one. Results have timestamps (those of a window its largest
+    timestamp, those of a processing-time timer none), and watermarks are forwarded from operator to operator.
 
     Notes
     -----
@@ -234,15 +233,14 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         func : pyarrow.compute.Expression, FilterFunction or callable
-            An expression is boolean; rows for which it is null are left out, as SQL does. A function is called for
-            each element. Rows that are left out before :meth:`assign_timestamps_and_watermarks` do not move the
+            A boolean expression; rows for which it is null are dropped, as in SQL. Or a function, which is called for
+            each element. Rows that are dropped before :meth:`assign_timestamps_and_watermarks` do not move the
             watermark.
 
         Raises
         ------
         ConfigurationError
-            If it is neither. SQL text is not taken: what it means would depend on a dialect, whereas an expression
-            means the same wherever the job runs, and runs on whole columns.
+            If it is neither. SQL text is not accepted, since its meaning depends on a dialect.
 
         Examples
         --------
@@ -291,10 +289,10 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         **expressions : pyarrow.compute.Expression
-            New columns, or replacements of columns of the same name; all are computed from the columns of
-            this stream, none from another one's result. Before :meth:`assign_timestamps_and_watermarks`, a new
-            value of the log's timestamp column is the event time; the columns that give arrivals and splits
-            cannot be replaced there (``from_event_log(..., arrival=expression)`` converts arrivals).
+            New columns, or replacements of columns of the same name; all are computed from the columns of this stream,
+            not from each other. Before :meth:`assign_timestamps_and_watermarks`, replacing the log's timestamp column
+            changes the event time, and the columns of arrivals and splits cannot be replaced
+            (``from_event_log(..., arrival=expression)`` converts arrivals).
 
         Raises
         ------
@@ -313,7 +311,7 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         watermark_strategy : WatermarkStrategy
-            Or an assigner from before there were strategies.
+            Or an assigner of :mod:`flinkcore.datastream.timestamps`.
 
         Raises
         ------
@@ -339,7 +337,7 @@ class DataStream(ConfiguredStream):
         key_selector : KeySelector or callable, optional
             The function, by its name in PyFlink.
         key_type : TypeInformation, optional
-            Of what a function gives; may also be the second argument.
+            Type of the function's keys; may also be the second argument.
 
         Raises
         ------
@@ -348,11 +346,11 @@ class DataStream(ConfiguredStream):
 
         Notes
         -----
-        Follows ``pyflink.datastream.DataStream.key_by``; names of columns are its columnar counterpart. Keys are one
-        where Java's objects are equal: every NaN is one key; -0.0 and 0.0, and 1 and 1.0 of different types, are two.
-        Functions get a column's value as a plain Python object, of a struct column a Row, of a timestamp with a time
-        zone the datetime in UTC, and of several columns a tuple. Times with digits below microseconds, which Python
-        does not have, can be keys of windows over columns and of functions over batches.
+        Follows ``pyflink.datastream.DataStream.key_by``; names of columns are its columnar counterpart. Keys are equal
+        if their Java objects are: all NaNs are one key; -0.0 and 0.0 are two keys, as are 1 and 1.0 of different types.
+        Functions get the key as a plain Python object: of a struct column a Row, of a timestamp with a time zone the
+        datetime in UTC, and of several columns a tuple. Timestamps with digits below microseconds, which Python cannot
+        represent, can be keys of windows over columns and of functions over batches.
         """
         from flinkcore.datastream.keyed_stream import KeyedStream  # a subclass of this class
 
@@ -367,7 +365,7 @@ class DataStream(ConfiguredStream):
         return KeyedStream(self, require_key_columns(keys, "key_by", ", or one function of an element"))
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Return this stream cut into windows, without keys: all rows come to one place.
+        """Return this stream cut into windows, without keys: all rows go to one partition.
 
         Parameters
         ----------
@@ -386,44 +384,28 @@ class DataStream(ConfiguredStream):
         return AllWindowedStream(self, require_assigner(window_assigner, "window_all"))
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Return this stream cut into windows of so many rows, without keys.
+        """Return this stream cut into windows of a number of rows, without keys; as `KeyedStream.count_window`.
 
-        Parameters
-        ----------
-        size : int
-            Rows of a window, at least 1.
-        slide : int
-            A window starts at every so many rows; 0: each behind the one before.
-
-        Raises
-        ------
-        ConfigurationError
-            If the size is below 1, or the slide negative.
-
-        Notes
-        -----
-        As :meth:`KeyedStream.count_window`; PyFlink has none.
+        PyFlink has none.
         """
-        if slide == 0:
-            return self.window_all(CountTumblingWindowAssigner(size))
-        return self.window_all(CountSlidingWindowAssigner(size, slide))
+        return self.window_all(count_assigner(size, slide))
 
     def union(self, *streams: DataStream) -> DataStream:
         """Return all rows of this stream and of others.
 
-        Each has its own watermarks; the least of those that are not idle counts. A log that has ended holds the
-        watermark back until the end of the replay, unless it is idle: name an idleness in its strategy. Calls after the
-        union, such as :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
+        The watermark is the minimum over all streams that are not idle. A log that has ended holds it back until the
+        end of the replay, unless it is idle: set an idleness in its strategy. Calls after the union, such as
+        :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
 
         Parameters
         ----------
         *streams : DataStream
-            With the same columns.
+            Streams of this environment with the same columns.
 
         Raises
         ------
         ConfigurationError
-            If there is none, or one is no stream of this environment.
+            If there is none, or one is no such stream.
 
         Notes
         -----
@@ -443,10 +425,7 @@ class DataStream(ConfiguredStream):
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Return this stream and another one, to be processed by one function.
-
-        A log that has ended holds the watermark back until the end of the replay, unless it is idle: name an idleness
-        in its strategy.
+        """Return this stream and another one, to be processed by one function; watermarks as of :meth:`union`.
 
         Parameters
         ----------
@@ -482,7 +461,7 @@ class DataStream(ConfiguredStream):
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Return this stream and another one, to be grouped together in windows (Flink's ``coGroup``); as `join`."""
+        """Return this stream and another one, to be co-grouped in windows (Flink's ``coGroup``); as :meth:`join`."""
         from flinkcore.datastream.joined_streams import CoGroupedStreams
 
         self._require_stream(other_stream, "co_group")
@@ -503,22 +482,22 @@ class DataStream(ConfiguredStream):
         broadcast_state_descriptor: MapStateDescriptor[Any, Any] | None = None,
         *others: MapStateDescriptor[Any, Any],
     ) -> BroadcastStream | DataStream:
-        """Return this stream with its rows sent to every parallel instance of what comes next.
+        """Return this stream with its rows sent to every subtask of the next step.
 
         Parameters
         ----------
         broadcast_state_descriptor, *others : MapStateDescriptor
-            The broadcast states that the function can ask for that the stream is connected to.
+            The broadcast states of the function that will process this stream and another one.
 
         Returns
         -------
         BroadcastStream or DataStream
-            To be connected with another stream, if there are states.
+            A BroadcastStream, to be connected with another stream, if there are states.
 
         Raises
         ------
         ConfigurationError
-            If one is something else, or two have one name.
+            If one is no MapStateDescriptor, or two have the same name.
 
         Notes
         -----
@@ -544,30 +523,30 @@ class DataStream(ConfiguredStream):
             raise ConfigurationError(f"{call} takes a stream of the same environment, not of another one")
 
     def _input(self) -> Transformation:
-        """The step whose elements the next one reads; for keyed streams, that of the key."""
+        """Return the step whose elements the next one reads; for keyed streams, that of the key."""
         return self._transformation
 
     def _then(self, transformation: Transformation) -> DataStream:
         return DataStream(self._environment, transformation)
 
     def get_type(self) -> TypeInformation:
-        """Return the declared type of the elements; any Python object unless declared."""
+        """Return the declared type of the elements; any Python object by default."""
         return self._transformation.element_type
 
     def map(self, func: FunctionOrCallable, output_type: TypeInformation | None = None) -> DataStream:
-        """Return what a function makes of each element.
+        """Return the result of a function for each element.
 
         Parameters
         ----------
         func : MapFunction or callable
-            Of an element; what it returns is the result, None, too.
+            From an element to the result, which may be None.
         output_type : TypeInformation, optional
-            Of the results; any Python object unless given.
+            Type of the results; any Python object by default.
 
         Raises
         ------
         ConfigurationError
-            If it is no function, or the type is none.
+            If it is no function, or the type is no type.
 
         Notes
         -----
@@ -577,19 +556,14 @@ class DataStream(ConfiguredStream):
         return self._then(MapTransformation(self._input(), func, declared_type(output_type)))
 
     def flat_map(self, func: FunctionOrCallable, output_type: TypeInformation | None = None) -> DataStream:
-        """Return all that a function makes of each element.
+        """Return all results of a function for each element.
 
         Parameters
         ----------
         func : FlatMapFunction or callable
-            Of an element; yields the results, or returns an iterable of them, or None.
+            Called with an element; yields the results, or returns an iterable of them, or None.
         output_type : TypeInformation, optional
-            Of the results; any Python object unless given.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is no function, or the type is none.
+            As of :meth:`map`, with its errors.
 
         Notes
         -----
@@ -603,18 +577,7 @@ class DataStream(ConfiguredStream):
         return self._then(ChoiceTransformation(self._input(), func, self.get_type()))
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
-        """Return what a process function makes of the elements.
-
-        Parameters
-        ----------
-        func : ProcessFunction
-        output_type : TypeInformation, optional
-            Of the results; any Python object unless given.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is another function, or the type is none.
+        """Return the results of a ProcessFunction for the elements; `output_type` and errors as of :meth:`map`.
 
         Notes
         -----
@@ -634,12 +597,12 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         *field_indexes : int
-            Of the fields, in the order in which they are wanted.
+            Positions of the fields, in the order of the results.
 
         Raises
         ------
         ConfigurationError
-            If this is no stream of declared tuples, or they have no such field.
+            If this is no stream of declared tuples, or the tuples have no such field.
         """
         type_info = self.get_type()
         if not isinstance(type_info, TupleTypeInfo):
@@ -660,19 +623,19 @@ class DataStream(ConfiguredStream):
         )
 
     def rebalance(self) -> DataStream:
-        """Return this stream with its elements dealt out to all subtasks of the next step in turn."""
+        """Return this stream with its elements distributed round-robin to all subtasks of the next step."""
         return self._repartition(Partitioning.REBALANCE)
 
     def rescale(self) -> DataStream:
-        """Return this stream with its elements dealt out in turn to those subtasks of the next step that are near."""
+        """Return this stream with its elements distributed round-robin to a subset of the subtasks of the next step."""
         return self._repartition(Partitioning.RESCALE)
 
     def shuffle(self) -> DataStream:
-        """Return this stream with its elements dealt out at random; each run of a job deals in the same way."""
+        """Return this stream with its elements distributed at random, in the same way in each run of a job."""
         return self._repartition(Partitioning.SHUFFLE)
 
     def forward(self) -> DataStream:
-        """Return this stream with its elements kept in the subtask of the same number."""
+        """Return this stream with its elements sent to the subtask with the same index."""
         return self._repartition(Partitioning.FORWARD)
 
     def global_(self) -> DataStream:
@@ -692,13 +655,13 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         partitioner : Partitioner or callable
-            Of a key and the number of subtasks.
+            From a key and the number of subtasks to the index of a subtask.
         key_selector : KeySelector or callable
 
         Raises
         ------
         ConfigurationError
-            If one of them is no function.
+            If one of them cannot be called.
         """
         require_function(partitioner, Partitioner, "partition_custom")
         require_function(key_selector, KeySelector, "partition_custom")
@@ -710,22 +673,12 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         sink_identifier : str, optional
-            What each line begins with. The number of the subtask follows if there are several.
+            Prefix of each line; the number of the subtask follows if there are several.
         """
         return self.sink_to(PrintSink(sink_identifier))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Give every element to a function when the environment is executed.
-
-        Parameters
-        ----------
-        sink_func : SinkFunction
-
-        Raises
-        ------
-        ConfigurationError
-            If it is something else.
-        """
+        """Call a SinkFunction with every element when the environment is executed."""
         if not isinstance(sink_func, SinkFunction):
             raise ConfigurationError(
                 f"add_sink takes a SinkFunction, not {sink_func!r}; a Sink goes to sink_to"
@@ -733,17 +686,7 @@ class DataStream(ConfiguredStream):
         return self._end(sink_func)
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write the elements to a sink when the environment is executed.
-
-        Parameters
-        ----------
-        sink : Sink
-
-        Raises
-        ------
-        ConfigurationError
-            If it is something else.
-        """
+        """Write the elements to a Sink when the environment is executed."""
         if not isinstance(sink, Sink):
             raise ConfigurationError(f"sink_to takes a Sink such as a FileSink, not {sink!r}")
         return self._end(sink)
@@ -773,7 +716,7 @@ class DataStream(ConfiguredStream):
         ----------
         job_execution_name : str, optional
         limit : int, optional
-            Take so many elements at most, and cancel the job then.
+            Maximum number of elements; the job is cancelled when they have been collected.
 
         Returns
         -------
@@ -813,33 +756,33 @@ class DataStream(ConfiguredStream):
     ) -> ReplayResult:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
 
-        Nothing runs, and no checkpoint is written, before ``to_arrow()``, ``to_batches()``, ``write_parquet()`` or
-        ``report`` of the result is asked for.
+        The job runs, and writes its checkpoint, when ``to_arrow()``, ``to_batches()``, ``write_parquet()`` or
+        ``report`` of the result is called.
 
-        A job over yesterday's log that stops with a checkpoint, and one over today's log that goes on from it, give the
-        rows that one job over both logs gives, at any parallelism of each. Today's events must not precede
-        yesterday's last one in the total order (arrival, split, position). A split that only today's log has is one
-        that is discovered at the cut: from there on it holds the watermark back until it has caught up or is idle. A
-        split that today's log lacks goes on as one without events: name an idleness where files are splits.
+        A job over yesterday's log that stops with a checkpoint, and a job over today's log that is restored from it,
+        return the same rows as one job over both logs, at any parallelism of each. Today's events must not precede
+        yesterday's last one in the total order (arrival, split, position). A split that only today's log has counts as
+        discovered at the cut: from there on it holds the watermark back until it has caught up or is idle. A split that
+        today's log lacks continues without events: set an idleness if files are splits.
 
-        A job of several logs stops after the last event of them all, and its logs are cut there: no log's events of
-        today may precede that one, and at the same arrival those of earlier logs of the job come first. Nothing is
-        left between operators. Watermark generators of one's own need `WatermarkGenerator.snapshot_state`. Splits that
-        are aligned (`with_watermark_alignment`) have no checkpoints, nor have jobs in which an operator behind the
-        first one takes a log, or the results of several operators.
+        A job of several logs stops after the last event of all logs: no event of today's logs may precede it, and at
+        equal arrivals events of earlier logs of the job come first. Custom watermark generators need
+        `WatermarkGenerator.snapshot_state`. Checkpoints are not supported for aligned splits
+        (`with_watermark_alignment`), and for jobs in which an operator behind the first one reads a log, or the results
+        of several operators.
 
         Parameters
         ----------
         progress : callable, optional
-            Called now and then with how far the job has come: embedded, in the thread that takes the rows; on
-            Spark, in a thread of its own while that one waits. An error that it raises fails the job.
+            Called from time to time with the progress of the job: embedded, in the thread that reads the rows; on
+            Spark, in a separate thread while that one waits. An error that it raises fails the job.
         restore_from : str or os.PathLike, optional
-            Checkpoint from which the job goes on: of the same job over an earlier log. The settings that its state
-            depends on must be the same: watermarks, keys, windows, aggregates, number of key groups. A state that a
-            function does not ask for any more stays, and is in the next checkpoint, as in Flink.
+            Checkpoint to restore: of the same job over an earlier log. The settings that its state depends on must be
+            the same: watermarks, keys, windows, aggregates, number of key groups. A state that a function no longer
+            asks for is kept, and written to the next checkpoint, as in Flink.
         stop_with_checkpoint : str or os.PathLike, optional
             Directory for a checkpoint, complete once the rows are: a new one, or one with an older checkpoint, which is
-            replaced then. The job stops, and the end of its log fires nothing: open windows and timers are in the
+            replaced. The job stops, and the end of its log fires nothing: open windows and timers are in the
             checkpoint.
 
         Returns
@@ -852,7 +795,7 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If the job has no meaning, before anything is read.
+            If the job is invalid, before anything is read.
         SchemaError
             If a column is missing or of an unsupported type.
         DataError, SourceError
@@ -899,10 +842,10 @@ class DataStream(ConfiguredStream):
     ) -> Any:
         """Run the job and let the workers write its rows as Parquet files.
 
-        The files of all directories appear at the end, or none do. Only a process that is killed just then can
-        leave some: a directory that holds a folder ``_temporary`` is unfinished. A checkpoint is completed when all
-        files are there, and before ``_temporary`` goes: until then it is the one before that counts, and the
-        directories are to be emptied for another run from that.
+        Either all files of all directories appear at the end, or none. Only a process that is killed in that moment can
+        leave some: a directory with a folder ``_temporary`` is incomplete. A checkpoint is completed after all files
+        have appeared, and before ``_temporary`` is removed: until then the previous checkpoint is valid, and the
+        directories must be emptied before another run from it.
 
         Parameters
         ----------
@@ -916,7 +859,7 @@ class DataStream(ConfiguredStream):
         Returns
         -------
         ReplayReport
-            What became of every event (:class:`flinkcore.replay.results.report.ReplayReport`).
+            Counts of what happened to every event (:class:`flinkcore.replay.results.report.ReplayReport`).
 
         Raises
         ------
@@ -934,13 +877,13 @@ class DataStream(ConfiguredStream):
     def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:
         """Return a side output of the job that leads to this stream: late rows, rejected ones, or a function's own.
 
-        Of a job that runs element by element, it is a stream of what the last step emits to the side output.
+        In a job that runs element by element, it is the side output of the last step.
 
         Parameters
         ----------
         output_tag : OutputTag
-            The tag given to ``side_output_late_data`` or ``from_event_log``; or one that a process function emits
-            to, with a schema. Matched by its id.
+            The tag passed to ``side_output_late_data`` or ``from_event_log``, or one with a schema that a process
+            function emits to. Tags are compared by id.
 
         Raises
         ------
@@ -956,7 +899,7 @@ class DataStream(ConfiguredStream):
         return SideOutputStream(main, (steps or [main._transformation])[-1], output_tag)
 
     def explain(self) -> str:
-        """Return the steps of the job as text, one per line, each with its path, or with why it is refused."""
+        """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused."""
         config = self._environment.get_config()
         parallelism = config.get_parallelism()
         needs_rows = StreamGraph(self._transformation).needs_rows
@@ -975,7 +918,7 @@ class DataStream(ConfiguredStream):
         )
 
     def _with_side_outputs(self, output_tags: Iterable[OutputTag]) -> DataStream:
-        """Return this stream, of a job that has these side outputs; a process function can have any with a schema."""
+        """Return this stream of a job with these side outputs; a process function accepts any tag with a schema."""
         transformation = self._transformation
         for output_tag in output_tags:
             if not isinstance(output_tag, OutputTag):
@@ -1002,7 +945,7 @@ class DataStream(ConfiguredStream):
             )
 
     def set_max_parallelism(self: S, max_parallelism: int) -> S:
-        """Set how many key groups the step has.
+        """Set the number of key groups of the step.
 
         Raises
         ------
@@ -1013,23 +956,23 @@ class DataStream(ConfiguredStream):
         return self
 
     def force_non_parallel(self: S) -> S:
-        """Let one subtask run the step."""
+        """Run the step in one subtask."""
         self._transformation.settings.set_parallelism(1)
         self._transformation.settings.set_max_parallelism(1)
         return self
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
-        """Accept a timeout, which has no meaning here: elements are never buffered."""
+        """Accept a timeout without an effect: elements are never buffered."""
         return self
 
     def start_new_chain(self: S) -> S:
-        """Let the step not be called directly by the one before."""
+        """Do not chain the step to the one before it."""
         self._transformation.settings.chaining = ChainingStrategy.HEAD
         return self
 
 
 def _path(step: Transformation, needs_rows: bool) -> str:
-    """How a step runs, and why, where its own way is another one."""
+    """Return how a step runs in its job, and why, if it differs from the step's own path."""
     if isinstance(step, WindowTransformation):
         refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
         if refusal is not None:
@@ -1083,17 +1026,17 @@ def _refuse_repeated(columns: tuple[str, ...], call: str, what: str = "columns")
 
 
 class SideOutputStream(DataStream):
-    """A side output of a step; of a columnar job each terminal call runs the job.
+    """A side output of a step; in a columnar job each terminal call runs the job.
 
-    To run a columnar job once for several outputs, take them from :meth:`DataStream.execute`'s result. Calls of
-    functions on a side output make the job one that runs element by element.
+    To run a columnar job once for several outputs, take them from the result of :meth:`DataStream.execute`. Calls of
+    functions on a side output make the job run element by element.
 
     Parameters
     ----------
     main : DataStream
-        The end of the job.
+        The last stream of the job.
     step : Transformation
-        That has the side output.
+        The step with the side output.
     output_tag : OutputTag
     """
 
@@ -1116,13 +1059,12 @@ class SideOutputStream(DataStream):
         return result.get_side_output(self._output_tag)
 
     def explain(self) -> str:
-        """Return the steps of the job as text, one per line, each with the path that it takes."""
         is_columnar = not StreamGraph(self._main._transformation).needs_rows
         return self._main.explain() if is_columnar else super().explain()
 
 
 class DataStreamSink(ConfiguredStream):
-    """A sink that the environment knows, and that its next ``execute`` runs.
+    """A sink that is registered with the environment, whose next ``execute`` runs it.
 
     Notes
     -----
@@ -1134,7 +1076,7 @@ class DataStreamSink(ConfiguredStream):
 
 
 class CloseableIterator(Iterator[Any]):
-    """Elements of a stream, as its job makes them: asking for the next one lets the job go on until there is one.
+    """The elements of a stream; asking for the next one runs the job until there is one.
 
     Parameters
     ----------
@@ -1142,8 +1084,8 @@ class CloseableIterator(Iterator[Any]):
 
     Notes
     -----
-    Follows ``pyflink.datastream.data_stream.CloseableIterator``. A job that is closed before its end is cancelled:
-    its sinks make nothing visible.
+    Follows ``pyflink.datastream.data_stream.CloseableIterator``. Closing it before the end cancels the job: its sinks
+    commit nothing.
     """
 
     def __init__(self, run: ElementJobRun) -> None:
@@ -1154,7 +1096,7 @@ class CloseableIterator(Iterator[Any]):
         return next(self._elements)
 
     def next(self) -> Any:
-        """Return the next element; StopIteration if the job has come to its end."""
+        """Return the next element; StopIteration at the end of the job."""
         return next(self._elements)
 
     def __enter__(self) -> CloseableIterator:
@@ -1166,7 +1108,7 @@ class CloseableIterator(Iterator[Any]):
         self.close()
 
     def close(self) -> None:
-        """Cancel the job if it has not come to its end."""
+        """Cancel the job unless it has ended."""
         self._run.close()
 
 
@@ -1181,7 +1123,7 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return the other streams, which PyFlink has in this module."""
+    """Return a class of another stream, which PyFlink has in this module."""
     if name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"flinkcore.datastream.{_ELSEWHERE[name]}"), name)

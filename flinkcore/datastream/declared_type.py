@@ -16,19 +16,15 @@ T = TypeVar("T")
 
 
 def declared_type(output_type: Any, setting: str = "output_type") -> TypeInformation:
-    """Return a type.
+    """Return the type that a program has declared.
 
     Parameters
     ----------
     output_type : TypeInformation, list of TypeInformation, pyarrow.Schema or None
-        A list is a row of these types, a schema a row with its names; None is any Python object.
+        A list is a row of these types, a schema a row with its names; None is any Python object. Anything else is a
+        ConfigurationError.
     setting : str
-        What it is for, as an error message names it.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is something else.
+        Name of the setting in error messages.
     """
     if output_type is None:
         return Types.PICKLED_BYTE_ARRAY()
@@ -38,13 +34,7 @@ def declared_type(output_type: Any, setting: str = "output_type") -> TypeInforma
 
 
 def refuse_columns_of_outputs(side_outputs: Sequence[OutputTag], timestamp_column: str | None) -> None:
-    """Refuse what only results with columns have.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is a side output or a column of timestamps.
-    """
+    """Raise ConfigurationError for settings that only results with columns have."""
     if side_outputs or timestamp_column is not None:
         raise ConfigurationError(
             "side_outputs and timestamp_column are for an output_type that is a pyarrow.Schema; other side outputs "

@@ -28,29 +28,36 @@ from flinkcore.datastream.transformations import OneInputTransformation, Transfo
 from flinkcore.datastream.window import WindowOperation
 
 
+class _RowByRow(Transformation):
+    """A step that runs element by element, with the whole job."""
+
+    path: ClassVar[str] = "rows"
+    needs_rows: ClassVar[bool] = True
+
+
+class _WithDeclaredType(_RowByRow):
+    type_info: TypeInformation
+
+    @property
+    def element_type(self) -> TypeInformation:
+        return self.type_info
+
+
 @dataclass(frozen=True, eq=False)
-class SourceTransformation(Transformation):
+class SourceTransformation(_WithDeclaredType):
     """Elements of a source (Flink's ``SourceTransformation``).
 
     Attributes
     ----------
     source : Source
     strategy : WatermarkStrategy or None
-        For each split of the source; None: no timestamps, and no watermark before the end.
+        Applied to each split of the source; None: no timestamps, and no watermark before the end.
     type_info : TypeInformation
     """
-
-    path: ClassVar[str] = "rows"
-    needs_rows: ClassVar[bool] = True
 
     source: Source
     strategy: WatermarkStrategy | None
     type_info: TypeInformation
-
-    @property
-    def element_type(self) -> TypeInformation:
-        """As declared, or as the source has it."""
-        return self.type_info
 
     def __str__(self) -> str:
         strategy = "" if self.strategy is None else f", {self.strategy}"
@@ -58,27 +65,20 @@ class SourceTransformation(Transformation):
 
 
 @dataclass(frozen=True, eq=False)
-class ElementTransformation(OneInputTransformation):
+class ElementTransformation(_WithDeclaredType, OneInputTransformation):
     """Calls a function for each element, and for each timer that it registers.
 
     Attributes
     ----------
     function : Function or callable
     type_info : TypeInformation
-        Of what the function gives.
+        Type of its results.
     """
 
-    path: ClassVar[str] = "rows"
-    needs_rows: ClassVar[bool] = True
     verb: ClassVar[str]
 
     function: FunctionOrCallable
     type_info: TypeInformation
-
-    @property
-    def element_type(self) -> TypeInformation:
-        """As declared."""
-        return self.type_info
 
     def __str__(self) -> str:
         return f"{self.verb} by {function_name(self.function)}: {self.type_info!r}"
@@ -103,7 +103,7 @@ class ChoiceTransformation(ElementTransformation):
 
 
 class ReduceTransformation(ElementTransformation):
-    """For each element what it and all before it of its key are reduced to."""
+    """For each element, the reduction of all elements of its key up to it."""
 
     verb = "reduce"
 
@@ -123,31 +123,22 @@ class ElementProcessTransformation(ElementTransformation):
 
 
 @dataclass(frozen=True, eq=False)
-class ElementWindowTransformation(OneInputTransformation):
+class ElementWindowTransformation(_WithDeclaredType, OneInputTransformation):
     """Windows of functions, over the elements of each key.
 
     Attributes
     ----------
     operation : WindowOperation
     type_info : TypeInformation
-        Of what the windows give.
+        Type of the windows' results.
     """
-
-    path: ClassVar[str] = "rows"
-    needs_rows: ClassVar[bool] = True
 
     operation: WindowOperation
     type_info: TypeInformation
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tag of late elements, if they go to a side output."""
         late_tag = self.operation.late_tag
         return () if late_tag is None else (late_tag,)
-
-    @property
-    def element_type(self) -> TypeInformation:
-        """As declared."""
-        return self.type_info
 
     def __str__(self) -> str:
         function = self.operation.window_function or self.operation.pre_aggregation
@@ -155,7 +146,7 @@ class ElementWindowTransformation(OneInputTransformation):
 
 
 @dataclass(frozen=True, eq=False)
-class ConnectedTransformation(Transformation):
+class ConnectedTransformation(_WithDeclaredType):
     """Calls a function for each element of two streams, and for each timer that it registers.
 
     Attributes
@@ -164,11 +155,8 @@ class ConnectedTransformation(Transformation):
         Both keyed, or none; or the second is broadcast with states.
     function : CoMapFunction, CoFlatMapFunction or a process function of two inputs
     type_info : TypeInformation
-        Of what the function gives.
+        Type of its results.
     """
-
-    path: ClassVar[str] = "rows"
-    needs_rows: ClassVar[bool] = True
 
     input1: Transformation = field(repr=False)
     input2: Transformation = field(repr=False)
@@ -176,20 +164,14 @@ class ConnectedTransformation(Transformation):
     type_info: TypeInformation
 
     def inputs(self) -> tuple[Transformation, ...]:
-        """Return both inputs."""
         return self.input1, self.input2
-
-    @property
-    def element_type(self) -> TypeInformation:
-        """As declared."""
-        return self.type_info
 
     def __str__(self) -> str:
         return f"two streams by {function_name(self.function)}: {self.type_info!r}"
 
 
 class Partitioning(Enum):
-    """How elements are dealt out to the subtasks of the next step, whatever they are."""
+    """How elements are distributed to the subtasks of the next step, independently of their values."""
 
     FORWARD = "forward"
     REBALANCE = "rebalance"
@@ -200,21 +182,17 @@ class Partitioning(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class VirtualTransformation(OneInputTransformation):
-    """A step without an operator of its own: it says which elements the next step reads, and how they get there."""
-
-    path: ClassVar[str] = "rows"
-    needs_rows: ClassVar[bool] = True
+class VirtualTransformation(_RowByRow, OneInputTransformation):
+    """A step without an operator: it defines which elements the next step reads, and how they are distributed."""
 
     @property
     def element_type(self) -> TypeInformation:
-        """That of the input."""
         return self.input.element_type
 
 
 @dataclass(frozen=True, eq=False)
 class RepartitionTransformation(VirtualTransformation):
-    """Deals elements out whatever they are (Flink's ``PartitionTransformation``)."""
+    """Distributes elements independently of their values (Flink's ``PartitionTransformation``)."""
 
     partitioning: Partitioning
 
@@ -224,7 +202,7 @@ class RepartitionTransformation(VirtualTransformation):
 
 @dataclass(frozen=True, eq=False)
 class KeyedTransformation(VirtualTransformation):
-    """Sends each element to the subtask that has the key group of its key.
+    """Sends each element to the subtask of its key group.
 
     Attributes
     ----------
@@ -258,13 +236,12 @@ class CustomPartitionTransformation(VirtualTransformation):
 
 @dataclass(frozen=True, eq=False)
 class SideOutputTransformation(VirtualTransformation):
-    """What a step emits to a side output (Flink's ``SideOutputTransformation``)."""
+    """A side output of a step (Flink's ``SideOutputTransformation``)."""
 
     output_tag: OutputTag
 
     @property
     def element_type(self) -> TypeInformation:
-        """That of the tag."""
         return declared_type(self.output_tag.type_info)
 
     def __str__(self) -> str:
@@ -272,16 +249,13 @@ class SideOutputTransformation(VirtualTransformation):
 
 
 @dataclass(frozen=True, eq=False)
-class SinkTransformation(OneInputTransformation):
+class SinkTransformation(_RowByRow, OneInputTransformation):
     """The end of a stream (Flink's ``SinkTransformation``).
 
     Attributes
     ----------
     sink : Sink or SinkFunction
     """
-
-    path: ClassVar[str] = "rows"
-    needs_rows: ClassVar[bool] = True
 
     sink: Sink | SinkFunction
 

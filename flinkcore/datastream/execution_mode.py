@@ -1,4 +1,4 @@
-"""How a job treats its input."""
+"""The execution mode of jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """Whether results come as the input does, or when all of it is there.
+    """Whether results are emitted as elements arrive, or after the end of the input.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""All that an interval join is told to do."""
+"""The settings of an interval join."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,26 +11,26 @@ from flinkcore.errors import ConfigurationError
 
 @dataclass(frozen=True, eq=False)
 class IntervalJoinOperation:
-    """An interval join: which timestamps a right element may have for a left one, and what is made of the pair.
+    """An interval join: which right elements join a left one, and the function of the pairs.
 
     Attributes
     ----------
     lower_bound_ms, upper_bound_ms : int
-        Of the right timestamp minus the left one.
+        Bounds of the right timestamp minus the left one.
     function : ProcessJoinFunction
     is_lower_bound_inclusive, is_upper_bound_inclusive : bool
     left_late_tag, right_late_tag : OutputTag or None
-        Where elements go that are late; None: counted and dropped.
+        Side output of late elements; None: they are counted and dropped.
 
     Raises
     ------
     ConfigurationError
-        If the lower bound is greater than the upper one, one is no integer of 64 bits, or another setting is no such
-        thing.
+        If the lower bound is greater than the upper one, one is no integer of 64 bits, or another setting is of another
+        type.
 
     Notes
     -----
-    What Flink's ``KeyedStream.IntervalJoined`` and ``IntervalJoinOperator`` are made with.
+    The parameters of Flink's ``KeyedStream.IntervalJoined`` and ``IntervalJoinOperator``.
     """
 
     lower_bound_ms: int
@@ -60,12 +60,12 @@ class IntervalJoinOperation:
 
     @property
     def least_difference_ms(self) -> int:
-        """The least right timestamp minus the left one that joins."""
+        """The smallest difference, right timestamp minus left one, that joins."""
         return self.lower_bound_ms + (not self.is_lower_bound_inclusive)
 
     @property
     def greatest_difference_ms(self) -> int:
-        """The greatest one; where it is below the least, nothing joins."""
+        """The greatest difference that joins; nothing joins if it is below the smallest."""
         return self.upper_bound_ms - (not self.is_upper_bound_inclusive)
 
     def __str__(self) -> str:

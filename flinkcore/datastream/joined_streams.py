@@ -41,7 +41,7 @@ F = TypeVar("F", bound=CoGroupFunction[Any, Any] | JoinFunction[Any, Any, Any] |
 
 
 class _TwoStreams(Generic[F]):
-    """Two streams, and which functions they take."""
+    """Two streams, and the classes of functions that they accept."""
 
     def __init__(
         self, stream1: DataStream, stream2: DataStream, call: str, function_types: tuple[type, ...]
@@ -52,7 +52,7 @@ class _TwoStreams(Generic[F]):
         self.function_types = function_types
 
     def where(self, *key_columns: str) -> Where[F]:
-        """Return this with the key of the first stream.
+        """Return these streams with the key of the first one.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class _TwoStreams(Generic[F]):
 
 
 class JoinedStreams(_TwoStreams[JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any]]):
-    """Two streams, every two of whose rows that have one key and lie in one window are joined.
+    """Two streams whose rows are joined pairwise if they have the same key and are in the same window.
 
     ``a.join(b).where("user").equal_to("who").window(assigner).apply(MyJoinFunction(), output_type)``
 
@@ -89,7 +89,7 @@ class JoinedStreams(_TwoStreams[JoinFunction[Any, Any, Any] | FlatJoinFunction[A
 
 
 class CoGroupedStreams(_TwoStreams[CoGroupFunction[Any, Any]]):
-    """Two streams whose rows of one key and one window come to a function together, also where one has none.
+    """Two streams whose rows of one key and window are passed to a function together, even if one stream has none.
 
     ``a.co_group(b).where("user").equal_to("who").window(assigner).apply(MyCoGroupFunction(), output_type)``
 
@@ -103,7 +103,7 @@ class CoGroupedStreams(_TwoStreams[CoGroupFunction[Any, Any]]):
 
 
 class Where(Generic[F]):
-    """Two streams, the first of which has a key.
+    """Two streams, of which the first has a key.
 
     Notes
     -----
@@ -115,7 +115,7 @@ class Where(Generic[F]):
         self._keyed1 = keyed1
 
     def equal_to(self, *key_columns: str) -> EqualTo[F]:
-        """Return this with the key of the second stream.
+        """Return these streams with the key of the second one.
 
         Parameters
         ----------
@@ -160,8 +160,8 @@ class EqualTo(Generic[F]):
         Parameters
         ----------
         window_assigner : WindowAssigner
-            From :mod:`flinkcore.datastream.window`. What gap extractors, triggers and evictors get are rows of either
-            stream, each as a :class:`TaggedUnion`.
+            From :mod:`flinkcore.datastream.window`. Gap extractors, triggers and evictors get rows of either stream,
+            each as a :class:`TaggedUnion`.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class EqualTo(Generic[F]):
 
 
 class WithWindow(Generic[F]):
-    """Two streams with keys, cut into windows, to be given a function.
+    """Two streams with keys, cut into windows, to be joined by a function.
 
     Notes
     -----
@@ -194,32 +194,15 @@ class WithWindow(Generic[F]):
         self._allowed_lateness_ms = 0
 
     def trigger(self, trigger: Trigger[Any, Any]) -> WithWindow[F]:
-        """Return this with windows that fire when a trigger says so, instead of their own.
-
-        Parameters
-        ----------
-        trigger : Trigger
-        """
+        """Return these windows with another trigger than their own."""
         return with_settings(self, trigger=trigger)
 
     def evictor(self, evictor: Evictor[Any]) -> WithWindow[F]:
-        """Return this with windows that lose elements before or after the function.
-
-        Parameters
-        ----------
-        evictor : Evictor
-        """
+        """Return these windows with an evictor, which removes elements before or after the function is called."""
         return with_settings(self, evictor=evictor)
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> WithWindow[F]:
-        """Return this with windows that stay open for late rows.
-
-        Parameters
-        ----------
-        time_ms : int, Time or Duration
-            Not negative; a number is milliseconds. A row that comes into a fired window fires it again, at once, with
-            everything that is in it.
-        """
+        """Return these windows with an allowed lateness; parameters as of :meth:`WindowedStream.allowed_lateness`."""
         return with_settings(self, allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
 
     def apply(
@@ -230,20 +213,20 @@ class WithWindow(Generic[F]):
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives at each firing of a window; it runs row by row.
+        """Return the results of a function at each firing of a window; it runs row by row.
 
         Parameters
         ----------
         function : JoinFunction, FlatJoinFunction or CoGroupFunction
             One of the former two for a join, the last for a co-group. Rows are ``flinkcore.common.Row`` with the
-            columns of their stream. Every parallel instance works on a copy.
+            columns of their stream. Every subtask works on a copy.
         output_type, side_outputs, timestamp_column
-            As of :meth:`KeyedStream.process`. The timestamp is the largest one of the window.
+            As of :meth:`KeyedStream.process`. Results have the largest timestamp of the window.
 
         Raises
         ------
         ConfigurationError
-            If the function is another one, trigger, evictor or lateness are not possible, or a type is missing or no
+            If the function is of another class, trigger, evictor or lateness are invalid, or a type is missing or no
             schema.
 
         Notes
@@ -272,7 +255,7 @@ class WithWindow(Generic[F]):
 
 
 class IntervalJoin:
-    """Two keyed streams to be joined by time; :meth:`between` says how far apart.
+    """Two keyed streams to be joined by time; :meth:`between` sets the interval.
 
     Notes
     -----
@@ -284,7 +267,7 @@ class IntervalJoin:
         self._right = right
 
     def in_event_time(self) -> IntervalJoin:
-        """Return this: there is no other time."""
+        """Return this join: interval joins are always in event time."""
         return self
 
     def in_processing_time(self) -> IntervalJoin:
@@ -296,24 +279,24 @@ class IntervalJoin:
     def between(
         self, lower_bound: int | Time | Duration, upper_bound: int | Time | Duration
     ) -> IntervalJoined:
-        """Return what joins each left row with the right rows from one bound to the other, both inclusive.
+        """Return the join of each left row with the right rows in an interval, both bounds inclusive.
 
         Parameters
         ----------
         lower_bound, upper_bound : int, Time or Duration
-            Of the right timestamp minus the left one; may be negative. A number is milliseconds.
+            Bounds of the right timestamp minus the left one; may be negative. A number is milliseconds.
 
         Raises
         ------
         ConfigurationError
-            If a bound is something else, or the lower one is greater.
+            If a bound is of another type, or the lower one is greater than the upper one.
         """
         bounds = interval_or_ms(lower_bound, "between"), interval_or_ms(upper_bound, "between")
         return IntervalJoined(self._left, self._right, *bounds)
 
 
 class IntervalJoined:
-    """An interval join, to be given its function.
+    """An interval join without its function yet.
 
     Notes
     -----
@@ -334,29 +317,19 @@ class IntervalJoined:
         self._right_late_tag: OutputTag | None = None
 
     def lower_bound_exclusive(self) -> IntervalJoined:
-        """Return this without the lower bound itself."""
+        """Return this join without the lower bound itself."""
         return with_settings(self, is_lower_bound_inclusive=False)
 
     def upper_bound_exclusive(self) -> IntervalJoined:
-        """Return this without the upper bound itself."""
+        """Return this join without the upper bound itself."""
         return with_settings(self, is_upper_bound_inclusive=False)
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Return this with left rows that come behind the watermark sent to a side output, as they came.
-
-        Parameters
-        ----------
-        output_tag : OutputTag
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not an output tag.
-        """
+        """Return this join with a side output for left rows behind the watermark, which are unchanged."""
         return with_settings(self, left_late_tag=require_output_tag(output_tag, "side_output_left_late_data"))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Return this with right rows that come behind the watermark sent to a side output; as the left ones."""
+        """Return this join with a side output for right rows behind the watermark, which are unchanged."""
         return with_settings(
             self, right_late_tag=require_output_tag(output_tag, "side_output_right_late_data")
         )
@@ -369,22 +342,22 @@ class IntervalJoined:
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives for every pair; it runs row by row.
+        """Return the results of a function for every pair; it runs row by row.
 
-        A row of either stream waits until the watermark, the lesser one of both streams, says that no row can come
-        any more that joins it. Which of two rows came first makes no difference.
+        A row of either stream is kept until the watermark, the minimum of both streams, has passed the timestamps of
+        all rows that could join it. The order in which two rows arrive makes no difference.
 
         Parameters
         ----------
         process_join_function : ProcessJoinFunction
-            Rows are ``flinkcore.common.Row`` with the columns of their stream. Every parallel instance works on a copy.
+            Rows are ``flinkcore.common.Row`` with the columns of their stream. Every subtask works on a copy.
         output_type, side_outputs, timestamp_column
-            As of :meth:`KeyedStream.process`. The timestamp is the greater one of the pair.
+            As of :meth:`KeyedStream.process`. Results have the greater timestamp of the pair.
 
         Raises
         ------
         ConfigurationError
-            If the function is another one, the lower bound is greater than the upper one, or a type is none.
+            If the function is of another class, the lower bound is greater than the upper one, or a type is no type.
 
         Notes
         -----

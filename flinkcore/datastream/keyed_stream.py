@@ -49,14 +49,13 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
 )
 from flinkcore.datastream.window import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
     Evictor,
     MergingWindowAssigner,
     Trigger,
     WindowAssigner,
     WindowOperation,
 )
+from flinkcore.datastream.window.count_windows import count_assigner
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.datastream.window.window_operation import AnyWindowFunction, PreAggregation
 from flinkcore.errors import ConfigurationError
@@ -73,14 +72,14 @@ class KeyedStream(DataStream):
     ----------
     stream : DataStream
     key_columns : tuple of str
-        Columns that make up the key; empty if a function gives it.
+        Columns that make up the key; empty if a function returns it.
     key_selector : KeySelector or callable, optional
     key_type : TypeInformation, optional
-        Of what the function gives.
+        Type of the function's keys.
 
     Notes
     -----
-    Follows ``pyflink.datastream.KeyedStream``: what is not about keys applies to the stream before it was keyed.
+    Follows ``pyflink.datastream.KeyedStream``: calls that do not depend on keys apply to the stream before `key_by`.
     """
 
     def __init__(
@@ -117,14 +116,14 @@ class KeyedStream(DataStream):
         return WindowedStream(self, require_assigner(window_assigner, "window"))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Return this stream cut into windows of so many rows of a key.
+        """Return this stream cut into windows of a number of rows per key.
 
         Parameters
         ----------
         size : int
             Rows of a window, at least 1.
         slide : int
-            A window starts at every so many rows; 0: each behind the one before.
+            Rows from the start of a window to the start of the next one; 0: the size, so that windows do not overlap.
 
         Raises
         ------
@@ -135,14 +134,13 @@ class KeyedStream(DataStream):
         -----
         Follows ``pyflink.datastream.KeyedStream.count_window``: only full windows fire. Java's sliding count windows
         fire at every slide: ``window(GlobalWindows.create())`` with a CountTrigger of the slide and a CountEvictor of
-        the size. Both run over columns; rows in no window, where the slide is above the size, are counted.
+        the size. Both run over columns. If the slide is above the size, the rows between windows are counted in the
+        report.
         """
-        if slide == 0:
-            return self.window(CountTumblingWindowAssigner(size))
-        return self.window(CountSlidingWindowAssigner(size, slide))
+        return self.window(count_assigner(size, slide))
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Return this stream and another one, to be joined where timestamps of a key are close; this is the left one.
+        """Return this stream (left) and another one (right), to be joined where timestamps of a key are close.
 
         Parameters
         ----------
@@ -172,12 +170,12 @@ class KeyedStream(DataStream):
         return IntervalJoin(self, other_stream)
 
     def reduce(self, func: ReduceFunction[Any] | Callable[[Any, Any], Any]) -> DataStream:
-        """Return for each element what it and all before it of its key are reduced to.
+        """Return for each element the reduction of all elements of its key up to it.
 
         Parameters
         ----------
         func : ReduceFunction or callable
-            Of two elements.
+            From two elements to one.
 
         Raises
         ------
@@ -192,12 +190,12 @@ class KeyedStream(DataStream):
         return self._then(ReduceTransformation(self._input(), func, self.get_type()))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """Return for each element the one before it of its key, with the sum of a field.
+        """Return for each element the first one of its key, with the sum of a field so far.
 
         Parameters
         ----------
         position_to_sum : int or str
-            Position or name of the field; 0 is a number itself.
+            Position or name of the field; of elements that are plain numbers, 0.
 
         Raises
         ------
@@ -215,11 +213,11 @@ class KeyedStream(DataStream):
         return self._rolling(RollingAggregation.Kind.MAX, position_to_max)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """Return for each element that of its key with the smallest value of a field so far; the first of equals."""
+        """Return for each element the one of its key with the smallest value of a field so far; the first of equals."""
         return self._rolling(RollingAggregation.Kind.MIN_BY, position_to_min_by)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """Return for each element that of its key with the largest value of a field so far; the first of equals."""
+        """Return for each element the one of its key with the largest value of a field so far; the first of equals."""
         return self._rolling(RollingAggregation.Kind.MAX_BY, position_to_max_by)
 
     def _rolling(self, kind: RollingAggregation.Kind, position: int | str) -> DataStream:
@@ -235,28 +233,26 @@ class KeyedStream(DataStream):
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives for the rows of each key, and for the timers that it registers.
+        """Return the results of a function for the rows of each key, and for the timers that it registers.
 
-        Rows are ``flinkcore.common.Row`` with the columns of this stream, and come in the order of the replay. The
-        replay clock is the processing time. Every parallel instance works on a copy of the function.
+        Rows are ``flinkcore.common.Row`` with the columns of this stream, in the order of the replay. Processing time
+        is the replay clock. Every subtask works on a copy of the function.
 
         Parameters
         ----------
         func : KeyedProcessFunction or KeyedBatchProcessFunction
-            The latter gets Arrow batches of rows of many keys, not rows.
+            The latter gets Arrow batches of rows of many keys.
         output_type : pyarrow.Schema or TypeInformation, optional
-            A schema names the columns of the results of a columnar job; any other type, or none, makes the job run
-            element by element. Of a schema, a result for a row is a Row, a tuple or list in the order of the
-            columns, or a dict; where there is one column only, also the bare value, and that alone where the
-            column is a list, struct or map. Integers for a timestamp column are in that column's unit:
-            ``ctx.timestamp()`` fits ``timestamp('ms')``.
+            A schema: the columns of the results of a columnar job. Any other type, or none, makes the job run element
+            by element. With a schema, a result is a Row, a tuple or list in the order of the columns, or a dict; with a
+            single column also the bare value, and only that if the column is a list, struct or map. Integers for a
+            timestamp column are in that column's unit: ``ctx.timestamp()`` fits ``timestamp('ms')``.
         side_outputs : sequence of OutputTag
-            Side outputs that are wanted, each with a schema as its `type_info`. One that is asked for by
-            :meth:`get_side_output` need not be named here. What the function emits to others is counted and
-            dropped, as in Flink.
+            Side outputs of the function, each with a schema as its `type_info`; those that are taken by
+            :meth:`get_side_output` need not be listed. Elements for other tags are counted and dropped, as in Flink.
         timestamp_column : str, optional
-            Name of a column that all outputs get after their own, with the timestamps of the records: null where a
-            record has none, which is so in the main output of processing-time timers. Not for functions over batches.
+            Name of an additional last column of all outputs, with the timestamps of the records; null for a record
+            without one, such as a result of a processing-time timer in the main output. Not for functions over batches.
 
         Raises
         ------
@@ -304,7 +300,6 @@ class KeyedStream(DataStream):
         )
 
     def project(self, *field_indexes: int) -> DataStream:
-        """Return tuples with some of the fields of this stream's tuples, without a key."""
         return DataStream(self._environment, self._transformation).project(*field_indexes)
 
 
@@ -344,18 +339,18 @@ class WindowedStream:
         return self._stream.get_type()
 
     def trigger(self: Windows, trigger: Trigger[Any, Any]) -> Windows:
-        """Return this with windows that fire when a trigger says so, instead of their own.
+        """Return these windows with another trigger than their own.
 
         Parameters
         ----------
         trigger : Trigger
-            From :mod:`flinkcore.datastream.window`. Over columns run EventTimeTrigger, CountTrigger and
+            From :mod:`flinkcore.datastream.window`. Supported over columns: EventTimeTrigger, CountTrigger and
             ContinuousEventTimeTrigger, also within a PurgingTrigger.
 
         Raises
         ------
         ConfigurationError
-            If it is no trigger, or the windows merge and it does not support that.
+            If it is no trigger, or does not support windows that merge, as these do.
 
         Examples
         --------
@@ -371,14 +366,14 @@ class WindowedStream:
         return with_settings(self, trigger=trigger)
 
     def evictor(self: Windows, evictor: Evictor[Any]) -> Windows:
-        """Return this with windows that an evictor removes rows from when they fire.
+        """Return these windows with an evictor, which removes rows when a window fires.
 
         Parameters
         ----------
         evictor : Evictor
-            From :mod:`flinkcore.datastream.window`. Over columns runs a CountEvictor on global windows with a
-            CountTrigger; the others run row by row. Aggregates that depend on the order of rows, or collect them, then
-            keep what they hold once per window, of which as many overlap as the one count goes into the other.
+            From :mod:`flinkcore.datastream.window`. Supported over columns: a CountEvictor on global windows with a
+            CountTrigger; others run row by row. Aggregates that depend on the order of rows, or collect them, are then
+            kept once per overlapping firing: evictor count divided by trigger count.
 
         Raises
         ------
@@ -387,21 +382,20 @@ class WindowedStream:
 
         Notes
         -----
-        Java's ``WindowedStream.evictor``; PyFlink has none. Deliberate difference: what an evictor returns is ignored
-        there; here a list is an error, since it is meant to be what is left.
+        Java's ``WindowedStream.evictor``; PyFlink has none. Deliberate difference: an evictor that returns a list is an
+        error, since it must change the list it is given.
         """
         if not isinstance(evictor, Evictor):
             raise ConfigurationError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")
         return with_settings(self, evictor=evictor)
 
     def allowed_lateness(self: Windows, time_ms: int | Time | Duration) -> Windows:
-        """Return this with windows that stay open for late rows.
+        """Return these windows with an allowed lateness, for which they stay open for late rows.
 
         Parameters
         ----------
         time_ms : int, Time or Duration
-            Not negative; a number is milliseconds. A row that comes into a fired window fires it again, at
-            once.
+            Not negative; a number is milliseconds. A late row fires its window again at once.
 
         Raises
         ------
@@ -414,35 +408,24 @@ class WindowedStream:
         return with_settings(self, allowed_lateness_ms=lateness_ms)
 
     def side_output_late_data(self: Windows, output_tag: OutputTag) -> Windows:
-        """Return this with rows that are too late for all their windows sent to a side output.
-
-        Parameters
-        ----------
-        output_tag : OutputTag
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not an output tag.
-        """
+        """Return these windows with a side output for rows that are late for all their windows."""
         return with_settings(self, late_tag=require_output_tag(output_tag, "side_output_late_data"))
 
     def accumulating(self: Windows) -> Windows:
-        """Return this with windows that give their whole result each time that they fire; they do by themselves."""
+        """Return these windows with their whole result at each firing, which is the default."""
         return with_settings(self, output_mode=OutputMode.ACCUMULATING)
 
     def retracting(self: Windows) -> Windows:
-        """Return this with windows that withdraw their last result before they give another one.
+        """Return these windows with retractions: they withdraw their last result before they emit another one.
 
-        Windows that fire once, when they are full, and windows that an evictor removes rows from are refused.
+        Windows that fire once, when they are full, and windows with an evictor are refused.
 
-        Results get a column ``row_kind``, Flink's ``RowKind`` in short: ``+I`` is the first result of a window. When it
-        fires again, the last one comes once more as ``-U``, and the new one as ``+U``. When a session that has given a
-        result becomes a part of another one, that result comes once more as ``-D``. What is not withdrawn are the final
-        results.
+        Results have a column ``row_kind``, Flink's ``RowKind`` in short: ``+I`` for the first result of a window. When
+        the window fires again, its last result is emitted once more as ``-U``, and the new one as ``+U``. When a
+        session with a result is merged into another one, its result is emitted once more as ``-D``. The rows that are
+        not withdrawn are the final results.
 
-        Another operator reads withdrawn rows as ordinary ones; before one take :meth:`delta`, or filter by
-        ``row_kind``.
+        Another operator reads withdrawn rows as ordinary ones: use :meth:`delta` before it, or filter by ``row_kind``.
 
         Notes
         -----
@@ -455,13 +438,9 @@ class WindowedStream:
         return with_settings(self, output_mode=OutputMode.RETRACTING)
 
     def delta(self: Windows) -> Windows:
-        """Return this with windows that give only the difference to what they gave before.
+        """Return these windows with differences of counts and sums, which add up to the final result of a window.
 
-        It is that of counts and sums; the differences of a window add up to its final result. A window that fires when
-        nothing has come since the last time gives nothing.
-
-        Another operator reads withdrawn rows of :meth:`retracting` windows as ordinary ones; before one take this, or
-        filter by ``row_kind``.
+        A window that fires without a row since its last firing emits nothing.
 
         Notes
         -----
@@ -499,35 +478,34 @@ class WindowedStream:
         timestamp_column: Any = None,
         **aggregates: Any,
     ) -> DataStream:
-        """Return a stream with one row per firing of a window: aggregates of columns, or what a function gives.
+        """Return a stream with one row per firing of a window: aggregates of columns, or results of a function.
 
         Parameters
         ----------
         aggregate_function : AggregateFunction, optional
-            Of the rows, which are ``flinkcore.common.Row``; it is called row by row.
+            Called with each row, a ``flinkcore.common.Row``.
         window_function : ProcessWindowFunction or WindowFunction, optional
-            Gets the one result of the aggregate function, and gives what goes out instead.
+            Called with the result of the aggregate function; its results replace it.
         accumulator_type : object
-            As PyFlink asks for it; not used: accumulators are Python objects.
+            Accepted as in PyFlink, but not used: accumulators are Python objects.
         output_type, side_outputs, timestamp_column
             As of :meth:`process`.
         **aggregates : Aggregate
-            Instead of a function: output columns, from :mod:`flinkcore.datastream.aggregates`, which run over whole
+            Instead of a function: output columns, from :mod:`flinkcore.datastream.aggregates`, computed over whole
             columns.
 
         Returns
         -------
         DataStream
-            Of aggregates, the columns are: the keys, ``window_start``, ``window_end`` (null of windows without
-            bounds), the aggregates in the order given, ``late_firing`` (bool: fired by a row, when the watermark had
-            passed the window's end) and ``watermark`` (int64 ms: in force at the firing); of :meth:`retracting`
-            windows also ``row_kind`` (string).
+            With aggregates, the columns are: the keys, ``window_start`` and ``window_end`` (null for windows without
+            bounds), the aggregates in the order given, ``late_firing`` (bool: a late row fired the window) and
+            ``watermark`` (int64 ms: in force at the firing); for :meth:`retracting` windows also ``row_kind`` (string).
 
         Raises
         ------
         ConfigurationError
-            If there is no aggregate, one is something else, or its name is taken by another output column; or if
-            there are both aggregates and a function; or if the windows cannot give their results as they should.
+            If there is no aggregate, one is no Aggregate, or its name is taken by another output column; if there are
+            both aggregates and a function; or if the windows cannot be retracting or delta.
 
         Examples
         --------
@@ -604,16 +582,16 @@ class WindowedStream:
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return a stream with what the rows of a window are reduced to, at each firing; it runs row by row.
+        """Return a stream with the reduction of the rows of a window, at each firing; it runs row by row.
 
         Parameters
         ----------
         reduce_function : ReduceFunction or callable
-            Of two rows, which are ``flinkcore.common.Row``.
+            From two rows to one, each a ``flinkcore.common.Row``.
         window_function : ProcessWindowFunction or WindowFunction, optional
-            Gets the one reduced row, and gives what goes out instead.
+            Called with the reduced row; its results replace it.
         output_type : pyarrow.Schema or TypeInformation
-            As of :meth:`process`; without a window function by default that of the rows.
+            As of :meth:`process`; without a window function, by default that of the rows.
         side_outputs, timestamp_column
             As of :meth:`process`.
 
@@ -639,7 +617,7 @@ class WindowedStream:
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives for the rows of a window, at each firing; as :meth:`process`."""
+        """Return the results of a WindowFunction for the rows of a window, at each firing; as :meth:`process`."""
         return self._of_functions("apply", None, window_function, output_type, side_outputs, timestamp_column)
 
     def process(
@@ -650,20 +628,20 @@ class WindowedStream:
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
     ) -> DataStream:
-        """Return what a function gives for the rows of a window, at each firing; it runs row by row.
+        """Return the results of a function for the rows of a window, at each firing; it runs row by row.
 
         Parameters
         ----------
         process_window_function : ProcessWindowFunction
-            Rows are ``flinkcore.common.Row`` with the columns of the stream. Every parallel instance works on a copy.
+            Rows are ``flinkcore.common.Row`` with the columns of the stream. Every subtask works on a copy.
         output_type : pyarrow.Schema or TypeInformation, optional
             As of :meth:`KeyedStream.process`.
         side_outputs : sequence of OutputTag
-            Side outputs of the function that are wanted, as of :meth:`KeyedStream.process`. That of late rows is
-            named by :meth:`side_output_late_data`; its rows are as they came.
+            Side outputs of the function, as of :meth:`KeyedStream.process`. That of late rows is set by
+            :meth:`side_output_late_data`; its rows are unchanged.
         timestamp_column : str, optional
-            Name of a column that results and the function's side outputs get after their own, with the largest
-            timestamp of the window; null of windows without end.
+            Name of an additional last column of results and of the function's side outputs, with the largest timestamp
+            of the window; null for windows without end.
 
         Raises
         ------
@@ -726,7 +704,7 @@ class WindowedStream:
         )
 
     def _runs_over_log(self, operation: WindowOperation, output_type: Any) -> bool:
-        """Whether the job can be one over an event log with columns, up to here."""
+        """Return whether the job up to here can run over the columns of an event log."""
         if self._stream._key_selector is not None or StreamGraph(self._stream._transformation).needs_rows:
             return False
         gives_rows = operation.window_function is None and isinstance(

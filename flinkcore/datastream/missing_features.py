@@ -1,4 +1,4 @@
-"""What PyFlink has and flinkcore has not, and what to use instead."""
+"""Features of PyFlink that flinkcore does not have, and what to use instead."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ MISSING_MODULES: Final = {
     "flinkcore.datastream.async_data_stream": MISSING_NAMES["AsyncDataStream"],
     "flinkcore.table": "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)",
 }
-"""Modules, under the names that changed imports give them, with what to use instead."""
+"""Modules of PyFlink, with ``flinkcore`` in place of ``pyflink``, and what to use instead."""
 
 
 class MissingModuleFinder:
-    """Says what to use instead when a module of PyFlink's is imported that flinkcore does not have."""
+    """Tells what to use instead when a program imports a module of PyFlink that flinkcore does not have."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Raise a MissingNameError for such a module; find no other one."""
+        """Raise a MissingNameError for such a module; leave all others to other finders."""
         instead = MISSING_MODULES.get(fullname)
         if instead is not None:
             raise MissingNameError(
@@ -94,7 +94,7 @@ class MissingModuleFinder:
 
 
 class MissingNameError(UnsupportedOperationError, ImportError):
-    """A name of PyFlink's modules that flinkcore does not have."""
+    """A name of PyFlink that flinkcore does not have."""
 
 
 class MissingMethodError(UnsupportedOperationError, AttributeError):

@@ -1,4 +1,4 @@
-"""From which checkpoint a job goes on, and with which it stops."""
+"""Executors: what they are asked to run, and how they are found by name, so that the API does not import them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from flinkcore.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """What a call that runs a job says about checkpoints.
+    """The checkpoints of a job's run.
 
     Parameters
     ----------
     restore_from : path, optional
-        Checkpoint of a job over an earlier log, from which this one goes on.
+        Checkpoint of a job over an earlier log, which this one restores.
     stop_with_checkpoint : path, optional
         Directory for a checkpoint with which the job stops: the end of its log then fires nothing.
 
@@ -55,15 +55,15 @@ NO_CHECKPOINTS: Final = CheckpointSettings()
 
 @dataclass(frozen=True)
 class ElementJob:
-    """All that an environment is asked to run at once.
+    """A job that runs element by element.
 
     Attributes
     ----------
     name : str
     sinks : tuple of SinkTransformation
-        In the order in which the program has named them.
+        In the order in which the program added them.
     collected : Transformation or None
-        Step whose elements the program wants itself.
+        Step whose elements are returned to the program.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ElementJob:
     collected: Transformation | None = None
 
     def ends(self) -> tuple[Transformation, ...]:
-        """Return the steps that all others lead to."""
+        """Return the last steps of the job."""
         return self.sinks if self.collected is None else (*self.sinks, self.collected)
 
     def transformations(self) -> tuple[Transformation, ...]:
@@ -84,24 +84,24 @@ class ElementJob:
 
 
 class ElementJobRun(Protocol):
-    """A job that has been started, and goes on as its elements are asked for."""
+    """A job that was started, and runs as its elements are asked for."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the collected elements; at their end the job has come to its own."""
+        """Yield the collected elements; the job has ended when there are no more."""
 
     def run_to_end(self) -> JobExecutionResult:
-        """Run what is left of the job; its collected elements are dropped."""
+        """Run the job to its end; its collected elements are dropped."""
 
     def close(self) -> None:
-        """Cancel the job if it has not come to its end; may be called again."""
+        """Cancel the job unless it has ended; may be called again."""
 
 
 ProgressListener: TypeAlias = Callable[[Any], None]
-"""Called now and then with a state of progress, of the executor's own type."""
+"""Called from time to time with the progress of a job, of the executor's own type."""
 
 
 class OutputStream(Protocol):
-    """Rows that an executor made: of the result or of a side output."""
+    """The rows of a job's result, or of a side output."""
 
     def to_arrow(self) -> Any:
         """Return all rows as a ``pyarrow.Table``."""
@@ -114,11 +114,11 @@ class OutputStream(Protocol):
 
 
 class ReplayResult(OutputStream, Protocol):
-    """What a job gives: its rows, its side outputs and its report."""
+    """The result of a columnar job: its rows, its side outputs and its report."""
 
     @property
     def report(self) -> Any:
-        """Counts of what became of every event: a :class:`flinkcore.replay.results.report.ReplayReport`."""
+        """Counts of what happened to every event: a :class:`flinkcore.replay.results.report.ReplayReport`."""
 
     def write_parquet(
         self,
@@ -145,7 +145,7 @@ class PipelineExecutor(Protocol):
 
     @property
     def makes_dataframes(self) -> bool:
-        """True exactly if results have a ``to_dataframe`` that works."""
+        """Whether results support ``to_dataframe``."""
 
     def execute(
         self,
@@ -154,13 +154,13 @@ class PipelineExecutor(Protocol):
         progress: ProgressListener | None = None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> ReplayResult:
-        """Plan a job and return its result, which runs it at the latest when rows are asked for."""
+        """Plan a job and return its result, which runs the job at the latest when rows are asked for."""
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementJobRun:
-        """Plan and open a job that runs element by element; one that cannot run raises ConfigurationError."""
+        """Plan and open a job that runs element by element; raise ConfigurationError if it cannot run."""
 
     def add_python_file(self, path: Path) -> None:
-        """Let the functions of later jobs import a module, or what a folder or an archive holds; the path exists."""
+        """Make a module, or the content of a folder or an archive, importable for later jobs; the path exists."""
 
 
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}

@@ -1,4 +1,4 @@
-"""Files that bring Python modules to the functions of jobs."""
+"""Files with Python modules that the functions of jobs import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zipfile import is_zipfile
 from flinkcore.errors import SourceError
 
 ARCHIVES: Final = (".zip", ".egg", ".whl")
-"""Endings of archives that hold modules and packages."""
+"""Suffixes of archives with modules and packages."""
 
 
 def python_file(file_path: str | PathLike[str]) -> Path:

@@ -1,4 +1,4 @@
-"""What programs tell an environment about a cluster."""
+"""The execution environment, where programs start: settings, sources, and the executor of jobs."""
 
 from __future__ import annotations
 
@@ -36,20 +36,22 @@ S = TypeVar("S", bound="StreamExecutionEnvironment")
 
 
 class StreamExecutionEnvironment:
-    """Holds the settings of jobs and makes their source streams.
+    """Holds the settings of jobs and creates their source streams.
+
+    Settings of a cluster that have no meaning in one process are accepted, so that programs need not be changed;
+    settings that a program would rely on are refused.
 
     Parameters
     ----------
     executor : PipelineExecutor, optional
-        What runs the jobs; the embedded executor (one process, no JVM) unless given.
+        Runs the jobs; the embedded executor (one process, no JVM) by default.
 
     Notes
     -----
-    Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: all that the environment knows
-    of a graph are its sinks. :meth:`execute` runs what leads to them; so does
-    :meth:`DataStream.execute_and_collect`, with what leads to that stream. Then, as in Flink, the environment has
-    forgotten them. A step that leads to no sink is never run. A columnar job needs no sink: it is what leads to one
-    result stream, and that stream's :meth:`DataStream.execute` runs it.
+    Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: the environment knows only the
+    sinks of a graph. :meth:`execute` runs the steps that lead to them; so does :meth:`DataStream.execute_and_collect`,
+    with the steps that lead to that stream. The sinks are then cleared, as in Flink. A step that leads to no sink is
+    never run. A columnar job needs no sink: :meth:`DataStream.execute` of its result stream runs it.
 
     Examples
     --------
@@ -81,19 +83,19 @@ class StreamExecutionEnvironment:
         return environment
 
     def configure(self, configuration: Configuration) -> None:
-        """Take settings over.
+        """Apply settings.
 
         Parameters
         ----------
         configuration : Configuration
             ``parallelism.default``, ``pipeline.max-parallelism``, ``pipeline.auto-watermark-interval`` (ms),
-            ``pipeline.operator-chaining.enabled``, ``pipeline.name`` and ``pipeline.global-job-parameters`` have a
-            meaning; others, such as ``python.execution-mode``, have none.
+            ``pipeline.operator-chaining.enabled``, ``pipeline.name`` and ``pipeline.global-job-parameters`` have an
+            effect; others, such as ``python.execution-mode``, have none.
 
         Raises
         ------
         ConfigurationError
-            If a value has no meaning.
+            If a value is invalid.
         """
         self._config.configure(configuration)
 
@@ -118,12 +120,12 @@ class StreamExecutionEnvironment:
         return self._config.get_max_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """Set the number of key groups, from 1 to 32,768 (128 unless set), and return this environment."""
+        """Set the number of key groups, from 1 to 32,768 (default 128), and return this environment."""
         self._config.set_max_parallelism(max_parallelism)
         return self
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
-        """Return the time that source functions run on; event time unless set."""
+        """Return the time that source functions run on; event time by default."""
         return self._time_characteristic
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
@@ -132,8 +134,8 @@ class StreamExecutionEnvironment:
         Parameters
         ----------
         characteristic : TimeCharacteristic
-            ProcessingTime sets the interval to 0 (no periodic watermark), the others to 200 ms; an interval
-            of one's own is to be set after it.
+            ProcessingTime sets the interval to 0 (no periodic watermark), the others to 200 ms. To change the interval,
+            set it afterwards.
 
         Raises
         ------
@@ -153,15 +155,15 @@ class StreamExecutionEnvironment:
         Parameters
         ----------
         collection : iterable
-            Its elements are taken now. On the job's clock they arrive at a rate: see
+            Its elements are copied now. On the job's clock they arrive at the rate of
             :meth:`ExecutionConfig.set_arrival_rate`.
         type_info : TypeInformation, optional
-            Any Python object unless given.
+            Type of the elements; any Python object by default.
 
         Raises
         ------
         ConfigurationError
-            If it is no collection, or the type is none.
+            If it is no collection, or the type is no type.
         DataError
             If an element is of another type.
 
@@ -188,15 +190,15 @@ class StreamExecutionEnvironment:
         source : Source
             From :mod:`flinkcore.datastream.connectors`.
         watermark_strategy : WatermarkStrategy
-            For each split of the source.
+            Applied to each split of the source.
         source_name : str
         type_info : TypeInformation, optional
-            That of the source unless given.
+            Type of the elements; that of the source by default.
 
         Raises
         ------
         ConfigurationError
-            If it is no source, or the type is none.
+            If it is no source, or the type is no type.
 
         Notes
         -----
@@ -215,25 +217,14 @@ class StreamExecutionEnvironment:
     def add_source(
         self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
     ) -> DataStream:
-        """Return the stream of the elements of a source, without timestamps.
+        """Return the stream of the elements of a Source, without timestamps; the rest as of :meth:`from_source`.
 
-        Parameters
-        ----------
-        source_func : Source
-            PyFlink takes a ``SourceFunction``, which is Java's.
-        source_name : str
-        type_info : TypeInformation, optional
-            That of the source unless given.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is no source, or the type is none.
+        PyFlink takes a ``SourceFunction``, which needs a JVM.
         """
         return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run what leads to the sinks of this environment, which are then forgotten.
+        """Run the steps that lead to the sinks of this environment, and clear the sinks.
 
         Parameters
         ----------
@@ -246,7 +237,7 @@ class StreamExecutionEnvironment:
         Raises
         ------
         ConfigurationError
-            If there is no sink, or the job has no meaning.
+            If there is no sink, or the job is invalid.
         UserCodeError
             If a function raises.
         """
@@ -268,33 +259,33 @@ class StreamExecutionEnvironment:
         return self.executor.start(job, self._config)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Let no operator call the next one directly; results stay the same."""
+        """Disable operator chaining; results stay the same."""
         self._config.set_chaining_enabled(False)
         return self
 
     def is_chaining_enabled(self) -> bool:
-        """Return whether operators call the next one directly where they can."""
+        """Return whether operators are chained: call the next one directly where they can."""
         return self._config.is_chaining_enabled()
 
     def close(self) -> None:
-        """Forget the sinks that were not executed."""
+        """Clear the sinks that were not executed."""
         self._sinks.clear()
 
     @property
     def executor(self) -> PipelineExecutor:
-        """What runs the jobs of this environment."""
+        """The executor of this environment's jobs."""
         if self._executor is None:
             self._executor = load_executor("embedded")
         return self._executor
 
     def add_python_file(self, file_path: str | PathLike[str]) -> None:
-        """Let the functions of this environment's jobs import a module: here, or on the executors of its Spark session.
+        """Make a module importable for the functions of jobs: here, or on the executors of the Spark session.
 
         Parameters
         ----------
         file_path : path
-            A module (``.py``), a folder that holds modules and packages, or an archive of them (``.zip``, ``.egg``,
-            ``.whl``); relative to the working directory. Modules in it come before others of their names.
+            A module (``.py``), a folder with modules and packages, or an archive of them (``.zip``, ``.egg``,
+            ``.whl``); relative to the working directory. Its modules take precedence over others of the same name.
 
         Raises
         ------
@@ -303,8 +294,8 @@ class StreamExecutionEnvironment:
 
         Notes
         -----
-        Follows ``pyflink.datastream.StreamExecutionEnvironment.add_python_file``. Deliberate difference: of a module of
-        one file, jobs that run in this process see the folder.
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.add_python_file``. Deliberate difference: for a single
+        module, jobs that run in this process can import everything in its folder.
         """
         self.executor.add_python_file(python_file(file_path))
 
@@ -324,9 +315,9 @@ class StreamExecutionEnvironment:
     ) -> DataStream:
         """Return the stream of events of a log.
 
-        Nothing is read before the job runs. In its results ``window_start`` and ``window_end`` are timestamps in ms,
-        of the same zone, where the source's timestamp is a timestamp, a date or text, and integer ms where it is an
-        integer; ``watermark`` is integer ms, and 2**63 - 1 for what the end of the log fires.
+        Nothing is read before the job runs. In its results, ``window_start`` and ``window_end`` are timestamps in ms
+        with the time zone of the source's timestamp if that is a timestamp, a date or text, and integers in ms if it is
+        an integer; ``watermark`` is an integer in ms, and 2**63 - 1 for what fires at the end of the log.
 
         Parameters
         ----------
@@ -334,38 +325,39 @@ class StreamExecutionEnvironment:
             A file, directory, glob or ``pyarrow.fs`` URI, or several; or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...).
         timestamp : str or pyarrow.compute.Expression
-            Column with the source's timestamp, no nulls: integer milliseconds since the epoch; an Arrow
-            timestamp of any unit (without a zone: UTC) or date; or ISO 8601 text such as
-            ``2001-01-31T12:00:00.250Z`` (without an offset: UTC). What is finer than a millisecond is floored. Or
-            an expression over the log's columns that gives one of these: ``pc.field("ts") * 1000`` where integers
-            are seconds, ``pc.round(pc.field("ts") * 1000).cast("int64")`` where floats are. A column that
-            :meth:`DataStream.with_columns` replaces before timestamps are assigned counts as replaced.
+            Column with the source's timestamp, without nulls: integer milliseconds since the epoch; an Arrow timestamp
+            of any unit (UTC if it has no zone) or date; or ISO 8601 text such as ``2001-01-31T12:00:00.250Z`` (UTC if
+            it has no offset). Fractions of a millisecond are floored. Or an expression over the log's columns with one
+            of these types: ``pc.field("ts") * 1000`` for integer seconds,
+            ``pc.round(pc.field("ts") * 1000).cast("int64")`` for float seconds. If :meth:`DataStream.with_columns`
+            replaces the column before timestamps are assigned, the new values are used.
         arrival : str or pyarrow.compute.Expression, optional
-            The processing time at which the event reached the system, of the same types; always of the log as it
-            was recorded. None: the position in the split gives it.
+            The processing time at which the event reached the system, of the same types; always of the log as it was
+            recorded. None: derived from the position in the split, `rate` and `arrival_start_ms`.
         split : str or FILE, optional
-            Column that names the split (Kafka partition, device, ...) of each event; ``FILE``: each file is a
-            split. None: the whole log is one split, several files in the order given. Within a split events lie in
-            order of arrival.
+            Column with the split (Kafka partition, device, ...) of each event; ``FILE``: each file is a split. None:
+            the whole log is one split, with several files in the order given. Within a split, events are in order of
+            arrival.
         rate : float
-            Records per second of each split where there is no arrival column.
+            Records per second of each split without an arrival column: by default, 1,000, so that with watermarks every
+            200 ms the watermark advances every 200 rows.
         arrival_start_ms : int
-            Arrival of the first record of each split where there is no arrival column.
+            Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
             ``parquet``, ``arrow``, ``csv`` or ``json`` (lines); None: by the file name.
         format_options : mapping, optional
             Options of the format's reader.
         filesystem : pyarrow.fs.FileSystem, optional
-            Where the paths are; None: by URI, else local.
+            File system of the paths; None: by URI, otherwise local.
         on_bad_row : {"fail", "drop"} or OutputTag
-            What becomes of rows that cannot be processed, such as those with a null timestamp or one that is no
-            time: an error, counted and dropped, or a side output. A log that goes several ways is read for each of
-            them, and its bad rows come, and count, for each: take a log of its own, with a tag of its own, for each.
+            What happens to rows that cannot be processed, such as those with a null or invalid timestamp: an error;
+            dropped and counted; or sent to a side output. A log that several branches of a job use is read for each of
+            them, with its bad rows: use a log and a tag of its own for each branch.
 
         Raises
         ------
         ConfigurationError
-            If a setting has no meaning.
+            If a setting is invalid.
         """
         if not is_expression(timestamp):
             _require_column(timestamp, "timestamp", " or a pyarrow expression")
@@ -396,19 +388,19 @@ class StreamExecutionEnvironment:
         )
 
     def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
-        """Set whether a job of Python functions gives results as its input comes, or final ones only.
+        """Set whether a job of Python functions emits results for each element, or final ones only.
 
         Parameters
         ----------
         execution_mode : RuntimeExecutionMode
             STREAMING and AUTOMATIC: for each element. BATCH: no watermark before the end of the input, and a reduce
-            gives one result for each key, at that end. Elements of a key come as they arrive, where Flink sorts
-            them by time. Columnar jobs are replays of streams in any mode.
+            emits one result per key, at that end. Elements of a key are processed in order of arrival, where Flink
+            sorts them by time. Columnar jobs are replays of streams in any mode.
 
         Raises
         ------
         ConfigurationError
-            If it is something else.
+            If it is no RuntimeExecutionMode.
         """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise ConfigurationError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
@@ -416,16 +408,16 @@ class StreamExecutionEnvironment:
         return self
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
-        """Accept a timeout, which has no effect: elements are never buffered."""
+        """Accept a timeout without an effect: elements are never buffered."""
         self._buffer_timeout_ms = timeout_millis
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Return the timeout that was set, 100 ms unless it was."""
+        """Return the timeout in ms, 100 by default."""
         return self._buffer_timeout_ms
 
     def enable_checkpointing(self: S, interval: int, mode: CheckpointingMode | None = None) -> S:
-        """Accept checkpoints, which are not made: a job runs in one go."""
+        """Accept checkpoint settings, which have no effect: jobs do not write periodic checkpoints."""
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)
@@ -436,7 +428,7 @@ class StreamExecutionEnvironment:
         return self._checkpoint_config
 
     def get_checkpoint_interval(self) -> int:
-        """Return the interval of checkpoints that was set, in ms; -1 unless it was."""
+        """Return the interval of checkpoints in ms, -1 by default."""
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -444,19 +436,19 @@ class StreamExecutionEnvironment:
         return self._checkpoint_config.get_checkpointing_mode()
 
     def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
-        """Accept a group, which has no effect: there are no slots."""
+        """Accept a group without an effect: there are no slots."""
         return self
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Accept an archive, which has no effect: functions run in this process."""
+        """Accept an archive without an effect: functions run in this process."""
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Accept requirements, which have no effect: functions run in this process, with what it can import."""
+        """Accept requirements without an effect: functions run in this process, with its packages."""
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Accept an executable, which has no effect: functions run in this process."""
+        """Accept an executable without an effect: functions run in this process."""
 
     def __getattr__(self, name: str) -> NoReturn:
         instead = MISSING_METHODS.get(name)

@@ -1,10 +1,10 @@
-"""Which notion of time a job's source functions run on."""
+"""The time that a job's source functions run on."""
 
 from enum import Enum
 
 
 class TimeCharacteristic(Enum):
-    """How source functions make timestamps and watermarks, and at which interval by default.
+    """How source functions assign timestamps and emit watermarks, and at which default interval.
 
     Notes
     -----
@@ -22,5 +22,5 @@ class TimeCharacteristic(Enum):
 
     @property
     def auto_watermark_interval_ms(self) -> int:
-        """The auto-watermark interval that choosing this characteristic sets, in ms; 0: no watermarks."""
+        """The auto-watermark interval of this characteristic, in ms; 0: no periodic watermarks."""
         return 0 if self is TimeCharacteristic.ProcessingTime else 200

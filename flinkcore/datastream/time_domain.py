@@ -1,10 +1,10 @@
-"""Which clock a timer follows."""
+"""The time domains of timers."""
 
 from enum import Enum
 
 
 class TimeDomain(Enum):
-    """Event time, which watermarks advance, or processing time, which the clock shows.
+    """Event time, which watermarks advance, or processing time, which the clock advances.
 
     Notes
     -----

@@ -31,7 +31,7 @@ from flinkcore.errors import ConfigurationError
 
 
 class ChainingStrategy(Enum):
-    """Whether a step's operator may be called directly by the one before it.
+    """Whether a step's operator is chained to the one before it.
 
     Notes
     -----
@@ -50,7 +50,7 @@ class OperatorSettings:
     Attributes
     ----------
     name, uid, description : str or None
-        For messages, ``explain`` and metrics.
+        Used in messages, ``explain`` and metrics.
     parallelism, max_parallelism : int or None
         None: those of the environment.
     chaining : ChainingStrategy
@@ -94,7 +94,7 @@ class Transformation:
     settings : OperatorSettings
         Name, parallelism and so on.
     uid : str or None
-        By which the step finds what it held in a checkpoint; None: the executor names it. One of its settings.
+        The id of the step's state in checkpoints; None: the executor assigns one. It is one of the settings.
 
     Notes
     -----
@@ -108,12 +108,12 @@ class Transformation:
 
     @property
     def uid(self) -> str | None:
-        """By which the step finds what it held in a checkpoint."""
+        """The id of the step's state in checkpoints."""
         return self.settings.uid
 
     @property
     def element_type(self) -> TypeInformation:
-        """The declared type of what this step gives; any Python object unless declared."""
+        """The declared type of this step's elements; any Python object by default."""
         return Types.PICKLED_BYTE_ARRAY()
 
     def inputs(self) -> tuple[Transformation, ...]:
@@ -121,11 +121,11 @@ class Transformation:
         return ()
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tags of the side outputs that this step itself can fill."""
+        """Return the tags of this step's own side outputs."""
         return ()
 
     def in_order(self) -> Iterator[Transformation]:
-        """Yield all that this transformation depends on, each once, sources first, and last itself."""
+        """Yield the transformations that this one depends on, each once, sources first, and itself last."""
         seen: set[int] = set()
         for step in self.inputs():
             for earlier in step.in_order():
@@ -137,7 +137,7 @@ class Transformation:
 
 @dataclass(frozen=True, eq=False)
 class EventLogSource(Transformation):
-    """An event log as the user described it; nothing of it has been read.
+    """An event log as declared by the program; nothing of it has been read.
 
     Attributes
     ----------
@@ -159,7 +159,6 @@ class EventLogSource(Transformation):
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tag of rejected rows, if they go to a side output."""
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
 
     def __str__(self) -> str:
@@ -181,7 +180,6 @@ class OneInputTransformation(Transformation):
     input: Transformation = field(repr=False)
 
     def inputs(self) -> tuple[Transformation, ...]:
-        """Return the one input."""
         return (self.input,)
 
 
@@ -218,13 +216,12 @@ class WithColumnsTransformation(OneInputTransformation):
 
 @dataclass(frozen=True, eq=False)
 class TimestampsAndWatermarksTransformation(OneInputTransformation):
-    """Makes timestamps and watermarks (Flink's ``TimestampsAndWatermarksTransformation``)."""
+    """Assigns timestamps and watermarks (Flink's ``TimestampsAndWatermarksTransformation``)."""
 
     strategy: WatermarkStrategy
 
     @property
     def element_type(self) -> TypeInformation:
-        """That of the input."""
         return self.input.element_type
 
     def __str__(self) -> str:
@@ -233,7 +230,7 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
 
 @dataclass(frozen=True, eq=False)
 class PartitionTransformation(OneInputTransformation):
-    """Sends each row to the task that has the key group of its key (Flink's ``PartitionTransformation``)."""
+    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``)."""
 
     key_columns: tuple[str, ...]
 
@@ -256,7 +253,6 @@ class WindowTransformation(OneInputTransformation):
     evictor: Evictor[Any] | None = None
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tag of late rows, if they go to a side output."""
         return (self.late_tag,) if self.late_tag is not None else ()
 
     def __str__(self) -> str:
@@ -281,9 +277,9 @@ class ProcessTransformation(OneInputTransformation):
     output_type : pyarrow.Schema
         Columns of its results.
     tags : tuple of OutputTag
-        Side outputs that are wanted of it, each with its schema.
+        Its side outputs, each with its schema.
     timestamp_column : str or None
-        Column that all its outputs get with the timestamps of their records.
+        Additional column of all its outputs, with the timestamps of their records.
     call : str
         The method of the stream that the program called, for messages.
     """
@@ -301,12 +297,10 @@ class ProcessTransformation(OneInputTransformation):
         check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tags of the function."""
         return self.tags
 
     @property
     def element_type(self) -> TypeInformation:
-        """Rows with the columns of the schema; those of the input where there is none."""
         return declared_type(self.output_type)
 
     def __str__(self) -> str:
@@ -337,9 +331,8 @@ class WindowProcessTransformation(ProcessTransformation):
     Attributes
     ----------
     function : WindowOperation
-        Its functions are of the user's.
     output_type : pyarrow.Schema or None
-        None: that of the rows, as a reduce function gives them.
+        None: that of the rows, which a reduce function returns.
     """
 
     function: WindowOperation
@@ -361,12 +354,11 @@ class WindowProcessTransformation(ProcessTransformation):
 
     @property
     def gives_rows(self) -> bool:
-        """Whether results are rows like those that come in."""
+        """Whether results have the columns of the input."""
         operation = self.function
         return operation.window_function is None and isinstance(operation.pre_aggregation, ReduceFunction)
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tags of the function, and that of late rows, if they go to a side output."""
         late_tag = self.function.late_tag
         return self.tags if late_tag is None else (late_tag, *self.tags)
 
@@ -383,12 +375,12 @@ class WindowProcessTransformation(ProcessTransformation):
 def check_function_outputs(
     output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None, call: str
 ) -> None:
-    """Check what is declared of the outputs of a function, in a call of a method of a stream.
+    """Check the outputs that a program declares for a function, in a call of a method of a stream.
 
     Raises
     ------
     ConfigurationError
-        If a type is missing or no schema, a tag comes twice, or the timestamps' column is another one's.
+        If a type is missing or no schema, a tag comes twice, or the name of the timestamp column is taken.
     """
     schemas = {f"the output_type of {call}": output_type}
     require_row_schema(output_type, *schemas)
@@ -418,7 +410,7 @@ def shown_function_outputs(
 
 @dataclass(frozen=True)
 class StreamGraph:
-    """What an executor is asked to run.
+    """The transformations of a columnar job.
 
     Attributes
     ----------
@@ -463,12 +455,10 @@ class UnionTransformation(Transformation):
     united: tuple[Transformation, ...] = field(repr=False)
 
     def inputs(self) -> tuple[Transformation, ...]:
-        """Return the streams."""
         return self.united
 
     @property
     def element_type(self) -> TypeInformation:
-        """That of the first stream."""
         return self.united[0].element_type
 
     def __str__(self) -> str:
@@ -482,14 +472,13 @@ class BroadcastTransformation(OneInputTransformation):
     Attributes
     ----------
     descriptors : tuple of MapStateDescriptor
-        Broadcast states of the function that gets the rows.
+        Broadcast states of the function that processes the rows.
     """
 
     descriptors: tuple[MapStateDescriptor[Any, Any], ...]
 
     @property
     def element_type(self) -> TypeInformation:
-        """That of the input."""
         return self.input.element_type
 
     def __str__(self) -> str:
@@ -521,18 +510,15 @@ class TwoInputTransformation(Transformation):
 
     @property
     def element_type(self) -> TypeInformation:
-        """Rows with the columns of the schema."""
         return declared_type(self.output_type)
 
     def __post_init__(self) -> None:
         check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
 
     def inputs(self) -> tuple[Transformation, ...]:
-        """Return both inputs."""
         return self.input1, self.input2
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tags of the function."""
         return self.tags
 
     def __str__(self) -> str:
@@ -565,7 +551,6 @@ class IntervalJoinTransformation(TwoInputTransformation):
                 )
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Return the tags of late rows, if they go to side outputs, and those of the function."""
         late = (self.function.left_late_tag, self.function.right_late_tag)
         return (*(tag for tag in late if tag is not None), *self.tags)
 
@@ -577,12 +562,12 @@ class IntervalJoinTransformation(TwoInputTransformation):
 
 @dataclass(frozen=True, eq=False)
 class WindowJoinTransformation(TwoInputTransformation):
-    """Calls a function for what two streams have in each window of a key.
+    """Calls a function for the elements of two streams in each window of a key.
 
     Attributes
     ----------
     function : WindowOperation
-        Its windows are of elements of both streams.
+        Its windows contain elements of both streams.
     """
 
     call: ClassVar[str] = "apply"

@@ -121,6 +121,11 @@ class CountSlidingWindowAssigner(_CountWindows):
         return f"windows of {self.window_size} elements, every {self.window_slide}"
 
 
+def count_assigner(size: int, slide: int) -> CountTumblingWindowAssigner | CountSlidingWindowAssigner:
+    """Return windows of a number of elements; a slide of 0 means windows that do not overlap."""
+    return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
+
+
 @dataclass(frozen=True)
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     """Puts all elements of a key into one window, which never ends: a trigger says when it fires.
