@@ -36,13 +36,11 @@ With pytest there are the fixtures `flinkcore_harnesses` and `flinkcore_clock`, 
 
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
-from flinkcore.testing.abstract_stream_operator_test_harness import AbstractStreamOperatorTestHarness
-from flinkcore.testing.broadcast_operator_test_harness import (
-    BroadcastOperatorTestHarness,
-    KeyedBroadcastOperatorTestHarness,
+from flinkcore.testing.abstract_stream_operator_test_harness import (
+    AbstractStreamOperatorTestHarness,
+    ManualClock,
+    StreamOperatorParameters,
 )
-from flinkcore.testing.harness_makers import HarnessMakers
-from flinkcore.testing.manual_clock import ManualClock
 from flinkcore.testing.one_input_stream_operator_test_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
@@ -50,6 +48,7 @@ from flinkcore.testing.one_input_stream_operator_test_harness import (
 from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
 from flinkcore.testing.output_assertion import assert_output
 from flinkcore.testing.process_function_test_harnesses import (
+    HarnessMakers,
     for_broadcast_process_function,
     for_co_process_function,
     for_interval_join,
@@ -60,8 +59,9 @@ from flinkcore.testing.process_function_test_harnesses import (
     for_watermark_strategy,
     for_window_operation,
 )
-from flinkcore.testing.stream_operator_parameters import StreamOperatorParameters
 from flinkcore.testing.two_input_stream_operator_test_harness import (
+    BroadcastOperatorTestHarness,
+    KeyedBroadcastOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
     TwoInputStreamOperatorTestHarness,
 )

@@ -1,65 +1,224 @@
-"""What the harnesses of all operators have in common."""
+"""What all harnesses have in common: a clock, state, parameters of operators, and an output that is kept."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time
+from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
 from flinkcore.runtime.checkpoint import OperatorBackends
-from flinkcore.runtime.elements import StreamElement, StreamRecord, WatermarkStatus
+from flinkcore.runtime.copies import copied
+from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import AbstractStreamOperator
 from flinkcore.runtime.operators.function_calls import KeySelector
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
+from flinkcore.runtime.state.state_table import VOID_NAMESPACE
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.testing.collected_output import CollectedOutput
-from flinkcore.testing.manual_clock import ManualClock
 from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
-from flinkcore.testing.stream_operator_parameters import StreamOperatorParameters
 
 OUT = TypeVar("OUT")
 H = TypeVar("H", bound="AbstractStreamOperatorTestHarness[Any]")
 ARGUMENT = TypeVar("ARGUMENT")
+K = TypeVar("K", bound=Hashable)
+
+
+class ManualClock(DrivenProcessingTimeService):
+    """Processing time that a test moves; callbacks that are due run then.
+
+    Parameters
+    ----------
+    start_ms : int, default 0
+        The time that it shows at first, in ms since the epoch.
+
+    Notes
+    -----
+    Flink's ``TestProcessingTimeService``, under a name that pytest does not take for a class of tests.
+
+    Examples
+    --------
+    >>> clock = ManualClock()
+    >>> timer = clock.register_timer(60_000, lambda timestamp: print("called at", timestamp))
+    >>> clock.advance_by(59_999)
+    >>> clock.advance_by(Duration.of_seconds(1))
+    called at 60000
+    """
+
+    def advance_by(self, interval: int | Time | Duration) -> None:
+        """Advance the clock; see `advance_to`.
+
+        Parameters
+        ----------
+        interval : int, Time or Duration
+            An int is in ms.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no interval of time.
+        TimerError, LifecycleError
+            As `advance_to`.
+        """
+        self.advance_to(self.now_ms + interval_or_ms(interval, "interval"))
+
+
+class CollectedOutput(Generic[OUT]):
+    """An :class:`Output` that keeps all elements, in order.
+
+    Attributes
+    ----------
+    elements : list of StreamElement
+        Of the main output. Records, and values that are lists, dictionaries or other containers, are copies, as they
+        were when they were emitted.
+
+    Notes
+    -----
+    Flink's ``AbstractStreamOperatorTestHarness.MockOutput``.
+    """
+
+    def __init__(self) -> None:
+        self.elements: list[StreamElement[OUT]] = []
+        self._side: dict[OutputTag, list[StreamRecord[Any]]] = {}
+
+    def side(self, output_tag: OutputTag) -> list[StreamRecord[Any]]:
+        """Return the records of a side output.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no OutputTag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise ConfigurationError(f"a side output is asked for by its OutputTag, not by {output_tag!r}")
+        return self._side.setdefault(output_tag, [])
+
+    def collect(self, record: StreamRecord[Any]) -> None:
+        """Keep a record."""
+        self.elements.append(StreamRecord(copied(record.value), record.timestamp))
+
+    def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
+        """Keep a record of a side output."""
+        self.side(output_tag).append(StreamRecord(copied(record.value), record.timestamp))
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Keep a watermark."""
+        self.elements.append(watermark)
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Keep a status."""
+        self.elements.append(status)
+
+    def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
+        """Keep a latency marker."""
+        self.elements.append(latency_marker)
+
+
+@dataclass(frozen=True)
+class StreamOperatorParameters:
+    """The surroundings of an operator, from which an operator factory takes what its operator needs.
+
+    Parameters
+    ----------
+    output : Output
+    processing_time_service : ProcessingTimeService
+    operator_state_backend : OperatorStateBackend
+    task : TaskInfo
+    keyed_backend : KeyedStateBackend, optional
+    key_selectors : tuple of callable
+        By input, of a keyed harness.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.api.operators.StreamOperatorParameters``, with what an operator in
+    Flink gets from its task later.
+    """
+
+    output: Output
+    processing_time_service: ProcessingTimeService
+    operator_state_backend: OperatorStateBackend
+    task: TaskInfo
+    keyed_backend: KeyedStateBackend | None = None
+    key_selectors: tuple[KeySelector, ...] = ()
+
+    @property
+    def keyed_state_backend(self) -> KeyedStateBackend:
+        """The keyed state; a ConfigurationError in a harness without keys."""
+        if self.keyed_backend is None:
+            raise ConfigurationError(
+                "the operator needs keyed state: take a harness whose name begins with Keyed, and give it a key "
+                "selector"
+            )
+        return self.keyed_backend
+
+    @property
+    def key_selector(self) -> KeySelector:
+        """From an element of the first keyed input to its key."""
+        return self._key_selector(0)
+
+    @property
+    def key_selector2(self) -> KeySelector:
+        """From an element of the second input to its key."""
+        return self._key_selector(1)
+
+    def _key_selector(self, index: int) -> KeySelector:
+        if index >= len(self.key_selectors):
+            raise ConfigurationError(
+                f"the operator needs {index + 1} key selectors, the harness was given {len(self.key_selectors)}"
+            )
+        return self.key_selectors[index]
+
+
+def checked_key_selector(key_selector: Any, what: str = "key_selector") -> KeySelector:
+    """Return a key selector; raise a ConfigurationError if it is not callable."""
+    if callable(key_selector):
+        selector: KeySelector = key_selector
+        return selector
+    raise ConfigurationError(
+        f"{what} is a function from an element to its key, such as lambda value: value[0], not {key_selector!r}"
+    )
+
 
 TASK = TaskInfo("operator")
 """The only subtask of an operator, with 128 key groups."""
 
 
 class AbstractStreamOperatorTestHarness(Generic[OUT]):
-    """Runs one subtask of an operator, with a clock that stands still, state, and an output that keeps everything.
+    """Runs one subtask of an operator, with a clock that the test moves, state, and an output that keeps all elements.
 
-    To be opened before elements come and closed at the end, which ``with`` does.
+    It must be opened before elements are processed and closed at the end, as ``with`` does.
 
     Parameters
     ----------
     operator_factory : callable
         From :class:`StreamOperatorParameters` to the operator.
     operator_type : type
-        What it has to make.
+        The type of operator that it must return.
     task : TaskInfo
-        Which subtask it is, of how many; its name is the operator's uid in checkpoints.
+        The subtask and the parallelism; its name is the operator's uid in checkpoints.
     key_selectors : tuple of callable, optional
-        Of an operator with keys.
+        By input, of an operator with keys.
     key_type : pyarrow.DataType, optional
         As of `JavaKeys`.
 
     Raises
     ------
     ConfigurationError
-        If the task is not possible, or the factory gives no operator, or one with another number of inputs.
+        If the task is invalid, or the factory returns no operator, or one with another number of inputs.
 
     Notes
     -----
-    Flink's ``org.apache.flink.streaming.util.AbstractStreamOperatorTestHarness``. Deliberate differences: one clock
-    counts for timers and for times to live; what comes before `open` or after `close` is refused.
+    Flink's ``org.apache.flink.streaming.util.AbstractStreamOperatorTestHarness``. Deliberate differences: timers
+    and times to live run on the same clock; calls before `open` or after `close` are refused.
     """
 
     def __init__(
@@ -112,20 +271,20 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
     def initialize_state(self, state: OperatorSubtaskState | str | os.PathLike[str]) -> None:
         """Restore this subtask's share of a snapshot; before `open`.
 
-        Nothing fires. Timers and times to live know the watermark of the snapshot from then on; Flink's know none.
+        Nothing fires. The current watermark is that of the snapshot; Flink restores none.
 
         Parameters
         ----------
         state : OperatorSubtaskState or path
-            Of one subtask, if this is the same of as many; otherwise of all (`repackage_state`). A path is that of a
-            checkpoint with one operator; `OperatorSubtaskState.read` chooses one of several.
+            Of this subtask at the same parallelism, or of all subtasks (`repackage_state`). A path is that of a
+            checkpoint with one operator; `OperatorSubtaskState.read` selects one of several.
 
         Raises
         ------
         LifecycleError
-            If the harness was opened, or has state already.
+            If the harness was opened, or state was restored before.
         ConfigurationError, SourceError
-            As `OperatorSubtaskState.restore`, and `read`.
+            See `OperatorSubtaskState.restore` and `read`.
         """
         self._refuse_closed("initialize_state")
         if self._opened or self._initialized:
@@ -136,7 +295,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         self._initialized = True
 
     def open(self) -> None:
-        """Open the operator, and with it the function; close it if that fails.
+        """Open the operator and its function; close it after an error.
 
         Raises
         ------
@@ -159,13 +318,10 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
             raise
 
     def close(self) -> None:
-        """Finish and close the operator, and with it the function; the output stays. Closing twice is no error.
+        """Finish and close the operator and its function; the output is kept. Closing twice is no error.
 
-        No timer fires: to see what is left fire, process the maximum watermark before.
-
-        Notes
-        -----
-        What was opened is closed even if finishing it fails.
+        No timer fires; to fire all event-time timers, process the maximum watermark before. The operator is closed even
+        if finishing it fails.
         """
         self._close(finish=True)
 
@@ -183,7 +339,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
                 self._operator.close()
 
     def __enter__(self: H) -> H:
-        """Open the harness, unless it is open."""
+        """Open the harness, if it is not open."""
         if not self._opened:
             self.open()
         return self
@@ -191,7 +347,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the harness; after an error without finishing the operator."""
+        """Close the harness; after an error, without finishing the operator."""
         self._close(finish=error is None)
 
     # ---- time ----
@@ -202,7 +358,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         Parameters
         ----------
         time_ms : int
-            In ms since the epoch; 0 at first. It may go back: nothing fires then.
+            In ms since the epoch; 0 at first. If it goes back, nothing fires.
 
         Raises
         ------
@@ -215,11 +371,11 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         self._call("set_processing_time", self._clock.advance_to, checked, needs_open=False)
 
     def advance_time(self, interval: int | Time | Duration) -> None:
-        """Move the clock on, as `set_processing_time` does; an int is in ms."""
+        """Advance the clock; see `set_processing_time`. An int is in ms."""
         self._call("advance_time", self._clock.advance_by, interval, needs_open=False)
 
     def get_processing_time(self) -> int:
-        """Return what the clock shows, in ms since the epoch."""
+        """Return the processing time, in ms since the epoch."""
         return self._clock.now_ms
 
     def get_processing_time_service(self) -> ManualClock:
@@ -227,30 +383,30 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         return self._clock
 
     def get_current_watermark(self) -> int:
-        """Return the operator's watermark in ms; that of the snapshot before the first, -2**63 without one."""
+        """Return the operator's watermark in ms since the epoch: at first that of the snapshot, or -2**63."""
         return self._watermark_ms
 
     def num_event_time_timers(self) -> int:
-        """Return how many event-time timers wait."""
+        """Return the number of pending event-time timers."""
         timers = self._operator.time_service_manager
         return 0 if timers is None else timers.num_event_time_timers()
 
     def num_processing_time_timers(self) -> int:
-        """Return how many processing-time timers wait, of keys; the operator's own ticks do not count."""
+        """Return the number of pending processing-time timers of keys; ticks of the operator do not count."""
         timers = self._operator.time_service_manager
         return 0 if timers is None else timers.num_processing_time_timers()
 
     # ---- output ----
 
     def get_output(self) -> list[StreamElement[OUT]]:
-        """Return everything that was emitted, in order: records, watermarks, statuses and latency markers.
+        """Return the emitted records, watermarks, statuses and latency markers, in order.
 
-        The list is the harness's own, which grows; it may be changed, such as cleared.
+        It is the harness's own list, which grows, and which may be cleared.
         """
         return self._output.elements
 
     def take_output(self) -> list[StreamElement[OUT]]:
-        """Return what was emitted since the last call, and forget it."""
+        """Return the elements emitted since the last call, and remove them."""
         taken = self._output.elements.copy()
         self._output.elements.clear()
         return taken
@@ -264,20 +420,20 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         return [record.value for record in self.extract_output_stream_records()]
 
     def get_side_output(self, output_tag: OutputTag) -> list[StreamRecord[Any]]:
-        """Return the records of a side output; the list grows, and may be changed. Empty where none came."""
+        """Return the records of a side output, which may be none; the harness's own list, which grows."""
         return self._output.side(output_tag)
 
     # ---- snapshots ----
 
     def snapshot(self) -> OperatorSubtaskState:
-        """Return what this subtask holds, as a checkpoint of a job would have it: timers, state and watermark.
+        """Return a snapshot of timers, state and watermark, with the content of a job's checkpoint.
 
         Raises
         ------
         SchemaError
-            If a value, key or namespace is of a type that no checkpoint holds.
+            If a value, key or namespace is of a type that no checkpoint supports.
         LifecycleError
-            If it is taken while a callback runs, or the harness is not open.
+            If a callback is running, or the harness is not open.
         """
         self._refuse_in_call("snapshot")
         self._refuse_unless_open("snapshot")
@@ -290,7 +446,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         Raises
         ------
         ConfigurationError
-            If there is none, they are of operators of different parallelism, or a subtask is there twice.
+            If there is none, they are of different parallelism, or a subtask is there twice.
         """
         return OperatorSubtaskState.repackage(states)
 
@@ -302,14 +458,14 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         new_parallelism: int,
         subtask_index: int,
     ) -> OperatorSubtaskState:
-        """Give a state to one subtask of another parallelism.
+        """Assign a state to one subtask of another parallelism.
 
-        `initialize_state` does so by itself; this one is for tests that were written for Flink's harness.
+        `initialize_state` does so by itself; this method is for tests written for Flink's harness.
 
         Raises
         ------
         ConfigurationError
-            If key groups or old parallelism are not those of the state, or there is no such subtask.
+            If key groups or old parallelism are not those of the state, or the subtask does not exist.
         """
         if (num_key_groups, old_parallelism) != (state.max_parallelism, state.parallelism):
             raise ConfigurationError(
@@ -325,10 +481,7 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
     # ---- leaks ----
 
     def refuse_leaks(self) -> None:
-        """Raise an AssertionError if keyed state or timers are left.
-
-        State with a time to live is none that leaks.
-        """
+        """Raise an AssertionError if keyed state or timers are left; state with a time to live is no leak."""
         __tracebackhide__ = True
         left = [] if self._keyed_state is None else _state_left(self._keyed_state)
         if n := self.num_event_time_timers():
@@ -373,12 +526,12 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
 
 
 def checked_record(value: Any, timestamp: int | None) -> StreamRecord[Any]:
-    """Return a record for an operator, which may change it.
+    """Return a new record, which the operator may change.
 
     Raises
     ------
     DataError
-        If the timestamp is none, or comes with a record that brings its own.
+        If the timestamp is invalid, or is given with a StreamRecord, which has its own.
     """
     if isinstance(value, StreamRecord):
         if timestamp is not None:
@@ -388,21 +541,21 @@ def checked_record(value: Any, timestamp: int | None) -> StreamRecord[Any]:
 
 
 def checked_watermark(watermark: int | Watermark) -> Watermark:
-    """Return a watermark; a DataError where it is none."""
+    """Return a watermark; raise a DataError if it is invalid."""
     if isinstance(watermark, Watermark):
         return watermark
     return Watermark(checked_timestamp(watermark, "watermark"))
 
 
 def checked_status(status: WatermarkStatus) -> WatermarkStatus:
-    """Return a status; a DataError where it is none."""
+    """Return a status; raise a DataError if it is invalid."""
     if not isinstance(status, WatermarkStatus):
         raise DataError(f"a status is WatermarkStatus.IDLE or WatermarkStatus.ACTIVE, not {status!r}")
     return status
 
 
 def checked_timestamp(timestamp: object, what: str) -> int:
-    """Return a time as an int; a DataError where it is none."""
+    """Return a time as an int; raise a DataError if it is invalid."""
     checked = as_timestamp(timestamp)
     if checked is None:
         raise DataError(
@@ -422,3 +575,70 @@ def _state_left(backend: KeyedStateBackend) -> list[str]:
         if keys:
             left.append(f"the state {name!r} of {len(keys)} key{'s' * (len(keys) > 1)} ({shown})")
     return left
+
+
+class KeyedTestHarness(Generic[K]):
+    """The keyed side of a harness: shows the state without changing it.
+
+    Notes
+    -----
+    What Flink's ``KeyedOneInputStreamOperatorTestHarness`` and its siblings have in common, and what tests there do by
+    ``getOperator().setCurrentKey``.
+    """
+
+    _keyed_state: KeyedStateBackend | None
+    _key_group_of: JavaKeys
+
+    def num_keyed_state_entries(self, namespace: Hashable = ...) -> int:
+        """Return the number of entries of all states, in one namespace if it is given.
+
+        A key counts once for each state and namespace, however long its list or map is; an expired value counts until
+        it is cleaned up, as in Flink.
+        """
+        return self._backend.num_key_value_state_entries(namespace)
+
+    def get_keyed_state(self, name: str, key: K, namespace: Hashable = VOID_NAMESPACE) -> Any:
+        """Return the value of a state for a key, if it has not expired.
+
+        Parameters
+        ----------
+        name : str
+            Of the state's descriptor.
+        key : hashable
+        namespace : hashable, optional
+            Such as a window; by default that of state without windows.
+
+        Returns
+        -------
+        object
+            A copy of the value, list or dictionary, or the result of an aggregating state; None if there is no value.
+            It is no access to the time to live.
+
+        Raises
+        ------
+        ConfigurationError
+            If the operator has not asked for a state of this name.
+        DataError
+            If the key belongs to another subtask.
+        """
+        return copied(self._backend.look_up(name, key, namespace))
+
+    def get_keys(self, name: str, namespace: Hashable = ...) -> list[K]:
+        """Return the keys with a value that has not expired, in all namespaces or one."""
+        return self._backend.get_keys(name, namespace)
+
+    def owns_key(self, key: K) -> bool:
+        """Return whether a key belongs to this subtask.
+
+        Raises
+        ------
+        DataError
+            If it is of a type that cannot be a key.
+        """
+        first, last = self._backend.key_context.key_group_range
+        return first <= self._key_group_of(key) <= last
+
+    @property
+    def _backend(self) -> KeyedStateBackend:
+        assert self._keyed_state is not None
+        return self._keyed_state

@@ -11,12 +11,14 @@ from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,
     AbstractStreamOperatorTestHarness,
+    K,
+    KeyedTestHarness,
+    StreamOperatorParameters,
+    checked_key_selector,
     checked_record,
     checked_status,
     checked_watermark,
 )
-from flinkcore.testing.keyed_test_harness import K, KeyedTestHarness
-from flinkcore.testing.stream_operator_parameters import StreamOperatorParameters, checked_key_selector
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
@@ -32,7 +34,7 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
     operator_factory : callable
         From :class:`StreamOperatorParameters` to the operator.
     task : TaskInfo, optional
-        Which subtask it is; by default the only one.
+        The subtask; by default the only one.
 
     Notes
     -----
@@ -70,16 +72,16 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
         value : object
             Or a StreamRecord with its timestamp.
         timestamp : int, optional
-            Event time in ms since the epoch; without it the record carries none.
+            Event time in ms since the epoch; by default the record has none.
 
         Raises
         ------
         UserCodeError
-            If the function, or the key selector, fails; its cause is what they raised.
+            If the function or the key selector raises; the cause is their exception.
         DataError
-            If the timestamp is none, or the key belongs to another subtask.
+            If the timestamp is invalid, or the key belongs to another subtask.
         LifecycleError
-            If the harness is not open, or the call comes from within a callback.
+            If the harness is not open, or a callback makes the call.
         """
         self._call("process_element", self._operator.process_element, checked_record(value, timestamp))
 
@@ -89,10 +91,10 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
             self.process_element(record)
 
     def process_watermark(self, watermark: int | Watermark) -> None:
-        """Process a watermark: event-time timers at or before it fire, then it is passed on.
+        """Process a watermark: event-time timers at or before it fire, then it is forwarded.
 
-        As in Flink's harness it is not compared with the one before: one that goes back sets the operator back, which
-        never happens in a job, whose inputs drop such a watermark.
+        As in Flink's harness it is not compared with the previous one. In a job, inputs drop a watermark that goes
+        back.
 
         Parameters
         ----------
@@ -104,7 +106,7 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
         UserCodeError
             If a timer fails.
         DataError
-            If it is no watermark.
+            If it is invalid.
         LifecycleError
             As of `process_element`.
         """
@@ -133,10 +135,10 @@ class KeyedOneInputStreamOperatorTestHarness(
     key_selector : callable
         From an element to its key.
     key_type : pyarrow.DataType, optional
-        Of a key that is narrower than its Python type says, such as ``pyarrow.int32()`` for Java's Integer: it
-        decides on the key group.
+        Type of the keys, if it is narrower than their Python type, such as ``pyarrow.int32()`` for Java's Integer; it
+        determines key groups.
     task : TaskInfo, optional
-        Which subtask it is; by default the only one.
+        The subtask; by default the only one.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What operators under test held at a snapshot."""
+"""Snapshots of operators under test."""
 
 import os
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ FOLDER = "data"
 
 @dataclass(frozen=True)
 class OperatorSubtaskState:
-    """The state of one subtask of an operator, or of several: the bytes that a checkpoint of a job consists of.
+    """The state of one subtask of an operator, or of several, as the bytes of a job's checkpoint.
 
-    Harnesses make it (`snapshot`) and take it (`initialize_state`); nothing that happens later changes it. It is in
-    memory, or in the directory that it was read from.
+    Harnesses take it (`snapshot`) and restore it (`initialize_state`). It is immutable, and is in memory or in the
+    directory that it was read from.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class OperatorSubtaskState:
     uid : str
         Of the operator.
     parallelism : int
-        Of the operator when the snapshot was taken.
+        The parallelism of the operator when the snapshot was taken.
     assigned_to : (int, int), optional
-        Subtask and parallelism that `repartition_operator_state` gave it to.
+        Subtask and parallelism that `repartition_operator_state` assigned it to.
 
     Notes
     -----
@@ -54,7 +54,7 @@ class OperatorSubtaskState:
         Raises
         ------
         SchemaError
-            If a value, key or namespace is of a type that no checkpoint holds.
+            If a value, key or namespace is of a type that no checkpoint supports.
         """
         storage = MemoryCheckpointStorage()
         part = CheckpointWriter(storage, FOLDER, task.max_parallelism).write(task.name, task.index, snapshot)
@@ -63,14 +63,14 @@ class OperatorSubtaskState:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], uid: str | None = None) -> "OperatorSubtaskState":
-        """Return the state that is in a directory: what `write` wrote, or a checkpoint of a job.
+        """Return the state in a directory, from `write` or from a checkpoint of a job.
 
         Parameters
         ----------
         path : path
             Local, or a URI that pyarrow.fs knows.
         uid : str, optional
-            Of the operator; needed where the checkpoint has several.
+            Of the operator; required if the checkpoint has several.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class OperatorSubtaskState:
 
     @classmethod
     def repackage(cls, states: Sequence["OperatorSubtaskState"]) -> "OperatorSubtaskState":
-        """Join the states of subtasks; see `repackage_state`."""
+        """Join the states of subtasks; see `AbstractStreamOperatorTestHarness.repackage_state`."""
         if not states:
             raise ConfigurationError("there is no state to join: give the snapshots of all subtasks")
         first = states[0]
@@ -123,23 +123,23 @@ class OperatorSubtaskState:
 
     @property
     def parts(self) -> list[OperatorPart]:
-        """What there is, by subtask."""
+        """The parts, by subtask."""
         return self.checkpoint.manifest.parts_by_operator()[self.uid]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a directory, as a checkpoint of one operator, which `read` and `flinkcore checkpoint show` take.
+        """Write it to a directory, as a checkpoint for `read` and for `flinkcore checkpoint show`.
 
         Parameters
         ----------
         path : path
-            Local, or a URI that pyarrow.fs knows. It is made if it is missing; a checkpoint in it is replaced.
+            Local, or a URI that pyarrow.fs knows. It is created if it is missing; a checkpoint in it is replaced.
 
         Raises
         ------
         DataError
             If subtasks are missing.
         ConfigurationError
-            If something else than a checkpoint is in the directory.
+            If a file in the directory belongs to no checkpoint.
         """
         with PendingCheckpoint.begin(path, self.max_parallelism) as pending:
             parts = []
@@ -155,7 +155,7 @@ class OperatorSubtaskState:
             pending.commit(parts)
 
     def assign(self, subtask_index: int, parallelism: int) -> "OperatorSubtaskState":
-        """Give it to one subtask; see `repartition_operator_state`."""
+        """Assign it to one subtask; see `AbstractStreamOperatorTestHarness.repartition_operator_state`."""
         if not 0 <= subtask_index < parallelism:
             raise ConfigurationError(
                 f"of {parallelism} subtasks there is none with the index {subtask_index}"
@@ -163,15 +163,15 @@ class OperatorSubtaskState:
         return replace(self, assigned_to=(subtask_index, parallelism))
 
     def restore(self, backends: OperatorBackends, task: TaskInfo) -> int:
-        """Let the backends of a subtask take their share; return the operator's watermark in ms.
+        """Restore the share of a subtask into its backends; return the operator's watermark in ms since the epoch.
 
         Raises
         ------
         ConfigurationError
-            If the number of key groups is another, the state belongs to another subtask, or subtasks are missing
-            that have something of the share.
+            If the number of key groups differs, the state is assigned to another subtask, or subtasks with a part of
+            the share are missing.
         SourceError
-            If it was read from files that are missing or damaged by now.
+            If the files that it was read from are missing or damaged.
         """
         if self.max_parallelism != task.max_parallelism:
             raise ConfigurationError(

@@ -1,12 +1,14 @@
-"""Harnesses of functions, made and opened in one call.
+"""Harnesses of functions, made and opened in one call, and closed when a test ends.
 
-What a function takes and gives is not in its type, so that makers return harnesses of Any: the type of a variable says
-more, as in ``harness: KeyedOneInputStreamOperatorTestHarness[str, Payment, Alert] = for_keyed_process_function(...)``.
+Element types are not part of a function's type, so that makers return harnesses of Any. The type of a variable can say
+more: ``harness: KeyedOneInputStreamOperatorTestHarness[str, Payment, Alert] = for_keyed_process_function(...)``.
 """
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import ExitStack
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import (
@@ -33,23 +35,21 @@ from flinkcore.runtime.operators import (
 )
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.runtime.windowing import make_window_operator
-from flinkcore.testing.abstract_stream_operator_test_harness import TASK, AbstractStreamOperatorTestHarness
-from flinkcore.testing.broadcast_operator_test_harness import (
-    BroadcastOperatorTestHarness,
-    KeyedBroadcastOperatorTestHarness,
-)
-from flinkcore.testing.keyed_test_harness import K
+from flinkcore.testing.abstract_stream_operator_test_harness import TASK, AbstractStreamOperatorTestHarness, K
 from flinkcore.testing.one_input_stream_operator_test_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
 )
 from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
 from flinkcore.testing.two_input_stream_operator_test_harness import (
+    BroadcastOperatorTestHarness,
+    KeyedBroadcastOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
     TwoInputStreamOperatorTestHarness,
 )
 
 H = TypeVar("H", bound=AbstractStreamOperatorTestHarness[Any])
+
 
 State = OperatorSubtaskState | str | os.PathLike[str]
 
@@ -62,18 +62,18 @@ def for_process_function(
     Parameters
     ----------
     function : ProcessFunction
-        An instance of its own: a restored harness gets a new one, as a restored job does.
+        A new instance for each harness, also for a restored one.
     task : TaskInfo, optional
-        Which subtask it is, of how many; by default the only one.
+        The subtask and the parallelism; by default the only one.
     restore_from : OperatorSubtaskState or path, optional
-        What to restore before the function is opened; see `initialize_state`.
+        Restored before the function is opened; see `initialize_state`.
 
     Raises
     ------
     ConfigurationError
-        If it is no such function, or the task is not possible.
+        If it is no such function, or the task is invalid.
     Exception
-        Whatever `function.open` raises.
+        Any that `function.open` raises.
 
     Notes
     -----
@@ -251,8 +251,8 @@ def for_window_operation(
 ) -> KeyedOneInputStreamOperatorTestHarness[K, Any, Any]:
     """Return an open harness of windows on a keyed stream, with their trigger, evictor and functions.
 
-    What is in a window is ``harness.get_keyed_state("window-contents", key, window)``; records that are late for all
-    their windows are in ``harness.get_side_output(operation.late_tag)``.
+    The contents of a window are ``harness.get_keyed_state("window-contents", key, window)``; records that are late for
+    all their windows are in ``harness.get_side_output(operation.late_tag)``.
 
     Parameters
     ----------
@@ -293,8 +293,8 @@ def for_interval_join(
 ) -> KeyedTwoInputStreamOperatorTestHarness[K, Any, Any, Any]:
     """Return an open harness of an interval join of two keyed streams, the first of which is the left one.
 
-    What waits is ``harness.get_keyed_state("LEFT_BUFFER", key)`` and ``"RIGHT_BUFFER"``: elements by timestamp; late
-    ones are in ``harness.get_side_output(operation.left_late_tag)``.
+    Buffered elements by timestamp are ``harness.get_keyed_state("LEFT_BUFFER", key)`` and ``"RIGHT_BUFFER"``; late ones
+    are in ``harness.get_side_output(operation.left_late_tag)``.
 
     Parameters
     ----------
@@ -330,23 +330,23 @@ def for_interval_join(
 def for_watermark_strategy(
     watermark_strategy: WatermarkStrategy, auto_watermark_interval_ms: int = 200
 ) -> OneInputStreamOperatorTestHarness[Any, Any]:
-    """Return an open harness of what assigns timestamps and makes watermarks.
+    """Return an open harness of a watermark strategy.
 
-    Periodic watermarks come when the clock moves: ``harness.advance_time(200)``.
+    Periodic watermarks are emitted when the clock moves: ``harness.advance_time(200)``.
 
     Parameters
     ----------
     watermark_strategy : WatermarkStrategy
-        Its timestamp assigner gets the elements, so it is no column name.
+        Its timestamp assigner must take elements, not name a column.
     auto_watermark_interval_ms : int
         0: no periodic watermarks.
 
     Raises
     ------
     ConfigurationError
-        If it is no strategy, or one for columns only, or the interval is negative.
+        If it is no strategy or one for columns only, or the interval is negative.
     UserCodeError
-        If its generator cannot be made.
+        If its generator cannot be created.
     """
     _require(watermark_strategy, WatermarkStrategy)
     return _opened(
@@ -373,3 +373,63 @@ def _opened(harness: H, restore_from: State | None) -> H:
         harness.initialize_state(restore_from)
     harness.open()
     return harness
+
+
+P = ParamSpec("P")
+
+
+class HarnessMakers:
+    """The makers of ``flinkcore.testing``, and `close_at_end` for other harnesses.
+
+    As a context manager it closes all of them, the last one first, even after an error.
+
+    Examples
+    --------
+    >>> from flinkcore.datastream import ProcessFunction
+    >>> class Double(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield 2 * value
+    >>> with HarnessMakers() as harnesses:
+    ...     harness = harnesses.for_process_function(Double())
+    ...     harness.process_element(4)
+    ...     harness.extract_output_values()
+    [8]
+    """
+
+    def __init__(self) -> None:
+        self._made: list[AbstractStreamOperatorTestHarness[Any]] = []
+        self._at_end = ExitStack()
+        self.for_process_function = self._closing(for_process_function)
+        self.for_keyed_process_function = self._closing(for_keyed_process_function)
+        self.for_co_process_function = self._closing(for_co_process_function)
+        self.for_keyed_co_process_function = self._closing(for_keyed_co_process_function)
+        self.for_broadcast_process_function = self._closing(for_broadcast_process_function)
+        self.for_keyed_broadcast_process_function = self._closing(for_keyed_broadcast_process_function)
+        self.for_window_operation = self._closing(for_window_operation)
+        self.for_interval_join = self._closing(for_interval_join)
+        self.for_watermark_strategy = self._closing(for_watermark_strategy)
+
+    def close_at_end(self, harness: H) -> H:
+        """Return a harness, open or not, and close it at the end."""
+        self._made.append(harness)
+        self._at_end.callback(harness.close)
+        return harness
+
+    def refuse_leaks(self) -> None:
+        """Raise an AssertionError if keyed state or timers are left in any of the harnesses."""
+        __tracebackhide__ = True
+        for harness in self._made:
+            harness.refuse_leaks()
+
+    def _closing(self, make: Callable[P, H]) -> Callable[P, H]:
+        @wraps(make)
+        def made(*args: P.args, **kwargs: P.kwargs) -> H:
+            return self.close_at_end(make(*args, **kwargs))
+
+        return made
+
+    def __enter__(self) -> "HarnessMakers":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._at_end.__exit__(None, None, None)

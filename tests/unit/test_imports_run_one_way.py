@@ -109,7 +109,10 @@ def test_every_part_of_the_package_has_a_rank() -> None:
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.report import page", "flinkcore.spark.sessions.session"),
-        ("from flinkcore.spark import SparkExecutionEnvironment", "flinkcore.testing.manual_clock"),
+        (
+            "from flinkcore.spark import SparkExecutionEnvironment",
+            "flinkcore.testing.abstract_stream_operator_test_harness",
+        ),
         ("from flinkcore.testing import ManualClock", "flinkcore.runtime.latency"),
         ("import pyspark.sql", "flinkcore.replay.plans.job_plan"),
         ("from flinkcore.spark.exchange import blocks", "flinkcore.spark.shipping.tasks"),
@@ -134,7 +137,10 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
         ("from flinkcore.replay.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.sessions.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
-        ("from flinkcore.replay.plans.job_plan import make_plan", "flinkcore.testing.manual_clock"),
+        (
+            "from flinkcore.replay.plans.job_plan import make_plan",
+            "flinkcore.testing.abstract_stream_operator_test_harness",
+        ),
         ("from flinkcore.spark.shipping.tasks import portable", "flinkcore.spark.exchange.blocks"),
         ("from flinkcore.spark.elements.element_run import SparkElementRun", "flinkcore.spark.environment"),
         ("import numpy", "flinkcore.common.time"),
