@@ -19,12 +19,13 @@ from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.results.result import EmbeddedResult, Output
-from flinkcore.replay.stages.job_stages import connected_inputs, opened_stage_of, stages_of
-from flinkcore.replay.stages.keyed_stage import KeyedStage
+from flinkcore.replay.results.result import EmbeddedResult
+from flinkcore.replay.stages.opened_stage import opened_stage
 from flinkcore.replay.stages.placed_events import placed
+from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.stage_inputs import SharedItems, linked, merged, passed_on, without_outputs
 from flinkcore.replay.stages.stage_link import StageLink
+from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.stages.stage_run import StageRun, Step
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
@@ -117,7 +118,7 @@ class EmbeddedReplay:
         """What comes to each operator."""
         stages = self._plan.stages
         by_logs = [
-            connected_inputs(stage, each.second_from) for stage, each in zip(stages, times, strict=True)
+            stage.connected_inputs(each.second_from) for stage, each in zip(stages, times, strict=True)
         ]
         reading = LogMerge(self._plan, time, self._chunks, by_logs, self.report).steps()
         open_stages.enter_context(self._threads.closing(reading))
@@ -137,7 +138,11 @@ class EmbeddedReplay:
                     readers[before] -= 1
                     steps = given[before].reader(readers[before])
                     sources.append(
-                        linked(steps if readers[before] == 0 else without_outputs(steps), link, run.inputs)
+                        linked(
+                            steps if readers[before] == 0 else without_outputs(steps),
+                            link,
+                            run.context.inputs,
+                        )
                     )
             together = merged(sources) if stage.merges_results else sources[0]
             if number + 1 < len(stages):
@@ -159,26 +164,19 @@ class EmbeddedReplay:
             yield replace(step, ready=ready)
 
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
-        plan = self._plan
-        stage = plan.stages[number]
-        partitions = stage.partitions(self._parallelism)
-        restored = self._checkpoints.operator(number)
-        makes_stages, inputs = stages_of(plan, time, partitions, number, restored)
+        partitions = self._plan.stages[number].partitions(self._parallelism)
+        context = StageContext.of(self._plan, number, time, partitions, self._checkpoints.operator(number))
         stages = [
-            open_stages.enter_context(opened_stage_of(plan, makes_stages, partition, number))
-            for partition in range(partitions)
+            open_stages.enter_context(opened_stage(context, partition)) for partition in range(partitions)
         ]
         return StageRun(
-            stage,
-            inputs,
-            makes_stages,
+            context,
             stages,
             end=lambda partition, stage: self._end(number, partition, stage),
-            advances=number + 1 < len(plan.stages),
             threads=self._threads,
         )
 
-    def _end(self, number: int, partition: int, stage: KeyedStage) -> Iterator[Output]:
+    def _end(self, number: int, partition: int, stage: Stage) -> Iterator[Output]:
         if self._checkpoints.stops:
             yield from stage.stop()
             self.stopping.write(number, partition, stage.snapshot())

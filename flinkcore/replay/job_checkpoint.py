@@ -17,7 +17,7 @@ from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation
 from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.stages.restored_operator import RestoredOperator
+from flinkcore.replay.stages.stage import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind

@@ -10,8 +10,8 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
+from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.stages.stage_run import Step
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors

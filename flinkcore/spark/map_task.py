@@ -14,10 +14,10 @@ import pyarrow as pa
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events, concatenate
+from flinkcore.runtime.element_rows import event_key_groups
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
 from flinkcore.spark.logs.log_input import LogInput

@@ -13,10 +13,10 @@ import pyarrow as pa
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.stage_plan import StageResults
-from flinkcore.replay.results.result import PlacedOutput
-from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage_link import StageLink
+from flinkcore.replay.stages.stage_output import PlacedOutput
+from flinkcore.runtime.element_rows import event_key_groups
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces_of
 from flinkcore.spark.reduce_task import PartitionReplay
 
@@ -29,7 +29,7 @@ SENT_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class BlocksForNext:
-    """Sends results to the next operator, and side outputs along with them; a `TaskOutput`.
+    """Sends results to the next operator, and side outputs along with them; a `ReduceOutput`.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -12,14 +12,11 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.job_checkpoint import write_partition
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.result import Output
-from flinkcore.replay.stages.job_stages import opened_stage_of, stages_of
-from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages, events_taken
+from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.replay.stages.restored_operator import RestoredOperator
-from flinkcore.replay.time_plane.job_time import ReplayTime
+from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
+from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.exchange.blocks import (
@@ -40,7 +37,7 @@ RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
 
 
-class TaskOutput(Protocol):
+class ReduceOutput(Protocol):
     """What a reduce task makes of its results; picklable."""
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
@@ -52,28 +49,14 @@ class PartitionReplay:
 
     Parameters
     ----------
-    plan
-        The job.
-    stages
-        Makes what runs its operator.
-    inputs
-        The columns of connected streams; None: the operator has one input.
-    time
-        As the operator sees it.
-    chunks
-        Number of chunks of its logs, and of partitions of operators before whose results come to it.
-    recomputable
-        Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike.
+    task
+        What it is a part of.
+    context
+        Of the operator.
     partition
         Number of the range.
     blocks
         The partition's blocks in order.
-    progress
-        Whom to tell how far the replay has come.
-    number
-        Of the operator, from 0 on.
-    pending
-        The checkpoint with which the job stops.
 
     Attributes
     ----------
@@ -82,36 +65,22 @@ class PartitionReplay:
     """
 
     def __init__(
-        self,
-        plan: JobPlan,
-        stages: KeyedStages,
-        inputs: ConnectedInputs | None,
-        time: ReplayTime,
-        chunks: int,
-        recomputable: bool,
-        partition: int,
-        blocks: Iterator[Block],
-        progress: ProgressAddress | None,
-        pending: PendingCheckpoint | None = None,
-        number: int = 0,
+        self, task: ReduceTask, context: StageContext, partition: int, blocks: Iterator[Block]
     ) -> None:
         self.partition = partition
         self.part: OperatorPart | None = None
-        self._pending = pending
-        self._plan = plan
-        self._number = number
-        self._inputs = inputs
-        self._time = time
-        stage = plan.stages[number]
-        self._takes_results = bool(stage.results)
-        self._schema = stage.data_schema()
-        self._chunks = chunks
-        self._recomputable = recomputable
+        self._task = task
+        self._plan = task.plan
+        self._number = task.number
+        self._context = context
+        self._batches = PreparedBatches(context)
+        self._takes_results = bool(context.plan.results)
+        self._schema = context.plan.data_schema()
+        self._by_splits = context.plan.connected_inputs(task.time.second_from)
         self._blocks = blocks
-        self._stages = stages
         self._counts: dict[str, int] = {}
         self._manifests: list[dict[str, Any]] = []
-        self._progress = TaskProgress(progress, True, partition)
+        self._progress = TaskProgress(task.progress, True, partition)
 
     def schemas(self) -> dict[str | None, pa.Schema]:
         """Columns of the results (None) and of each side output."""
@@ -126,11 +95,11 @@ class PartitionReplay:
         FlinkcoreError
             If not every event that the map tasks sent is accounted for.
         """
-        with opened_stage_of(self._plan, self._stages, self.partition, self._number) as stage:
+        with opened_stage(self._context, self.partition) as stage:
             yield from self._run(stage)
         self._check()
 
-    def _run(self, stage: KeyedStage) -> Iterator[Output]:
+    def _run(self, stage: Stage) -> Iterator[Output]:
         merge = PlacedMerge() if self._takes_results else TotalOrderMerge()
         rows_added = 0
         for block in self._blocks:
@@ -151,59 +120,55 @@ class PartitionReplay:
                 merge.add(added)  # type: ignore[arg-type]
                 rows_added += added.batch.num_rows
         yield from self._process_all(stage, merge.release(None))
-        if self._pending is None:
+        if self._task.pending is None:
             yield from stage.finish()
         else:
             yield from stage.stop()
             self.part = write_partition(
-                self._plan, self._pending, self._number, self.partition, stage.snapshot()
+                self._plan, self._task.pending, self._number, self.partition, stage.snapshot()
             )
         self._progress.advance(0, at_end=True)
         self._counts = stage.counts()
 
     def _process_all(
-        self, stage: KeyedStage, ready: Iterator[tuple[Events, RowNumbers | None]]
+        self, stage: Stage, ready: Iterator[tuple[Events, RowNumbers | None]]
     ) -> Iterator[Output]:
         for events, rows in ready:
             yield from self._process(stage, events, rows)
 
     def _events(self, block: Block) -> Events:
-        if self._inputs is None:
+        inputs = self._by_splits
+        if inputs is None:
             return read_events(block, self._schema)
-        number = int(block.first_split >= self._time.second_from)
-        return self._inputs.widened(number, read_events(block, self._schema_of(number)))
+        number = int(block.first_split >= inputs.second_from)
+        return inputs.widened(number, read_events(block, self._schema_of(number)))
 
     def _placed(self, block: Block) -> PlacedEvents:
         number = block.input_of_results
         if number is not None:
             results = read_placed(block, self._schema_of(number))
-            return results.coming_to(self._number, number, self._inputs)
-        by_splits = (
-            None if self._inputs is None else replace(self._inputs, second_from=self._time.second_from)
-        )
-        return placed(self._events(block), None, self._time.timeline, self._number, by_splits)
+            return results.coming_to(self._number, number, self._context.inputs)
+        return placed(self._events(block), None, self._context.timeline, self._number, self._by_splits)
 
     def _schema_of(self, number: int) -> pa.Schema:
-        if self._inputs is None:
-            return self._schema
-        return self._inputs.second if number else self._inputs.first
+        return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema
 
-    def _process(self, stage: KeyedStage, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
-        prepared = self._stages.prepare(events)
+    def _process(self, stage: Stage, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+        prepared = self._batches.prepare(events)
         yield from stage.process(prepared, rows)
-        self._stages.release(prepared)
+        self._batches.release(prepared)
         self._progress.advance(len(events.arrivals), stage.current_watermark)
 
     def _check(self) -> None:
         chunks = {manifest["chunk"] for manifest in self._manifests}
         sent = sum(manifest["rows"] for manifest in self._manifests)
-        if self._recomputable and len(chunks) == len(self._manifests) < self._chunks:
-            raise partitions_gone(len(chunks), self._chunks)
+        if self._task.recomputable and len(chunks) == len(self._manifests) < self._task.chunks:
+            raise partitions_gone(len(chunks), self._task.chunks)
         taken = events_taken(self._counts)
-        if len(chunks) != self._chunks or len(self._manifests) != self._chunks or taken != sent:
+        if len(chunks) != self._task.chunks or len(self._manifests) != self._task.chunks or taken != sent:
             raise FlinkcoreError(
                 f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
-                f"{self._chunks} map tasks sent; this is a defect of flinkcore, the result must not be used"
+                f"{self._task.chunks} map tasks sent; this is a defect of flinkcore, the result must not be used"
             )
 
     def counts(self) -> dict[str, Any]:
@@ -233,7 +198,7 @@ class ReduceTask:
     partitions
         Number of ranges of key groups.
     chunks
-        As of `PartitionReplay`.
+        Number of chunks of the logs, and of partitions of operators before whose results come to it.
     recomputable
         Whether a log is a DataFrame, whose partitions Spark may compute again, and not alike.
     output
@@ -253,7 +218,7 @@ class ReduceTask:
     partitions: int
     chunks: int
     recomputable: bool
-    output: TaskOutput
+    output: ReduceOutput
     progress: ProgressAddress | None = None
     restored: RestoredOperator | None = None
     pending: PendingCheckpoint | None = None
@@ -262,19 +227,6 @@ class ReduceTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
         time = self.time.unpacked()
-        stages, inputs = stages_of(self.plan, time, self.partitions, self.number, self.restored)
+        context = StageContext.of(self.plan, self.number, time, self.partitions, self.restored)
         for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
-            replay = PartitionReplay(
-                self.plan,
-                stages,
-                inputs,
-                time,
-                self.chunks,
-                self.recomputable,
-                partition,
-                blocks,
-                self.progress,
-                self.pending,
-                self.number,
-            )
-            yield from self.output.batches(replay)
+            yield from self.output.batches(PartitionReplay(self, context, partition, blocks))

@@ -29,7 +29,7 @@ from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.map_task import BLOCK_ROWS, LogPlace, MapTask
 from flinkcore.spark.next_blocks import BlocksForNext
 from flinkcore.spark.progress import ProgressAddress, progress_of
-from flinkcore.spark.reduce_task import ReduceTask, TaskOutput
+from flinkcore.spark.reduce_task import ReduceOutput, ReduceTask
 from flinkcore.spark.sessions.session import job_description
 from flinkcore.spark.shipping.task_errors import told_plainly
 from flinkcore.spark.shipping.tasks import portable
@@ -127,7 +127,7 @@ class SparkReplay:
 
     def dataframe(
         self,
-        output: TaskOutput,
+        output: ReduceOutput,
         schema: Any,
         progress: ProgressAddress | None = None,
         pending: PendingCheckpoint | None = None,
@@ -183,7 +183,7 @@ class SparkReplay:
     def _reduce_task(
         self,
         number: int,
-        output: TaskOutput,
+        output: ReduceOutput,
         progress: ProgressAddress | None,
         pending: PendingCheckpoint | None = None,
     ) -> ReduceTask:
@@ -228,7 +228,7 @@ class SparkReplay:
             )
             first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
 
-    def collect(self, output: TaskOutput, stopping: StoppingJob) -> list[Any]:
+    def collect(self, output: ReduceOutput, stopping: StoppingJob) -> list[Any]:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
         rows = sum(time_plane.rows_read for time_plane in self.time_planes)
         with (

@@ -29,7 +29,7 @@ from models.small_batches import reading_batches_of
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay.batch_functions import batch_process_stage
+from flinkcore.replay.stages import batch_process_stage
 
 RECORD_TIME = pa.field("record_time", pa.int64())
 TIMED_RESULTS, TIMED_SIDES = RESULTS.append(RECORD_TIME), SIDES.append(RECORD_TIME)

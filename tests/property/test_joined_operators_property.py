@@ -26,7 +26,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction
 from flinkcore.datastream.window import WindowOperation
-from flinkcore.replay.stages import process_stage
+from flinkcore.replay.stages import function_stage
 
 NAMES = "user", "who"
 LATE = OutputTag("left"), OutputTag("right")
@@ -176,6 +176,6 @@ def test_a_function_sees_the_results_of_two_operators_in_the_order_of_the_model(
 ) -> None:
     operators = two_operators(**job)
     connected = operators.streams[0].connect(operators.streams[1]).key_by("user", "who")
-    with reading_batches_of(job["batch_rows"]), patch.object(process_stage, "SLICE_ROWS", slice_rows):
+    with reading_batches_of(job["batch_rows"]), patch.object(function_stage, "SLICE_ROWS", slice_rows):
         replayed = emitted(connected.process(Followers(), TOLD, timestamp_column="time").to_arrow())
     assert by_key(replayed) == by_key(operator_run(Followers(), operators.happened()))

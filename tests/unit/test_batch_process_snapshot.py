@@ -14,10 +14,10 @@ from flinkcore._native.key_groups import key_groups
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
 from flinkcore.errors import SchemaError
-from flinkcore.replay.batch_functions.batch_process_stage import BatchProcessStage
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.keyed_operator import KeyedProcess
+from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
 from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
@@ -113,13 +113,8 @@ class Job:
         ((self.events, _),) = merge.release(None)
 
     def stages(self, partitions: int, timeline: Timeline, last_arrival_ms: int) -> list[BatchProcessStage]:
-        assert isinstance(self.plan.operator, KeyedProcess)
-        return [
-            BatchProcessStage(
-                self.plan.stages[0], self.plan.operator, timeline, last_arrival_ms, number, partitions
-            )
-            for number in range(partitions)
-        ]
+        context = StageContext(self.plan.stages[0], timeline, last_arrival_ms, partitions)
+        return [BatchProcessStage(context, number) for number in range(partitions)]
 
     def process(self, stages: list[BatchProcessStage], events: Events) -> list[dict[str, Any]]:
         groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)

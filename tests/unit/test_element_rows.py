@@ -10,7 +10,7 @@ import pytest
 
 from flinkcore.common import Row
 from flinkcore.errors import DataError
-from flinkcore.replay.stages.element_rows import element_keys, element_rows
+from flinkcore.runtime.element_rows import element_keys, element_rows
 
 
 def test_rows_have_the_values_that_arrow_gives() -> None:

@@ -20,7 +20,7 @@ from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerSer
 from flinkcore.replay.batch_functions.column_runtime_context import ColumnRuntimeContext
 from flinkcore.replay.batch_functions.column_states import ColumnStates
 from flinkcore.replay.batch_functions.known_keys import KnownKeys
-from flinkcore.replay.stages.element_rows import exact_keys
+from flinkcore.runtime.element_rows import exact_keys
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 

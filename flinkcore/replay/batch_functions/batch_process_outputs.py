@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.results.result import Output
 from flinkcore.runtime.messages import shown
 
 HELD_ROWS = 1 << 15
@@ -68,13 +67,13 @@ class BatchProcessOutputs:
             self._rows[tag] += batch.num_rows
             self._held_rows += batch.num_rows
 
-    def take(self) -> Iterator[Output]:
-        """Give what has come since the last time."""
+    def take(self) -> Iterator[tuple[OutputTag | None, pa.RecordBatch]]:
+        """Give what has come since the last time, by side output; results under None."""
         self._held_rows = 0
         for tag, batches in self._held.items():
             if batches:
                 self._held[tag] = []
-                yield Output(tag, [pa.concat_batches(batches) if len(batches) > 1 else batches[0]])
+                yield tag, pa.concat_batches(batches) if len(batches) > 1 else batches[0]
 
     def counts(self) -> dict[str, int]:
         """Rows by what became of them."""

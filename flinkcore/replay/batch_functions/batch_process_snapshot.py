@@ -19,8 +19,8 @@ from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.column_states import NumpyColumnState
-from flinkcore.replay.stages.element_rows import exact_keys, key_columns
 from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.runtime.element_rows import exact_keys, key_columns
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
 from flinkcore.runtime.state import KeyedStateSnapshot

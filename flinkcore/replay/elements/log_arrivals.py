@@ -22,12 +22,12 @@ from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
-from flinkcore.replay.stages.element_rows import element_rows
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.runtime.element_rows import element_rows
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput

@@ -161,7 +161,7 @@ class ColumnarJob(SourceSplit):
         """Run the job, and yield its rows."""
         from flinkcore.datastream.transformations import StreamGraph
         from flinkcore.replay.embedded import embedded_result
-        from flinkcore.replay.stages.element_rows import element_rows
+        from flinkcore.runtime.element_rows import element_rows
 
         side = self.result if isinstance(self.result, SideOutputTransformation) else None
         graph = StreamGraph(self.result if side is None else side.input)

@@ -37,14 +37,9 @@ class IntervalJoinProcess(ConnectedProcess):
         return True
 
     @property
-    def late_tags(self) -> tuple[OutputTag | None, OutputTag | None]:
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
         """Those of left and of right late rows."""
         return self.function.left_late_tag, self.function.right_late_tag
-
-    @property
-    def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Those of late rows, if there are such, and those of the function that are wanted."""
-        return (*(tag for tag in self.late_tags if tag is not None), *self.tags)
 
     @property
     def timestamp_range(self) -> tuple[int, int]:

@@ -224,9 +224,14 @@ class UserProcess:
         return None
 
     @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """Where late elements go, of each stream if there are two; None: they are dropped."""
+        return ()
+
+    @property
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Those that are wanted."""
-        return self.tags
+        """Those of late elements, if there are such, and those that are wanted."""
+        return (*(tag for tag in self.late_tags if tag is not None), *self.tags)
 
     @property
     def timestamp_range(self) -> tuple[int, int]:
@@ -305,10 +310,9 @@ class WindowProcess(UserProcess):
         return self.function.assigner.is_event_time()
 
     @property
-    def side_outputs(self) -> tuple[OutputTag, ...]:
-        """That of late rows, if there is one, and those of the function that are wanted."""
-        late_tag = self.function.late_tag
-        return self.tags if late_tag is None else (late_tag, *self.tags)
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """That of the windows."""
+        return (self.function.late_tag,)
 
     @property
     def timestamp_range(self) -> tuple[int, int]:

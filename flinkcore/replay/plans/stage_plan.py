@@ -117,11 +117,23 @@ class StagePlan:
         """Return the Arrow type of the event time."""
         return self.event_time
 
+    def connected_inputs(self, second_from: int = 0) -> ConnectedInputs | None:
+        """Return how rows of connected streams are told apart; None: the operator has one input.
+
+        Parameters
+        ----------
+        second_from
+            Splits from this number on belong to the second input.
+        """
+        if len(self.inputs) == 1:
+            return None
+        first, second = self.inputs
+        return ConnectedInputs(first.schema, second.schema, second_from)
+
     def data_schema(self) -> pa.Schema:
         """Return the schema of the batches that reach the operator: of both inputs, side by side."""
-        if len(self.inputs) == 1:
-            return self.inputs[0].schema
-        return ConnectedInputs(self.inputs[0].schema, self.inputs[1].schema).schema
+        inputs = self.connected_inputs()
+        return self.inputs[0].schema if inputs is None else inputs.schema
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""

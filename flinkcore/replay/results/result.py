@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -15,37 +14,10 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.stages.placed_events import PlacedEvents
+from flinkcore.replay.stages.stage_output import Output
 
 if TYPE_CHECKING:  # it describes plans, which know what outputs are
     from flinkcore.replay.job_checkpoint import StoppingJob
-
-
-@dataclass(frozen=True)
-class Output:
-    """Batches of the results (`tag` is None) or of a side output."""
-
-    tag: OutputTag | None
-    batches: list[pa.RecordBatch]
-
-    @classmethod
-    def no_results(cls, schema: pa.Schema) -> Output:
-        """A batch of no rows, which tells the columns of the results."""
-        return cls(
-            None, [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
-        )
-
-    @property
-    def tag_id(self) -> str | None:
-        """Name of the side output; None for the results."""
-        return None if self.tag is None else self.tag.tag_id
-
-
-@dataclass(frozen=True)
-class PlacedOutput(Output):
-    """Results of an operator for the next one: they have no other batches."""
-
-    events: PlacedEvents
 
 
 class Replay(Protocol):

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.results.result import Output, PlacedOutput
-from flinkcore.replay.stages.element_rows import element_keys, element_rows
 from flinkcore.replay.stages.placed_events import Order, PlacedEvents
 from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.stages.row_results import RowResults, Subject
+from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.stages.stage_output import Output, PlacedOutput
+from flinkcore.runtime.element_rows import element_keys, element_rows
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.messages import shown
@@ -28,14 +29,14 @@ CALL_BYTES = 1 << 29
 
 
 class ProcessOutput:
-    """Takes results and side outputs; an :class:`~flinkcore.runtime.output.Output`.
+    """Takes results, side outputs, and late elements, whose rows go out as they came.
+
+    An :class:`~flinkcore.runtime.output.Output`.
 
     Parameters
     ----------
-    plan
-        The job.
-    process
-        Its operator.
+    context
+        Of the operator.
     key_context
         Whose current key is that of the results.
 
@@ -47,17 +48,25 @@ class ProcessOutput:
         The elements at hand, all of which have the key columns.
     record
         What the operator gets each of them in.
+    is_second
+        Which of them are of the second stream, if there are two.
+    is_muted
+        Whether what is given is dropped: another partition gives it.
     dropped
         Records for side outputs that nobody asked for.
     places
         Notes the places of results, where another operator follows.
     """
 
-    def __init__(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> None:
+    def __init__(self, context: StageContext, key_context: KeyContext) -> None:
+        plan, process = context.plan, context.plan.operator
+        assert isinstance(process, UserProcess)
         name = process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
         self.record: StreamRecord[Any] | None = None
+        self.is_second = np.empty(0, np.bool_)
+        self.is_muted = False
         self.dropped = 0
         self.places: ResultPlaces | None = None
         self._timestamp: int | None = None
@@ -65,7 +74,9 @@ class ProcessOutput:
         self._call_bytes = 0
         self._name = name
         self._gives_windows = process.gives_windows
-        self._keys = list(plan.keys)
+        self._inputs = context.inputs
+        self._keys = [list(each.keys) for each in plan.inputs]
+        self._late_rows: list[tuple[OutputTag | None, list[int]]] = [(tag, []) for tag in process.late_tags]
         self._key_context = key_context
         self._results = RowResults(
             f"the output of {name}",
@@ -87,6 +98,8 @@ class ProcessOutput:
 
     def collect(self, record: StreamRecord[Any]) -> None:
         """Take a result."""
+        if self.is_muted:
+            return
         row = self.row
         if self.places is not None:
             self._timestamp = record.timestamp
@@ -94,7 +107,13 @@ class ProcessOutput:
         self._results.add(record.value, record.timestamp, row if row >= 0 else self._timer())
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        """Take a record of a side output, if it is wanted."""
+        """Take a late element, or a record of a side output, if it is wanted."""
+        if self.is_muted:
+            return
+        for tag, late_rows in self._late_rows:
+            if tag == output_tag:
+                late_rows.append(self._late_row(output_tag, record))
+                return
         results = self._side_results.get(output_tag)
         if results is None:
             self.dropped += 1
@@ -138,15 +157,21 @@ class ProcessOutput:
         if isinstance(subject, tuple):
             return f"{self._fired(timestamp)}{self._of_key(subject[0])}"
         assert self.elements is not None
-        batch = self.elements.slice(subject, 1)
-        (key,) = element_keys(batch, self._keys)
+        number = 0 if self._inputs is None else int(self.is_second[subject])
+        batch = self._of_stream(number, self.elements.slice(subject, 1))
+        names = self._keys[number]
+        of_key = f" of the key {shown(element_keys(batch, names)[0])}" if names else ""
         if self._gives_windows:
-            return f"{self._fired(timestamp)}{self._of_key(key)}"
+            return f"{self._fired(timestamp)}{of_key}"
         (element,) = element_rows(batch)
-        return f"the element {shown(element)}{self._of_key(key)} with the timestamp {timestamp}"
+        of_stream = "" if self._inputs is None else f" of the {('first', 'second')[number]} stream"
+        return f"the element {shown(element)}{of_stream}{of_key} with the timestamp {timestamp}"
+
+    def _of_stream(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch if self._inputs is None else self._inputs.batch_of(number, batch)
 
     def _of_key(self, key: Any) -> str:
-        return f" of the key {shown(key)}" if self._keys else ""
+        return f" of the key {shown(key)}" if self._keys[0] else ""
 
     def _fired(self, timestamp: int | None) -> str:
         """What gave a result that is not for an element."""
@@ -184,6 +209,11 @@ class ProcessOutput:
                 yield PlacedOutput(None, [], placed)
             else:
                 yield Output(tag, batches)
+        for number, (tag, rows) in enumerate(self._late_rows):
+            if rows:
+                assert self.elements is not None
+                yield Output(tag, [self._of_stream(number, self.elements).take(pa.array(rows, pa.int64()))])
+                rows.clear()
 
     def counts(self) -> dict[str, int]:
         """Records by what became of them."""

@@ -25,9 +25,9 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import SchemaError
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.native_windows import slide_of
-from flinkcore.replay.stages.element_rows import event_key_groups
 from flinkcore.replay.stages.window_state import window_columns
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.runtime.element_rows import event_key_groups
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

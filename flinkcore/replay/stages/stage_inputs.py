@@ -10,9 +10,9 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.placed_events import PlacedMerge
 from flinkcore.replay.stages.stage_link import StageLink
+from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 

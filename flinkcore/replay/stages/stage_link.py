@@ -8,8 +8,8 @@ import numpy as np
 
 from flinkcore.errors import DataError
 from flinkcore.replay.plans.stage_plan import StagePlan, StageResults
-from flinkcore.replay.stages.element_rows import exact_keys
 from flinkcore.replay.stages.placed_events import PlacedEvents
+from flinkcore.runtime.element_rows import exact_keys
 
 
 @dataclass

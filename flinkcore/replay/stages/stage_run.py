@@ -11,15 +11,14 @@ import numpy as np
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.partition_threads import PartitionThreads, ReplayThreads
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.results.result import Output, PlacedOutput
-from flinkcore.replay.stages.element_rows import event_key_groups
-from flinkcore.replay.stages.keyed_stage import KeyedStage, KeyedStages
+from flinkcore.replay.stages.function_stage import FunctionStage
+from flinkcore.replay.stages.opened_stage import PreparedBatches
 from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.stages.placed_windows import JoinedWindowStage
-from flinkcore.replay.stages.process_stage import ProcessStage
+from flinkcore.replay.stages.stage import Stage, StageContext
+from flinkcore.replay.stages.stage_output import Output, PlacedOutput
+from flinkcore.replay.stages.window_stage import WindowStage
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+from flinkcore.runtime.element_rows import event_key_groups
 
 
 @dataclass(frozen=True)
@@ -65,39 +64,27 @@ class StageRun:
 
     Parameters
     ----------
-    plan
-        The operator, and what comes to it.
-    inputs
-        The columns of connected streams; None: the operator has one input.
-    makes_stages
-        What made the stages.
+    context
+        Of the operator.
     stages
         One for each partition.
     end
         Ends the stage of a partition, and gives the last results.
-    advances
-        Whether the operator goes along with the time of the replay also where no event comes: another one waits for
-        its results.
     threads
         Those of the replay.
     """
 
     def __init__(
         self,
-        plan: StagePlan,
-        inputs: ConnectedInputs | None,
-        makes_stages: KeyedStages,
-        stages: list[KeyedStage],
-        end: Callable[[int, KeyedStage], Iterable[Output]],
-        advances: bool,
+        context: StageContext,
+        stages: list[Stage],
+        end: Callable[[int, Stage], Iterable[Output]],
         threads: ReplayThreads,
     ) -> None:
         self.stages = stages
-        self.inputs = inputs
-        self._plan = plan
-        self._makes_stages = makes_stages
+        self.context = context
+        self._batches = PreparedBatches(context)
         self._end = end
-        self._advances = advances
         self._threads = threads
 
     @property
@@ -124,14 +111,14 @@ class StageRun:
         return PreparedStep(
             step,
             [
-                PreparedEvents(self._makes_stages.prepare(events), self._rows_by_partition(events, rows))
+                PreparedEvents(self._batches.prepare(events), self._rows_by_partition(events, rows))
                 for events, rows in step.ready
             ],
         )
 
     def _release(self, prepared: PreparedStep) -> None:
         for ready in prepared.ready:
-            self._makes_stages.release(ready.events)
+            self._batches.release(ready.events)
 
     def _process(self, partition: int, prepared: PreparedStep) -> Iterator[Output]:
         stage = self.stages[partition]
@@ -140,13 +127,14 @@ class StageRun:
                 self._threads.check()  # also in the thread of another operator, which runs this one
                 yield output
         until_ms = prepared.step.until_ms
-        if self._advances and until_ms is not None:
-            assert isinstance(stage, ProcessStage | JoinedWindowStage)
+        # Another operator waits for its results, also where no event comes.
+        if self.context.places_results and until_ms is not None:
+            assert isinstance(stage, FunctionStage | WindowStage)
             yield from stage.advance(until_ms)
 
     def _rows_by_partition(self, events: Events, rows: RowNumbers | None) -> list[RowNumbers | None]:
         """The rows that each partition gets, in total order; None: all, as they lie."""
-        plan, inputs, partitions = self._plan, self.inputs, len(self.stages)
+        plan, inputs, partitions = self.context.plan, self.context.inputs, len(self.stages)
         if partitions == 1:
             return [rows]
         if inputs is None:

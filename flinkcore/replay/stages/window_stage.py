@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from flinkcore._native.arrow import RecordBatch
-from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
+from flinkcore.errors import DataError
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.results.result import Output
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.stages.restored_operator import RestoredOperator
+from flinkcore.replay.stages.placed_events import PlacedEvents, order_of
 from flinkcore.replay.stages.restored_windows import ExpectedWindows
+from flinkcore.replay.stages.stage import RestoredOperator, StageContext
+from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.window_places import WindowPlaces
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, Int64Array, RowNumbers
@@ -81,46 +82,37 @@ class EncodedEvents:
 class WindowStage:
     """Runs the window operator of a plan over ordered events of one partition.
 
-    Results are cut into batches of limited size, however many rows one watermark fires.
+    Results are cut into batches of limited size, however many rows one watermark fires; not so where another operator
+    takes them in order.
 
     Parameters
     ----------
-    plan
-        The job.
-    aggregation
-        Its operator.
-    schema
-        Columns of the events, after all column operations.
-    time_type
-        Arrow type of the event time: a timestamp type makes the windows' bounds timestamps (ms), another int64.
-    timeline
-        The watermarks of the whole log.
-    key_group_range
-        First and last key group of the partition, inclusive.
-    restored
-        What the operator goes on from.
+    context
+        Of the operator.
+    partition
+        Number of the partition.
     """
 
-    def __init__(
-        self,
-        plan: StagePlan,
-        aggregation: WindowAggregation,
-        schema: pa.Schema,
-        time_type: pa.DataType,
-        timeline: Timeline,
-        key_group_range: tuple[int, int],
-        restored: RestoredOperator | None,
-    ) -> None:
+    def __init__(self, context: StageContext, partition: int) -> None:
+        plan, timeline = context.plan, context.timeline
+        aggregation, schema, time_type = plan.operator, plan.data_schema(), plan.time_type()
+        assert isinstance(aggregation, WindowAggregation)
         self._keys = list(plan.keys)
         self._max_parallelism = plan.max_parallelism
-        self._key_group_range = key_group_range
+        self._key_group_range = context.key_group_range(partition)
+        self._timeline = timeline
+        self._number = context.number
+        self._late_tag = aggregation.late_tag
+        self._timestamp_range = aggregation.timestamp_range
+        self._places = WindowPlaces(context, aggregation) if context.places_results else None
         kernel, self._accumulators = aggregation.native(schema)
         clocks, watermarks = _operator_steps(timeline)
+        restored = context.restored
         self._operator = WindowOperator(
             kernel,
-            keys=KeyEncoder(schema, list(plan.keys)),
+            keys=KeyEncoder(schema, self._keys),
             accumulators=self._accumulators,
-            key_names=list(plan.keys),
+            key_names=self._keys,
             aggregate_names=[name for name, _ in aggregation.aggregates],
             clocks=clocks,
             watermarks=watermarks,
@@ -130,8 +122,6 @@ class WindowStage:
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
             steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
         )
-        self._timeline = timeline
-        self._late_tag = aggregation.late_tag
         if restored is not None:
             self._restore(restored, aggregation, schema)
 
@@ -144,22 +134,16 @@ class WindowStage:
             self._windows(),
             self._operator.current_watermark,
         )
-        for snapshot in restored.checkpoint.restore(
-            restored.uid, self._key_group_range, self._max_parallelism
-        ):
+        for snapshot in restored.snapshots(self._key_group_range, self._max_parallelism):
             for table in snapshot.windows:
-                with refused_as(f"{restored.checkpoint.storage.path}, operator {restored.uid!r}"):
+                with refused_as(restored.origin):
                     expected.check(table)
                     restore_windows(self._operator, self._accumulators, self._keys, table)
 
     def _windows(self) -> CheckpointTable:
         return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)
 
-    def process(
-        self,
-        prepared: EncodedEvents,
-        rows: RowNumbers | None,
-    ) -> Iterator[Output]:
+    def process(self, prepared: EncodedEvents, rows: RowNumbers | None) -> Iterator[Output]:
         """Take in events in total order, and give what they make ready.
 
         Parameters
@@ -174,22 +158,98 @@ class WindowStage:
         Output
             Batches of results, each as soon as there are enough rows for one; at the end, where the plan has a
             late side output, the rows that came too late for all their windows.
+
+        Raises
+        ------
+        DataError
+            If a result of an operator before has a timestamp that no window can have.
         """
         events = prepared.events
-        arrivals = _operator_arrivals(self._timeline, events, rows)
-        taken, n = 0, events.batch.num_rows if rows is None else len(rows)
-        while taken < n:
-            taken = self._operator.process(
-                prepared.columns, prepared.keys, rows, events.timestamps, arrivals, taken
-            )
-            if self._operator.is_full:
-                yield self._results()
+        if self._number > 0:
+            self._check_timestamps(events.timestamps if rows is None else events.timestamps[rows])
+        if self._places is None:
+            arrivals = _operator_arrivals(self._timeline, events, rows)
+            taken, n = 0, events.batch.num_rows if rows is None else len(rows)
+            while taken < n:
+                taken = self._operator.process(
+                    prepared.columns, prepared.keys, rows, events.timestamps, arrivals, taken
+                )
+                if self._operator.is_full:
+                    yield self._results()
+        else:
+            all_rows = np.arange(len(events.arrivals), dtype=np.uint32) if rows is None else rows
+            yield from self._process_placed(self._places, prepared, all_rows)
         late_rows = self._operator.take_late()
         if self._late_tag is not None and len(late_rows):
             yield Output(self._late_tag, [events.batch.take(pa.array(late_rows))])
 
+    def _process_placed(
+        self, places: WindowPlaces, prepared: EncodedEvents, rows: RowNumbers
+    ) -> Iterator[Output]:
+        events = prepared.events
+        order = order_of(events, self._timeline, self._number)
+        steps = order[1]
+        start = 0
+        for alone in (*places.rows_alone(events.timestamps[rows], steps[rows]), len(rows)):
+            if start < alone:
+                yield from places.fired_by_steps(self._taken_in(prepared, rows[start:alone], steps))
+            if alone < len(rows):
+                row = rows[alone : alone + 1]
+                yield from places.fired_by_steps(self._advanced(int(steps[row[0]])))
+                place = tuple(column[row] for column in order)
+                yield from places.fired_by_event(self._taken_in(prepared, row, steps), place)
+            start = alone + 1
+
+    def _check_timestamps(self, timestamps: Int64Array) -> None:
+        if len(timestamps) == 0:
+            return
+        lowest, highest = self._timestamp_range
+        least, greatest = int(timestamps.min()), int(timestamps.max())
+        if least < lowest or greatest > highest:
+            outside = least if least < lowest else greatest
+            raise DataError(
+                f"a record with the timestamp {outside} comes to a window behind another operator, whose windows take "
+                f"timestamps from {lowest} to {highest}: results of processing-time timers have none (-2**63)"
+            )
+
+    def _taken_in(self, prepared: EncodedEvents, rows: RowNumbers, steps: Int64Array) -> list[pa.RecordBatch]:
+        taken, batches = 0, list[pa.RecordBatch]()
+        while taken < len(rows):
+            taken = self._operator.process(
+                prepared.columns, prepared.keys, rows, prepared.events.timestamps, steps, taken
+            )
+            self._take_into(batches)
+        return batches
+
+    def _advanced(self, steps: int) -> list[pa.RecordBatch]:
+        # The native operator counts steps: where n are to be done, an event with n before it arrives.
+        return self._all_of(lambda: self._operator.advance(steps))
+
+    def _all_of(self, go_on: Callable[[], bool]) -> list[pa.RecordBatch]:
+        batches: list[pa.RecordBatch] = []
+        done = False
+        while not done:
+            done = go_on()
+            self._take_into(batches)
+        return batches
+
+    def _take_into(self, batches: list[pa.RecordBatch]) -> None:
+        if self._operator.rows_ready:
+            batches.append(pa.record_batch(self._operator.take()))
+
+    def advance(self, until_ms: int) -> Iterator[Output]:
+        """Let everything fire that is due before a time, at which the next event comes at the earliest."""
+        results = self._advanced(bisect_left(self._timeline.clock_ms, until_ms))
+        if self._places is None:
+            yield from (Output(None, [batch]) for batch in results)
+        else:
+            yield from self._places.fired_by_steps(results)
+
     def finish(self) -> Iterator[Output]:
         """Let the end of the log fire everything, and give the last results batch by batch."""
+        if self._places is not None:
+            yield from self._places.fired_by_steps(self._all_of(self._operator.finish))
+            return
         done = False
         while not done:
             done = self._operator.finish()
@@ -220,74 +280,3 @@ class WindowStage:
 
     def close(self) -> None:
         """Do nothing: the operator goes with the stage."""
-
-
-class WindowStages:
-    """Makes window stages, and prepares the batches that they share.
-
-    Parameters
-    ----------
-    plan
-        The job.
-    aggregation
-        Its operator.
-    timeline
-        The watermarks of the whole log.
-    partitions
-        Into how many ranges the key groups are divided.
-    restored
-        What the stages go on from.
-    """
-
-    def __init__(
-        self,
-        plan: StagePlan,
-        aggregation: WindowAggregation,
-        timeline: Timeline,
-        partitions: int,
-        restored: RestoredOperator | None,
-    ) -> None:
-        self._partitions = partitions
-        self._restored = restored
-        self._plan = plan
-        self._aggregation = aggregation
-        self._timeline = timeline
-        self._events_schema = plan.data_schema()
-        read = aggregation.columns or frozenset()
-        self._columns = [name for name in self._events_schema.names if name in read.union(plan.keys)]
-        self._idle_encoders: list[KeyEncoder] = []
-
-    def _stage(self, partition: int, restored: RestoredOperator | None) -> WindowStage:
-        return WindowStage(
-            self._plan,
-            self._aggregation,
-            self._events_schema,
-            self._plan.time_type(),
-            self._timeline,
-            self._key_group_range(partition),
-            restored,
-        )
-
-    def _key_group_range(self, partition: int) -> tuple[int, int]:
-        """First and last key group of a partition, inclusive."""
-        return compute_key_group_range_for_operator_index(
-            self._plan.max_parallelism, self._partitions, partition
-        )
-
-    def stage(self, partition: int) -> WindowStage:
-        """A stage for a range of key groups."""
-        return self._stage(partition, self._restored)
-
-    def prepare(self, events: Events) -> EncodedEvents:
-        """Encode the keys of a batch; may be called from several threads at once."""
-        columns = RecordBatch(events.batch.select(self._columns))
-        try:
-            keys = self._idle_encoders.pop()
-        except IndexError:
-            keys = KeyEncoder(self._events_schema, list(self._plan.keys))
-        keys.encode_batch(columns)
-        return EncodedEvents(events, columns, keys)
-
-    def release(self, prepared: EncodedEvents) -> None:
-        """Take back what a batch was prepared with, once all stages have processed it."""
-        self._idle_encoders.append(prepared.keys)

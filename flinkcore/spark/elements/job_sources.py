@@ -15,7 +15,7 @@ from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Tr
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.log.plain_columns import plain_column
-from flinkcore.replay.stages.element_rows import element_rows
+from flinkcore.runtime.element_rows import element_rows
 from flinkcore.runtime.tasks.stream_graph import JobVertex
 from flinkcore.spark.logs.log_input import DataFrameLog, log_schema
 

@@ -1,7 +1,7 @@
 """The function over batches of a plan, over the key groups of one partition.
 
-What comes when is as for a function that is called for each element (:mod:`flinkcore.replay.stages.process_stage`), key
-by key. A slice of the events is taken at a time, in rounds::
+What comes when is as for a function that is called for each element, in :mod:`flinkcore.replay.stages.function_stage`,
+key by key. A slice of the events is taken at a time, in rounds::
 
     due before the slice                         ──▶ timers of all keys
     due before the first element of a key in it  ──▶ timers of those keys
@@ -19,7 +19,6 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
@@ -28,11 +27,9 @@ from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessO
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.batch_functions.timeline_moments import TimelineMoments
 from flinkcore.replay.plans.keyed_operator import KeyedProcess
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.results.result import Output
 from flinkcore.replay.stages.copied_function import copied_function
-from flinkcore.replay.stages.function_stages import FunctionStages
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as
@@ -53,16 +50,10 @@ class BatchProcessStage:
 
     Parameters
     ----------
-    plan
-        The job.
-    process
-        Its operator.
-    timeline
-        The watermarks of the whole log.
-    last_arrival_ms
-        Of the whole log; None if it has no events.
-    partition, partitions
-        Number of the partition, and of all.
+    context
+        Of the operator.
+    partition
+        Number of the partition.
 
     Raises
     ------
@@ -72,19 +63,13 @@ class BatchProcessStage:
         If the function declares what is no delay.
     """
 
-    def __init__(
-        self,
-        plan: StagePlan,
-        process: KeyedProcess,
-        timeline: Timeline,
-        last_arrival_ms: int | None,
-        partition: int,
-        partitions: int,
-    ) -> None:
+    def __init__(self, context: StageContext, partition: int) -> None:
+        plan, process, timeline = context.plan, context.plan.operator, context.timeline
+        assert isinstance(process, KeyedProcess)
         assert isinstance(process.function, KeyedBatchProcessFunction)
         self._timeline = timeline
         self._moments = TimelineMoments(timeline)
-        self._last_arrival_ms = last_arrival_ms
+        self._last_arrival_ms = context.last_arrival_ms
         self._watermark_ms = MIN_TIMESTAMP
         self._processed = 0
         self._fired = dict.fromkeys(TimeDomain, 0)
@@ -99,19 +84,24 @@ class BatchProcessStage:
         self._cuts = self._calls.cuts
         self._event_time = self._calls.event_time_timers
         self._processing_time = self._calls.processing_time_timers
-        schema, groups = plan.data_schema(), compute_key_group_range_for_operator_index
-        self._snapshots = BatchProcessSnapshots(
-            self._calls,
-            [schema.field(name) for name in plan.keys],
-            groups(plan.max_parallelism, partitions, partition),
-        )
-        task = TaskInfo(type(process.function).__qualname__, partitions, plan.max_parallelism, partition)
+        groups = context.key_group_range(partition)
+        self._snapshots = BatchProcessSnapshots(self._calls, plan.key_fields, groups)
+        name = type(process.function).__qualname__
+        task = TaskInfo(name, context.partitions, plan.max_parallelism, partition)
         try:
             self._calls.open(task)
         except Exception:
             with suppress(Exception):
                 self._calls.close()
             raise
+        restored = context.restored
+        if restored is not None and restored.last_arrival_ms is not None:
+            with refused_as(restored.origin):
+                self.restore(
+                    restored.snapshots(groups, plan.max_parallelism),
+                    restored.checkpoint.watermark_ms(restored.uid),
+                    restored.last_arrival_ms,
+                )
 
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
         """Call the function for events in total order, and for the timers that are due before them.
@@ -137,7 +127,7 @@ class BatchProcessStage:
         """
         for part in events.pieces(rows, SLICE_ROWS):
             yield from self._process(part)
-            yield from self._outputs.take()
+            yield from self._taken()
 
     def _process(self, events: Events) -> Iterator[Output]:
         arrivals = events.arrivals
@@ -174,14 +164,14 @@ class BatchProcessStage:
         self._cuts.lower_floors(MAX_TIMESTAMP - 1)
         self._watermark_ms = MAX_TIMESTAMP
         yield from self._fire_before(MAX_TIMESTAMP, MIN_TIMESTAMP)
-        yield from self._outputs.take()
+        yield from self._taken()
 
     def stop(self) -> Iterator[Output]:
         """Let everything happen that comes before the last event of a log that another one goes on from."""
         if self._last_arrival_ms is not None:
             self._watermark_ms = self._timeline.watermark_before_end
             yield from self._fire_before(self._watermark_ms, self._last_arrival_ms)
-        yield from self._outputs.take()
+        yield from self._taken()
 
     def snapshot(self) -> OperatorSnapshot:
         """Timers and state of the function; after `stop`."""
@@ -223,6 +213,10 @@ class BatchProcessStage:
     def current_watermark(self) -> int:
         """Watermark in force, ms since the epoch."""
         return self._watermark_ms
+
+    def _taken(self) -> Iterator[Output]:
+        for tag, batch in self._outputs.take():
+            yield Output(tag, [batch])
 
     # ---- timers ----
 
@@ -266,7 +260,7 @@ class BatchProcessStage:
             fired = by_watermark if by_clock is None else by_watermark | by_clock
             key_ids, watermarks, arrivals = key_ids[fired], watermarks[fired], arrivals[fired]
             if self._outputs.are_many:
-                yield from self._outputs.take()
+                yield from self._taken()
 
     def _fire_by_watermark(self, key_ids: Int64s, times: Int64s, steps: Int64s) -> None:
         if len(key_ids):
@@ -308,25 +302,3 @@ def _grouped(rows: Int64s, key_ids: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     ids = key_ids[rows]
     bounds = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1], [True]))) if len(rows) else rows
     return rows, bounds[:-1].copy(), bounds[1:].copy()
-
-
-class BatchProcessStages(FunctionStages[KeyedProcess]):
-    """Makes stages of functions over batches; parameters as of :class:`FunctionStages`."""
-
-    def stage(self, partition: int) -> BatchProcessStage:
-        """A stage, with a copy of the function, which is opened."""
-        stage = BatchProcessStage(
-            self._plan, self._process, self._timeline, self._last_arrival_ms, partition, self._partitions
-        )
-        restored = self._restored
-        if restored is not None and restored.last_arrival_ms is not None:
-            checkpoint = restored.checkpoint
-            count = self._plan.max_parallelism
-            groups = compute_key_group_range_for_operator_index(count, self._partitions, partition)
-            with refused_as(f"{checkpoint.storage.path}, operator {restored.uid!r}"):
-                stage.restore(
-                    checkpoint.restore(restored.uid, groups, count),
-                    checkpoint.watermark_ms(restored.uid),
-                    restored.last_arrival_ms,
-                )
-        return stage

@@ -21,66 +21,35 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
-from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.plans.keyed_operator import UserProcess
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.results.result import Output
-from flinkcore.replay.stages.copied_function import copied_function
-from flinkcore.replay.stages.element_rows import element_keys, element_rows, event_key_groups, groups_of_keys
-from flinkcore.replay.stages.function_stages import FunctionStages
+from flinkcore.replay.stages.function_operators import function_operator
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
-from flinkcore.replay.stages.restored_namespaces import check_namespaces, is_void
-from flinkcore.replay.stages.restored_operator import RestoredOperator
 from flinkcore.replay.stages.result_places import ResultPlaces
+from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
-from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
+from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.runtime.element_rows import groups_of_keys
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import KeyedProcessOperator
-from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME, KeyedElementCall
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.runtime.timers import InternalTimeServiceManager
 
 SLICE_ROWS = 1 << 12
 """So many events are Python objects at a time."""
 
 
-class KeyedOneInputOperator(Protocol):
-    """The operator of functions for elements with keys."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the functions."""
-
-    @property
-    def process_element_of_key(self) -> KeyedElementCall:
-        """What processes a record of a key."""
-
-    @property
-    def time_service_manager(self) -> InternalTimeServiceManager:
-        """Its timers."""
-
-    def process_watermark(self, watermark: Watermark) -> None:
-        """Fire event-time timers."""
-
-    def close(self) -> None:
-        """Close the functions."""
-
-
-class ProcessStage:
+class FunctionStage:
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
     What a call of the function gives is taken a batch at a time, however much that is: the call waits in between. Not
@@ -89,18 +58,10 @@ class ProcessStage:
 
     Parameters
     ----------
-    plan
-        The job.
-    process
-        Its operator.
-    timeline
-        The watermarks of the whole log.
-    last_arrival_ms
-        Of the whole log; None if it has no events. What is due by then happens in every partition.
-    partition, partitions
-        Number of the partition, and of all; its key groups are those that Flink gives to a subtask.
-    restored
-        What the function goes on from.
+    context
+        Of the operator.
+    partition
+        Number of the partition.
 
     Raises
     ------
@@ -117,81 +78,55 @@ class ProcessStage:
     can ask for is always 0: a task that is tried again does what it did before.
     """
 
-    def __init__(
-        self,
-        plan: StagePlan,
-        process: UserProcess,
-        timeline: Timeline,
-        last_arrival_ms: int | None,
-        partition: int,
-        partitions: int,
-        restored: RestoredOperator | None = None,
-    ) -> None:
-        self._keys = list(plan.keys)
-        self._max_parallelism = plan.max_parallelism
+    def __init__(self, context: StageContext, partition: int) -> None:
+        plan, process, timeline = context.plan, context.plan.operator, context.timeline
+        assert isinstance(process, UserProcess)
         self._timeline = timeline
-        self._last_arrival_ms = last_arrival_ms
+        self._last_arrival_ms = context.last_arrival_ms
+        self._number = context.number
+        self._takes_results = bool(plan.results)
         self._steps_done = 0
         self._processed = 0
         self._key_group = 0
-        self._number = 0
-        self._takes_results = False
         self._is_in_step = False
         self._clock = ReplayClock()
-        groups = compute_key_group_range_for_operator_index(plan.max_parallelism, partitions, partition)
         # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
-        self._key_context = key_context = KeyContext(
+        key_context = KeyContext(
             plan.max_parallelism,
-            groups,
+            context.key_group_range(partition),
             lambda key: self._key_group,
             key_groups_of=lambda keys: groups_of_keys(keys, plan.key_fields, plan.max_parallelism),
         )
         backend = KeyedStateBackend(key_context, self._clock)
-        self._output = self._make_output(plan, process, key_context)
+        self._output = ProcessOutput(context, key_context)
+        if context.places_results:
+            self._output.places = ResultPlaces(context.number, key_context, self._now)
         self._name = process.function_name
-        self._operator = self._make_operator(copied_function(process.function), backend)
-        self._timers = self._timers_of(self._operator, backend)
-        self._backends = self._backends_of(backend)
+        self._function = function_operator(context, partition, self._output, backend, self._clock)
+        self._operator, self._timers = self._function.operator, self._function.timers
+        restored = context.restored
         if restored is not None and restored.last_arrival_ms is not None:
             # A timer whose time has passed is due at once, and that is after all events with this arrival.
             self._clock.now_ms = restored.last_arrival_ms
             self._steps_done = timeline.steps_done(restored.last_arrival_ms)
-            self._backends.restore(
-                restored.checkpoint, restored.uid, partition, partitions, self._check_restored
+            self._function.backends.restore(
+                restored.checkpoint,
+                restored.uid,
+                partition,
+                context.partitions,
+                self._function.check_restored,
             )
-        task = TaskInfo(self._name, partitions, plan.max_parallelism, partition)
-        context = StreamingRuntimeContext(task, self._keyed_state_store(backend))
+        task = TaskInfo(self._name, context.partitions, plan.max_parallelism, partition)
+        store = DefaultKeyedStateStore(backend) if self._function.is_keyed else None
         try:
-            self._operator.open(context)
+            self._operator.open(StreamingRuntimeContext(task, store))
         except Exception as failure:
             with suppress(Exception):
                 self._operator.close()
             raise self._failed("open", failure) from failure
-
-    def _make_output(self, plan: StagePlan, process: UserProcess, key_context: KeyContext) -> ProcessOutput:
-        return ProcessOutput(plan, process, key_context)
-
-    def _make_operator(self, function: Any, backend: KeyedStateBackend) -> KeyedOneInputOperator:
-        """Return the operator that runs the copied function."""
-        return KeyedProcessOperator(function, None, self._output, backend, self._clock)
-
-    def _timers_of(
-        self, operator: KeyedOneInputOperator, backend: KeyedStateBackend
-    ) -> InternalTimeServiceManager:
-        """Return the timers of the operator."""
-        return operator.time_service_manager
-
-    def _backends_of(self, backend: KeyedStateBackend) -> OperatorBackends:
-        """Return what of the operator a checkpoint holds."""
-        return OperatorBackends(backend, self._timers)
-
-    def _check_restored(self, snapshot: OperatorSnapshot) -> None:
-        """Raise a SchemaError if the operator cannot have what a snapshot has."""
-        check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
-
-    def _keyed_state_store(self, backend: KeyedStateBackend) -> DefaultKeyedStateStore | None:
-        """Return what the function asks for its state; None where there are no keys."""
-        return DefaultKeyedStateStore(backend)
+        if not self._function.is_keyed and self._steps_done:
+            # With keys the timers know it.
+            self._operator.process_watermark(Watermark(self.current_watermark))
 
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
         return UserCodeError(f"{self._name}.{method} failed: {in_words(failure)}")
@@ -248,16 +183,12 @@ class ProcessStage:
 
     def _process(self, events: Events) -> Iterator[Output]:
         steps = steps_of(events, self._timeline)
-        batch = events.batch
-        groups = event_key_groups(batch, self._keys, self._max_parallelism)
-        clock, output, process_element = self._clock, self._output, self._operator.process_element_of_key
+        clock, output = self._clock, self._output
         record: StreamRecord[Row | None] = StreamRecord(None)
-        output.elements, output.record = batch, record
-        for row, element, key, key_group, timestamp, arrival, steps_before in zip(
+        output.elements, output.record = events.batch, record
+        for row, element, key, key_group, process_element, timestamp, arrival, steps_before in zip(
             count(),
-            element_rows(batch),
-            element_keys(batch, self._keys),
-            groups.tolist(),
+            *self._function.rows(events),
             record_timestamps(events),
             events.arrivals.tolist(),
             steps.tolist(),
@@ -295,23 +226,6 @@ class ProcessStage:
         yield from self._do(partial(self._advance, until_ms, steps))
         yield from self._take()
 
-    def join(self, number: int, takes_results: bool, places_results: bool) -> None:
-        """Be one of the operators of a job that has several; called before the first event.
-
-        Parameters
-        ----------
-        number
-            Of the operator, from 0 on.
-        takes_results
-            Whether results of others come to it.
-        places_results
-            Whether another one follows.
-        """
-        self._number = number
-        self._takes_results = takes_results
-        if places_results:
-            self._output.places = ResultPlaces(number, self._key_context, self._now)
-
     def _now(self) -> tuple[int, int, bool]:
         return self._clock.now_ms, self._steps_done - self._is_in_step, self._is_in_step
 
@@ -324,7 +238,7 @@ class ProcessStage:
 
     def snapshot(self) -> OperatorSnapshot:
         """Timers and state of the function."""
-        return self._backends.snapshot(self.current_watermark)
+        return self._function.backends.snapshot(self.current_watermark)
 
     def close(self) -> None:
         """Close the function.
@@ -340,9 +254,9 @@ class ProcessStage:
             raise self._failed("close", failure) from failure
 
     def counts(self) -> dict[str, int]:
-        """Counts of events, timers and results so far."""
+        """Counts of events by what became of them, of timers and of results so far."""
         return {
-            "processed": self._processed,
+            **self._function.fates(self._processed),
             "event_time_timers": self._timers.fired_event_time_timers(),
             "processing_time_timers": self._timers.fired_processing_time_timers(),
             "pending_processing_time_timers": self._timers.num_processing_time_timers(),
@@ -427,21 +341,3 @@ def record_timestamps(events: Events) -> list[int | None]:
     if isinstance(events, PlacedEvents):
         return [None if timestamp == MIN_TIMESTAMP else timestamp for timestamp in timestamps]
     return timestamps
-
-
-class ProcessStages(FunctionStages[UserProcess]):
-    """Makes process stages; parameters as of :class:`FunctionStages`."""
-
-    stage_class: ClassVar[type[ProcessStage]] = ProcessStage
-
-    def stage(self, partition: int) -> ProcessStage:
-        """A stage, with a copy of the function, which is opened."""
-        return self.stage_class(
-            self._plan,
-            self._process,
-            self._timeline,
-            self._last_arrival_ms,
-            partition,
-            self._partitions,
-            self._restored,
-        )

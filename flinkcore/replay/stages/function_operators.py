@@ -1,0 +1,349 @@
+"""The operators of user's functions, and how the rows of a batch come to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+)
+from flinkcore.datastream.functions.join_functions import TaggedUnion
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
+from flinkcore.replay.plans.connected_process import ConnectedProcess
+from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
+from flinkcore.replay.plans.keyed_operator import UserProcess, WindowProcess
+from flinkcore.replay.stages.copied_function import copied_function
+from flinkcore.replay.stages.process_output import ProcessOutput
+from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
+from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.time_plane.replay_clock import ReplayClock
+from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
+from flinkcore.runtime.element_rows import element_keys, element_rows, event_key_groups
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.operators import (
+    BroadcastProcessOperator,
+    CoProcessOperator,
+    IntervalJoinOperator,
+    KeyedBroadcastProcessOperator,
+    KeyedCoProcessOperator,
+    KeyedProcessOperator,
+)
+from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
+from flinkcore.runtime.operators.interval_join_operator import (
+    CLEANUP_NAMESPACE_LEFT,
+    CLEANUP_NAMESPACE_RIGHT,
+    CLEANUP_TIMER_NAME,
+)
+from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
+from flinkcore.runtime.timers import InternalTimeServiceManager
+from flinkcore.runtime.windowing import make_window_operator
+
+RowCall = Callable[[Hashable, StreamRecord[Any]], None]
+"""Processes a record of a key."""
+
+ProcessedRows = tuple[Iterable[Any], Iterable[Any], list[int], Iterable[RowCall]]
+"""For each row its value, its key, its key group, and what processes it."""
+
+
+@dataclass
+class FunctionOperator:
+    """The operator of a function.
+
+    Attributes
+    ----------
+    operator
+        Of the runtime: opens, closes, and gets watermarks.
+    timers : InternalTimeServiceManager
+    backends : OperatorBackends
+        What a checkpoint holds.
+    rows : callable
+        From events, in total order, to what is processed one by one.
+    check_restored : callable
+        Raises a SchemaError if the operator cannot have what a snapshot has.
+    fates : callable
+        From the number of rows processed to how many of them had which fate.
+    is_keyed : bool
+    """
+
+    operator: Any
+    timers: InternalTimeServiceManager
+    backends: OperatorBackends
+    rows: Callable[[Events], ProcessedRows]
+    check_restored: Callable[[OperatorSnapshot], None]
+    fates: Callable[[int], dict[str, int]]
+    is_keyed: bool = True
+
+
+def function_operator(
+    context: StageContext,
+    partition: int,
+    output: ProcessOutput,
+    backend: KeyedStateBackend,
+    clock: ReplayClock,
+) -> FunctionOperator:
+    """Make the operator of a function, with a copy of the function.
+
+    Parameters
+    ----------
+    context : StageContext
+    partition : int
+    output : ProcessOutput
+        Takes what the function gives.
+    backend : KeyedStateBackend
+    clock : ReplayClock
+
+    Raises
+    ------
+    UserCodeError
+        If the function cannot be copied.
+    """
+    process = context.plan.operator
+    assert isinstance(process, UserProcess)
+    function = copied_function(process.function)
+    if isinstance(process, ConnectedProcess):
+        streams = _TwoStreams.of(context, partition, output)
+        if isinstance(process, IntervalJoinProcess):
+            return _interval_join(function, streams, output, backend, clock)
+        if isinstance(process, WindowJoinProcess):
+            return _window_join(function, streams, output, backend, clock)
+        return _connected(process, function, streams, output, backend, clock)
+    if isinstance(process, WindowProcess):
+        windows = make_window_operator(function, None, output, backend, clock)
+        return FunctionOperator(
+            windows,
+            windows.time_service_manager,
+            OperatorBackends(backend, windows.time_service_manager),
+            _rows_of_one(context, lambda: windows.process_element_of_key),
+            lambda snapshot: check_window_namespaces(snapshot, windows.operation),
+            lambda processed: _fates_in_windows(windows, processed),
+        )
+    operator = KeyedProcessOperator(function, None, output, backend, clock)
+    return FunctionOperator(
+        operator,
+        operator.time_service_manager,
+        OperatorBackends(backend, operator.time_service_manager),
+        _rows_of_one(context, lambda: operator.process_element_of_key),
+        _check_user_timers,
+        lambda processed: {"processed": processed},
+    )
+
+
+def _rows_of_one(context: StageContext, call: Callable[[], RowCall]) -> Callable[[Events], ProcessedRows]:
+    """Rows of one stream; what processes them is known once the operator is open."""
+    keys, max_parallelism = list(context.plan.keys), context.plan.max_parallelism
+
+    def rows(events: Events) -> ProcessedRows:
+        batch = events.batch
+        groups = event_key_groups(batch, keys, max_parallelism)
+        return element_rows(batch), element_keys(batch, keys), groups.tolist(), repeat(call())
+
+    return rows
+
+
+def _check_user_timers(snapshot: OperatorSnapshot) -> None:
+    check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
+
+
+def _fates_in_windows(windows: Any, processed: int) -> dict[str, int]:
+    late, in_no_window = windows.num_late_records, windows.num_records_in_no_window
+    return {"windowed": processed - late - in_no_window, "late": late, "in_no_window": in_no_window}
+
+
+# ---- two streams ----
+
+
+@dataclass
+class _TwoStreams:
+    """Rows of two streams on their way to an operator.
+
+    Parameters
+    ----------
+    inputs : ConnectedInputs
+        Tells the rows apart.
+    keys : tuple of list of str
+        Key columns of each stream.
+    max_parallelism : int
+    output : ProcessOutput
+    is_repeating : bool
+        Whether the second stream is broadcast, and this is not the first partition, of which its results are taken.
+
+    Attributes
+    ----------
+    key : object
+        Of the row at hand.
+    repeated : int
+        Rows of the second stream so far, if this partition repeats them.
+    """
+
+    inputs: ConnectedInputs
+    keys: tuple[list[str], list[str]]
+    max_parallelism: int
+    output: ProcessOutput
+    is_repeating: bool
+    key: Any = field(default=None, init=False)
+    repeated: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, context: StageContext, partition: int, output: ProcessOutput) -> _TwoStreams:
+        plan, inputs, process = context.plan, context.inputs, context.plan.operator
+        assert inputs is not None
+        assert isinstance(process, ConnectedProcess)
+        first, second = plan.inputs
+        keys = list(first.keys), list(second.keys)
+        return cls(inputs, keys, plan.max_parallelism, output, process.is_broadcast and partition > 0)
+
+    def key_at_hand(self, element: Any) -> Any:
+        return self.key
+
+    def called(self, process_element: Callable[[StreamRecord[Any]], None]) -> RowCall:
+        """What processes a record by a call that asks for its key."""
+
+        def call(key: Hashable, record: StreamRecord[Any]) -> None:
+            self.key = key
+            process_element(record)
+
+        return call
+
+    def rows(self, *calls: RowCall) -> Callable[[Events], ProcessedRows]:
+        """The rows of both streams, each for its own call."""
+        first, second = calls
+        of_number = first, self._muted(second) if self.is_repeating else second
+
+        def rows(events: Events) -> ProcessedRows:
+            is_second = self.inputs.is_second(events)
+            self.output.is_second = is_second
+            numbers = is_second.tolist()
+            if self.is_repeating:
+                self.repeated += int(np.count_nonzero(is_second))
+            batches = [
+                self.inputs.batch_of(number, events.batch).filter(pa.array(is_second == bool(number)))
+                for number in (0, 1)
+            ]
+            elements = [element_rows(batch) for batch in batches]
+            keys = [self._keys_of(names, batch) for names, batch in zip(self.keys, batches, strict=True)]
+            groups = self.inputs.key_groups(events, self.keys, self.max_parallelism)
+            return (
+                map(next, [elements[number] for number in numbers]),
+                map(next, [keys[number] for number in numbers]),
+                groups.tolist(),
+                [of_number[number] for number in numbers],
+            )
+
+        return rows
+
+    @staticmethod
+    def _keys_of(names: list[str], batch: pa.RecordBatch) -> Iterator[Any]:
+        return iter(element_keys(batch, names) if names else [None] * batch.num_rows)
+
+    def _muted(self, call: RowCall) -> RowCall:
+        def muted(key: Hashable, record: StreamRecord[Any]) -> None:
+            self.output.is_muted = True
+            call(key, record)
+            self.output.is_muted = False
+
+        return muted
+
+    def fates(self, processed: int) -> dict[str, int]:
+        return {"processed": processed - self.repeated, "repeated": self.repeated}
+
+
+def _connected(
+    process: ConnectedProcess,
+    function: Any,
+    streams: _TwoStreams,
+    output: ProcessOutput,
+    backend: KeyedStateBackend,
+    clock: ReplayClock,
+) -> FunctionOperator:
+    selector, states = streams.key_at_hand, process.broadcast_states or ()
+    operator_state = OperatorStateBackend()
+    operator: Any
+    if isinstance(function, KeyedCoProcessFunction):
+        operator = KeyedCoProcessOperator(function, selector, selector, output, backend, clock)
+    elif isinstance(function, KeyedBroadcastProcessFunction):
+        operator = KeyedBroadcastProcessOperator(
+            function, selector, states, output, backend, operator_state, clock
+        )
+    elif isinstance(function, BroadcastProcessFunction):
+        operator = BroadcastProcessOperator(function, states, output, operator_state, clock)
+    else:
+        operator = CoProcessOperator(function, output, clock)
+    if process.is_keyed:
+        timers = operator.time_service_manager
+        backends = OperatorBackends(backend, timers, operator_state)
+    else:
+        timers = InternalTimeServiceManager(backend.key_context, clock)
+        backends = OperatorBackends(operator_state=operator_state)
+    return FunctionOperator(
+        operator,
+        timers,
+        backends,
+        streams.rows(streams.called(operator.process_element1), streams.called(operator.process_element2)),
+        _check_user_timers,
+        streams.fates,
+        process.is_keyed,
+    )
+
+
+def _interval_join(
+    function: Any,
+    streams: _TwoStreams,
+    output: ProcessOutput,
+    backend: KeyedStateBackend,
+    clock: ReplayClock,
+) -> FunctionOperator:
+    selector = streams.key_at_hand
+    join = IntervalJoinOperator(function, selector, selector, output, backend, clock)
+    sides = CLEANUP_NAMESPACE_LEFT, CLEANUP_NAMESPACE_RIGHT
+
+    def fates(processed: int) -> dict[str, int]:
+        late = join.num_late_records
+        return {"processed": processed - late, "late": late}
+
+    return FunctionOperator(
+        join,
+        join.time_service_manager,
+        OperatorBackends(backend, join.time_service_manager),
+        streams.rows(streams.called(join.process_element1), streams.called(join.process_element2)),
+        lambda snapshot: check_namespaces(
+            snapshot, CLEANUP_TIMER_NAME, lambda namespace: namespace in sides, is_void
+        ),
+        fates,
+    )
+
+
+def _window_join(
+    function: Any,
+    streams: _TwoStreams,
+    output: ProcessOutput,
+    backend: KeyedStateBackend,
+    clock: ReplayClock,
+) -> FunctionOperator:
+    windows = make_window_operator(function, None, output, backend, clock)
+
+    def tagged(tag: Callable[[Any], TaggedUnion[Any, Any]]) -> RowCall:
+        united: StreamRecord[Any] = StreamRecord(None)
+
+        def call(key: Hashable, record: StreamRecord[Any]) -> None:
+            united.value, united.timestamp = tag(record.value), record.timestamp
+            windows.process_element_of_key(key, united)  # known once it is open
+
+        return call
+
+    return FunctionOperator(
+        windows,
+        windows.time_service_manager,
+        OperatorBackends(backend, windows.time_service_manager),
+        streams.rows(tagged(TaggedUnion.one), tagged(TaggedUnion.two)),
+        lambda snapshot: check_window_namespaces(snapshot, windows.operation),
+        lambda processed: _fates_in_windows(windows, processed),
+    )

@@ -1,0 +1,144 @@
+"""What runs an operator over the key groups of one partition: the same in one process and in a Spark task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.time_plane.job_time import ReplayTime
+from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.total_order import RowNumbers
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot
+
+FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")
+"""Counts of a stage that together are all its events."""
+
+
+@dataclass(frozen=True)
+class RestoredOperator:
+    """Where a checkpoint has what an operator held; picklable.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    uid : str
+        Of the operator.
+    last_arrival_ms : int or None
+        Of all that was before; None if there was no event.
+    """
+
+    checkpoint: Checkpoint
+    uid: str
+    last_arrival_ms: int | None
+
+    @property
+    def origin(self) -> str:
+        """What messages call it."""
+        return f"{self.checkpoint.storage.path}, operator {self.uid!r}"
+
+    def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
+        """Return what the operator held of a range of key groups, the first and the last included."""
+        return self.checkpoint.restore(self.uid, key_groups, max_parallelism)
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """An operator as all its stages see it.
+
+    Parameters
+    ----------
+    plan : StagePlan
+        The operator, and what comes to it.
+    timeline : Timeline
+        The watermarks of all that comes to it.
+    last_arrival_ms : int or None
+        Of all logs; None: there is no event. What is due by then happens in every partition.
+    partitions : int
+        Into how many ranges the key groups are divided.
+    inputs : ConnectedInputs or None
+        How rows of connected streams are told apart; None: the operator has one input.
+    number : int
+        Of the operator in the job, from 0 on.
+    places_results : bool
+        Whether another operator follows, which takes results in order.
+    restored : RestoredOperator or None
+        What the stages are restored from; None: they begin with the logs.
+    """
+
+    plan: StagePlan
+    timeline: Timeline
+    last_arrival_ms: int | None
+    partitions: int
+    inputs: ConnectedInputs | None = None
+    number: int = 0
+    places_results: bool = False
+    restored: RestoredOperator | None = None
+
+    @classmethod
+    def of(
+        cls,
+        job: JobPlan,
+        number: int,
+        time: ReplayTime,
+        partitions: int,
+        restored: RestoredOperator | None = None,
+    ) -> StageContext:
+        """The context of one of the operators of a job, whose time this is."""
+        plan = job.stages[number]
+        # Results tell of which input they are by themselves, and so do rows that are merged with them.
+        inputs = plan.connected_inputs(1 if plan.results else time.second_from)
+        places_results = number + 1 < len(job.stages)
+        return cls(
+            plan, time.timeline, time.last_arrival_ms, partitions, inputs, number, places_results, restored
+        )
+
+    def key_group_range(self, partition: int) -> tuple[int, int]:
+        """Return the first and the last key group of a partition: those that Flink gives to a subtask."""
+        return compute_key_group_range_for_operator_index(
+            self.plan.max_parallelism, self.partitions, partition
+        )
+
+
+class Stage(Protocol):
+    """An operator over the key groups of one partition."""
+
+    def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[Output]:
+        """Take in events in total order, and give what they make ready.
+
+        Parameters
+        ----------
+        prepared
+            The batch.
+        rows
+            Rows of this partition, in total order; None: all, as they lie.
+        """
+
+    def finish(self) -> Iterator[Output]:
+        """Let the end of the log fire everything, and give the last results batch by batch."""
+
+    def stop(self) -> Iterator[Output]:
+        """Let happen what comes before the cut with which the log ends, and give the results, instead of `finish`."""
+
+    def snapshot(self) -> OperatorSnapshot:
+        """What the operator holds once it has stopped."""
+
+    def close(self) -> None:
+        """Let go of what the operator holds; called once, also after a failure."""
+
+    def counts(self) -> dict[str, int]:
+        """Counts of events and firings so far, by their names in the report."""
+
+    @property
+    def current_watermark(self) -> int:
+        """Watermark in force, ms since the epoch."""
+
+
+def events_taken(counts: Mapping[str, int]) -> int:
+    """How many events a stage has taken, by its counts."""
+    return sum(counts.get(fate, 0) for fate in FATES)

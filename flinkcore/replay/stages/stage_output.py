@@ -1,0 +1,37 @@
+"""What stages give: batches of results and of side outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.replay.stages.placed_events import PlacedEvents
+
+
+@dataclass(frozen=True)
+class Output:
+    """Batches of the results (`tag` is None) or of a side output."""
+
+    tag: OutputTag | None
+    batches: list[pa.RecordBatch]
+
+    @classmethod
+    def no_results(cls, schema: pa.Schema) -> Output:
+        """A batch of no rows, which tells the columns of the results."""
+        return cls(
+            None, [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
+        )
+
+    @property
+    def tag_id(self) -> str | None:
+        """Name of the side output; None for the results."""
+        return None if self.tag is None else self.tag.tag_id
+
+
+@dataclass(frozen=True)
+class PlacedOutput(Output):
+    """Results of an operator for the next one: they have no other batches."""
+
+    events: PlacedEvents
