@@ -1,4 +1,4 @@
-"""A sink that prints."""
+"""The sink that prints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PrintSink(Sink):
     Parameters
     ----------
     sink_identifier : str, optional
-        What each line begins with.
+        Prefix of each line.
 
     Notes
     -----
@@ -24,7 +24,6 @@ class PrintSink(Sink):
         self._identifier = sink_identifier or ""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Return a writer with the prefix of its subtask."""
         parts = [self._identifier] if self._identifier else []
         if context.parallelism > 1:
             parts.append(str(context.subtask_index + 1))
@@ -49,5 +48,4 @@ class PrintWriter(SinkWriter):
         self._print_line = context.print_line
 
     def write(self, element: Any) -> None:
-        """Print an element."""
         self._print_line(f"{self._prefix}{self._text(element)}")

@@ -1,4 +1,4 @@
-"""Rows in files that Arrow reads and writes."""
+"""Formats of rows in files that Arrow reads and writes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ ROWS_AT_ONCE = 8192
 
 
 def checked_row_type(row_type: object, call: str) -> RowTypeInfo:
-    """Return the type of rows.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no row.
-    """
+    """Return the type of rows; raise ConfigurationError for any other type."""
     if not isinstance(row_type, RowTypeInfo):
         raise ConfigurationError(
             f"{call} takes a type such as Types.ROW_NAMED(['user', 'age'], [Types.STRING(), Types.INT()]), "
@@ -32,31 +26,30 @@ def checked_row_type(row_type: object, call: str) -> RowTypeInfo:
 
 
 def row_schema(row_type: RowTypeInfo) -> Any:
-    """Return the ``pyarrow.Schema`` of rows; ConfigurationError if a field has no type of Arrow's."""
+    """Return the ``pyarrow.Schema`` of rows; raise ConfigurationError if a field has no Arrow type."""
     import pyarrow as pa
 
     return pa.schema(list(row_type.to_arrow_type()))
 
 
 class ArrowRowFormat(BulkFormat):
-    """Rows of files that Arrow reads as batches.
+    """Reads rows of files that Arrow reads as batches.
 
     Parameters
     ----------
     row_type : RowTypeInfo
-        Fields are found by their names; others in the file are left out.
+        Fields are read by name; other columns of the file are ignored.
     """
 
     def __init__(self, row_type: RowTypeInfo) -> None:
         self.row_type = row_type
 
     def produced_type(self) -> RowTypeInfo:
-        """Return the type of the rows."""
         return self.row_type
 
     @abstractmethod
     def batches(self, file: Any, name: str) -> Iterator[Any]:
-        """Yield the ``pyarrow.RecordBatch`` of a ``pyarrow.NativeFile``; messages call it by a name."""
+        """Yield the ``pyarrow.RecordBatch`` of a ``pyarrow.NativeFile``; `name` is for messages."""
 
     def read(self, file: BinaryIO, name: str) -> Iterator[Row]:
         """Yield the rows of a file.
@@ -64,9 +57,9 @@ class ArrowRowFormat(BulkFormat):
         Raises
         ------
         DataError
-            If the file is of another format, or damaged.
+            If the file has another format, or is damaged.
         SchemaError
-            If it has no column of a name.
+            If a column is missing.
         """
         import pyarrow as pa
 
@@ -91,7 +84,7 @@ class ArrowRowWriter(BulkWriter):
     ----------
     row_type : RowTypeInfo
     open_writer : callable
-        From the schema to what has ``write_batch`` and ``close``.
+        From the schema to an object with ``write_batch`` and ``close``.
     """
 
     def __init__(self, row_type: RowTypeInfo, open_writer: Callable[[Any], Any]) -> None:
@@ -102,13 +95,12 @@ class ArrowRowWriter(BulkWriter):
         self._rows: list[Row] = []
 
     def add_element(self, element: Any) -> None:
-        """Write a row, or keep it until there are enough."""
+        """Buffer a row, and write a batch when there are enough."""
         self._rows.append(self._conversion(element))
         if len(self._rows) == ROWS_AT_ONCE:
             self._write()
 
     def finish(self) -> None:
-        """Write what is left."""
         try:
             self._write()
         finally:
@@ -131,27 +123,26 @@ class ArrowRowWriter(BulkWriter):
 
 
 class ArrowWriterFactory(BulkWriterFactory):
-    """Makes the writers of files of rows.
+    """Creates the writers of files of rows.
 
     Parameters
     ----------
     row_type : RowTypeInfo
     open_writer : callable
-        From a file and the schema to what has ``write_batch`` and ``close``.
+        From a file and the schema to an object with ``write_batch`` and ``close``.
     """
 
     def __init__(self, row_type: RowTypeInfo, open_writer: Callable[[BinaryIO, Any], Any]) -> None:
-        row_schema(row_type)  # says now if a field has no column
+        row_schema(row_type)  # fails now if a field has no Arrow type
         self._row_type = row_type
         self._open_writer = open_writer
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        """Return the writer of a file."""
         return ArrowRowWriter(self._row_type, lambda schema: self._open_writer(file, schema))
 
 
 def plain(value: Any) -> Any:
-    """Return a value as Arrow takes it: Rows and tuples as dictionaries by the names of their fields."""
+    """Return a value for Arrow: Rows and tuples as dictionaries by the names of their fields."""
     if isinstance(value, Row):
         names = value._fields or [f"f{index}" for index in range(len(value))]
         return {name: plain(field) for name, field in zip(names, value, strict=True)}

@@ -18,7 +18,7 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class CsvSchema:
-    """Columns of a CSV file, and how they are written; made by :meth:`builder`.
+    """The columns of a CSV file, and their format; made by :meth:`builder`.
 
     Notes
     -----
@@ -53,12 +53,12 @@ class CsvSchema:
 
 @dataclass
 class CsvSchemaBuilder:
-    """Says what is in a CSV file.
+    """Builds a :class:`CsvSchema`.
 
     Notes
     -----
-    Follows ``pyflink.datastream.formats.csv.CsvSchemaBuilder``; types are of ``Types``, where PyFlink takes those of
-    the Table API.
+    Follows ``pyflink.datastream.formats.csv.CsvSchemaBuilder``; types are those of ``Types``, where PyFlink takes types
+    of the Table API.
     """
 
     _schema: CsvSchema = field(default_factory=CsvSchema)
@@ -85,11 +85,11 @@ class CsvSchemaBuilder:
         return self._column(name, Types.BOOLEAN())
 
     def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
-        """Add a column of numbers, LONG unless a type is given."""
+        """Add a column of numbers, LONG by default."""
         return self._column(name, number_type or Types.LONG())
 
     def add_array_column(self, name: str, *args: Any, **kwargs: Any) -> CsvSchemaBuilder:
-        """Raise an UnsupportedOperationError: there is no list within a CSV column."""
+        """Raise an UnsupportedOperationError: lists in CSV columns are not supported."""
         raise UnsupportedOperationError(
             f"add_array_column({name!r}): read the column as a text, and split it in a map"
         )
@@ -103,40 +103,40 @@ class CsvSchemaBuilder:
         return self._with(columns=())
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
-        """Set what stands between columns, a comma unless set."""
+        """Set the separator of columns, a comma by default."""
         return self._with(separator=char)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
-        """Set what texts stand in, double quotes unless set."""
+        """Set the quote character, a double quote by default."""
         return self._with(quote_char=char)
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
-        """Let texts stand in nothing."""
+        """Use no quote character."""
         return self._with(quote_char=None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
-        """Set what comes before characters without a meaning of their own; nothing unless set."""
+        """Set the escape character, none by default."""
         return self._with(escape_char=char)
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
-        """Let all characters have their meaning."""
+        """Use no escape character."""
         return self._with(escape_char=None)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """Set what stands for a null, nothing at all unless set."""
+        """Set the text of a null, empty by default."""
         return self._with(null_value=null_value)
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Let the first line name the columns."""
+        """Set whether the first line has the names of the columns."""
         return self._with(use_header=use)
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Leave out the first line that is no header."""
+        """Set whether to skip the first line after the header."""
         return self._with(skip_first_data_row=skip)
 
 
 class CsvReaderFormat(ArrowRowFormat):
-    """Rows of CSV files.
+    """Reads rows of CSV files.
 
     Parameters
     ----------
@@ -153,17 +153,11 @@ class CsvReaderFormat(ArrowRowFormat):
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
-        """Return the format of a schema.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is none.
-        """
+        """Return the format of a schema; raise ConfigurationError if it is none."""
         return CsvReaderFormat(schema)
 
     def batches(self, file: Any, name: str) -> Iterator[Any]:
-        """Yield the batches of a file; a file without a last line break, which may be cut, is warned of."""
+        """Yield the batches of a file; warn of a file without a final line break, which may be truncated."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -203,7 +197,7 @@ class CsvReaderFormat(ArrowRowFormat):
 
 
 class CsvBulkWriters:
-    """Makes the writers of CSV files.
+    """Creates the writers of CSV files.
 
     Notes
     -----
@@ -212,13 +206,7 @@ class CsvBulkWriters:
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
-        """Return what makes writers of rows.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is no schema.
-        """
+        """Return the factory of writers for a schema; raise ConfigurationError if it is none."""
         checked = _checked(schema)
 
         def open_writer(file: BinaryIO, columns: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows in files of JSON lines."""
+"""The format of rows in files of JSON lines."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from flinkcore.errors import DataError
 
 
 class JsonReaderFormat(ArrowRowFormat):
-    """Rows of files with a JSON object in each line.
+    """Reads rows of files with a JSON object in each line.
 
     Parameters
     ----------
     row_type : RowTypeInfo
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no row.
+        Any other type is a ConfigurationError.
 
     Notes
     -----
@@ -36,11 +32,10 @@ class JsonReaderFormat(ArrowRowFormat):
 
     @staticmethod
     def for_row_type(row_type: RowTypeInfo) -> JsonReaderFormat:
-        """Return the format of rows; ConfigurationError if it is no row."""
+        """Return the format of a type of rows."""
         return JsonReaderFormat(row_type)
 
     def batches(self, file: Any, name: str) -> Iterator[Any]:
-        """Yield the batches of a file."""
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
@@ -55,11 +50,11 @@ class JsonReaderFormat(ArrowRowFormat):
 
 
 class JsonBulkWriters:
-    """Makes the writers of files of JSON lines."""
+    """Creates the writers of files of JSON lines."""
 
     @staticmethod
     def for_row_type(row_type: RowTypeInfo) -> BulkWriterFactory:
-        """Return what makes writers of rows; ConfigurationError if it is no row."""
+        """Return the factory of writers for a type of rows; raise ConfigurationError for any other type."""
         return _JsonWriterFactory(checked_row_type(row_type, "JsonBulkWriters"))
 
 
@@ -82,4 +77,4 @@ class _JsonWriter(BulkWriter):
         self._file.write(f"{text}\n".encode())
 
     def finish(self) -> None:
-        """All is written."""
+        """Do nothing: elements are written at once."""

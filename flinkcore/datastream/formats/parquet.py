@@ -11,23 +11,18 @@ from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWrite
 
 
 class ParquetColumnarRowInputFormat(ArrowRowFormat):
-    """Rows of Parquet files.
+    """Reads rows of Parquet files.
 
     Parameters
     ----------
     row_type : RowTypeInfo
-        PyFlink takes a ``RowType`` of the Table API.
+        PyFlink takes a ``RowType`` of the Table API. Any other type is a ConfigurationError.
     hadoop_config : object
-        Of PyFlink; without meaning here.
+        Ignored.
     batch_size : int
-        Rows that are read at once.
+        Number of rows that are read at once.
     is_utc_timestamp, is_case_sensitive : bool
-        Of PyFlink; timestamps are as the file has them, and names are case sensitive.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no row.
+        Ignored: timestamps are those of the file, and names are case-sensitive.
 
     Notes
     -----
@@ -46,7 +41,6 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
         self._batch_size = batch_size
 
     def batches(self, file: Any, name: str) -> Iterator[Any]:
-        """Yield the batches of a file, whose pages are checked where it has checksums."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -57,7 +51,7 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
 
 
 class ParquetBulkWriters:
-    """Makes the writers of Parquet files.
+    """Creates the writers of Parquet files.
 
     Notes
     -----
@@ -68,19 +62,15 @@ class ParquetBulkWriters:
     def for_row_type(
         row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False
     ) -> BulkWriterFactory:
-        """Return what makes writers of rows.
+        """Return the factory of writers for a type of rows.
 
         Parameters
         ----------
         row_type : RowTypeInfo
-            PyFlink takes a ``RowType`` of the Table API.
+            PyFlink takes a ``RowType`` of the Table API. Any other type, or a field without an Arrow type, is a
+            ConfigurationError.
         hadoop_config, utc_timestamp : object
-            Of PyFlink; without meaning here.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is no row, or a field has no type of Arrow's.
+            Ignored.
         """
 
         def open_writer(file: BinaryIO, schema: Any) -> Any:

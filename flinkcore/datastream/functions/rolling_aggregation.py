@@ -1,4 +1,4 @@
-"""Sums, minima and maxima of a field of all elements of a key so far."""
+"""Rolling aggregations: sums, minima and maxima of a field over all elements of a key so far."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ class RollingAggregation(ReduceFunction[Any]):
     ----------
     kind : RollingAggregation.Kind
     position : int or str
-        Position or name of the field; of elements that are no tuples, lists or Rows it is 0 and means them.
-
-    Raises
-    ------
-    ConfigurationError
-        If the position is neither.
+        Position or name of the field; anything else is a ConfigurationError. 0 for elements that are no tuples, lists
+        or Rows, but values themselves.
 
     Notes
     -----
@@ -35,7 +31,7 @@ class RollingAggregation(ReduceFunction[Any]):
     """
 
     class Kind(Enum):
-        """What is made of two values of the field."""
+        """How two values of the field are combined."""
 
         SUM = "sum"
         MIN = "min"
@@ -53,13 +49,7 @@ class RollingAggregation(ReduceFunction[Any]):
         self._reduction: Reduction | None = None
 
     def check_type(self, type_info: TypeInformation) -> None:
-        """Accept the type of the elements; one that does not tell their fields is accepted.
-
-        Raises
-        ------
-        ConfigurationError
-            If elements of this type have no such field.
-        """
+        """Raise ConfigurationError if elements of a declared type do not have the field."""
         lack = None
         if isinstance(type_info, TupleTypeInfo):
             lack = self._lack(len(type_info.get_field_types()), None)
@@ -72,13 +62,7 @@ class RollingAggregation(ReduceFunction[Any]):
             raise ConfigurationError(f"{self._called}: an element is {type_info!r}, which has {lack}")
 
     def begin(self, value: Any) -> None:
-        """Accept the first element of a key.
-
-        Raises
-        ------
-        DataError
-            If it has no such field.
-        """
+        """Raise DataError if the first element of a key does not have the field."""
         if value is None:
             return
         has_fields = isinstance(value, tuple | list | Row)
@@ -88,13 +72,7 @@ class RollingAggregation(ReduceFunction[Any]):
             raise DataError(f"{self._called}: {value!r} has {lack}")
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Return what two elements are together.
-
-        Raises
-        ------
-        DataError
-            If they have no such field, or its values do not go together.
-        """
+        """Return the reduction of two elements; raise DataError if it is not possible."""
         try:
             if self._reduction is None:
                 self.begin(value2)
@@ -115,7 +93,7 @@ class RollingAggregation(ReduceFunction[Any]):
         return f"{self._kind.value}({self._position!r})"
 
     def _lack(self, n_fields: int | None, names: Sequence[str] | None) -> str | None:
-        """What elements have instead of the field; None if they have it."""
+        """Return what elements have instead of the field; None if they have it."""
         position = self._position
         if n_fields is None:
             if position == 0:
@@ -135,7 +113,7 @@ class RollingAggregation(ReduceFunction[Any]):
         return f"{positions}, without names" if names is None else f"{positions}, named {list(names)}"
 
     def _of(self, element: Any) -> Reduction:
-        """The reduction of elements such as this one."""
+        """Return the reduction of elements of this kind."""
         has_fields = isinstance(element, tuple | list | Row)
         kinds = RollingAggregation.Kind
         if self._kind in (kinds.MIN_BY, kinds.MAX_BY):

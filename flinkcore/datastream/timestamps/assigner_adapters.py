@@ -1,4 +1,4 @@
-"""Assigners of before as watermark generators, and as the watermark strategies of one."""
+"""Adapters of legacy assigners to watermark generators and watermark strategies."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
     Parameters
     ----------
     assigner : AssignerWithPeriodicWatermarks
-        The one that is asked for timestamps, too: that is how it learns of the elements.
+        The same object must extract the timestamps, since it learns of the elements by that.
 
     Notes
     -----
@@ -29,10 +29,9 @@ class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
         self._assigner = assigner
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Do nothing."""
+        pass
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit the assigner's watermark, if it has one."""
         watermark = self._assigner.get_current_watermark()
         if watermark is not None:
             output.emit_watermark(watermark)
@@ -56,35 +55,25 @@ class AssignerWithPunctuatedWatermarksAdapter(WatermarkGenerator[Any]):
         self._assigner = assigner
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Emit the watermark that the event carries, if any."""
         watermark = self._assigner.check_and_get_next_watermark(event, event_timestamp)
         if watermark is not None:
             output.emit_watermark(watermark)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Do nothing."""
+        pass
 
 
 StrategyOrAssigner: TypeAlias = (
     WatermarkStrategy | AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks
 )
-"""What ``assign_timestamps_and_watermarks`` takes."""
+"""The argument of ``assign_timestamps_and_watermarks``."""
 
 
 def as_watermark_strategy(given: StrategyOrAssigner) -> WatermarkStrategy:
-    """Return a strategy as it is, and for an assigner of before the strategy that it amounts to.
+    """Return a strategy as it is, and a legacy assigner as a strategy; raise ConfigurationError for anything else.
 
-    The timestamps and the watermarks of such a strategy come from one object, which keeps state: use a copy
-    (``copy.deepcopy``) of it for each split. The timestamps-and-watermarks operator does so.
-
-    Parameters
-    ----------
-    given : WatermarkStrategy, AssignerWithPeriodicWatermarks or AssignerWithPunctuatedWatermarks
-
-    Raises
-    ------
-    ConfigurationError
-        If it is none of these.
+    The timestamps and the watermarks of such a strategy come from one object with state: use a copy
+    (``copy.deepcopy``) of it for each split, as the timestamps-and-watermarks operator does.
 
     Notes
     -----

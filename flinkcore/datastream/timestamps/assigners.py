@@ -23,7 +23,7 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
 
     @abstractmethod
     def get_current_watermark(self) -> Watermark | None:
-        """Return the watermark that holds now; None, or one that does not advance, is not emitted."""
+        """Return the current watermark; None, or one that does not advance, is not emitted."""
 
 
 class AssignerWithPunctuatedWatermarks(TimestampAssigner):
@@ -42,7 +42,7 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
         ----------
         last_element : object
         extracted_timestamp : int
-            What `extract_timestamp` gave for it, in ms since the epoch.
+            The result of `extract_timestamp` for it, in ms since the epoch.
 
         Returns
         -------
@@ -55,7 +55,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class MonotonyViolationHandler(ABC):
-    """Handles timestamps that go back.
+    """Handles elements whose timestamps go back.
 
     Notes
     -----
@@ -71,20 +71,13 @@ class IgnoringHandler(MonotonyViolationHandler):
     """Does nothing."""
 
     def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-        """Do nothing."""
+        pass
 
 
 class FailingHandler(MonotonyViolationHandler):
-    """Lets the job fail."""
+    """Fails the job with a DataError."""
 
     def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-        """Raise.
-
-        Raises
-        ------
-        DataError
-            Always.
-        """
         raise DataError(
             f"timestamps should ascend, but an element with {element_timestamp} ms follows one with "
             f"{last_timestamp} ms: allow for out-of-orderness, or ignore or log such elements by another handler"
@@ -92,15 +85,14 @@ class FailingHandler(MonotonyViolationHandler):
 
 
 class LoggingHandler(MonotonyViolationHandler):
-    """Logs a warning."""
+    """Logs a warning with both timestamps."""
 
     def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-        """Log both timestamps."""
         _LOG.warning("Timestamp monotony violated: %d < %d", element_timestamp, last_timestamp)
 
 
 class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
-    """The watermark is the largest timestamp less 1 ms; timestamps that go back are logged, unless set otherwise.
+    """The watermark is the largest timestamp minus 1 ms; by default, timestamps that go back are logged.
 
     An element whose timestamp goes back keeps it, and does not move the watermark.
 
@@ -119,13 +111,12 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
         """Return the element's timestamp in ms since the epoch."""
 
     def with_violation_handler(self, handler: MonotonyViolationHandler) -> "AscendingTimestampExtractor":
-        """Set what is done with a timestamp that goes back; returns this extractor itself."""
+        """Set the handler of timestamps that go back, and return this extractor."""
         self._violation_handler = handler
         return self
 
     @final
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the element's timestamp, after the violation handler was called if it goes back."""
         timestamp = self.extract_ascending_timestamp(value)
         if timestamp >= self._current_timestamp:
             self._current_timestamp = timestamp
@@ -135,15 +126,14 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
 
     @final
     def get_current_watermark(self) -> Watermark:
-        """Return the watermark that holds now."""
         return Watermark(max(self._current_timestamp - 1, MIN_TIMESTAMP))
 
 
 class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
-    """The watermark is the largest timestamp less a bound.
+    """The watermark is the largest timestamp minus a bound.
 
-    That is 1 ms more than ``WatermarkStrategy.for_bounded_out_of_orderness`` gives: an element that is late by
-    just the bound is behind the watermark here, and not there.
+    It is 1 ms ahead of that of ``WatermarkStrategy.for_bounded_out_of_orderness``: an element that trails the maximum
+    by exactly the bound is late here, and not there.
 
     Parameters
     ----------
@@ -157,8 +147,8 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
 
     Notes
     -----
-    Flink 1.20's ``BoundedOutOfOrdernessTimestampExtractor``, whose ``extractTimestamp(element)`` is
-    `extract_element_timestamp` here, for want of overloading. No sum leaves 64 bits.
+    Flink 1.20's ``BoundedOutOfOrdernessTimestampExtractor``, whose overloaded ``extractTimestamp(element)`` is
+    `extract_element_timestamp` here. Sums never overflow 64 bits.
     """
 
     def __init__(self, max_out_of_orderness: Duration | Time) -> None:
@@ -175,7 +165,6 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
 
     @final
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the element's timestamp."""
         timestamp = self.extract_element_timestamp(value)
         if timestamp > self._current_max_timestamp:
             self._current_max_timestamp = timestamp
@@ -183,7 +172,6 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
 
     @final
     def get_current_watermark(self) -> Watermark:
-        """Return the watermark that holds now."""
         return Watermark(self._current_max_timestamp - self._max_out_of_orderness_ms)
 
 
@@ -192,20 +180,20 @@ def _system_time_ms() -> int:
 
 
 class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
-    """Each element gets the time at which it arrives, which never goes back; the watermark is that of now, less 1 ms.
+    """The timestamp of an element is its arrival, which never goes back; the watermark is the current time minus 1 ms.
 
-    The watermark moves while nothing arrives, too: there is no need for idleness.
+    The watermark advances even if nothing arrives, so no idleness is needed.
 
     Parameters
     ----------
     clock : callable or None
-        Gives the time in ms since the epoch, such as ``ProcessingTimeService.current_processing_time``. None:
-        the system clock.
+        Returns the time in ms since the epoch, such as ``ProcessingTimeService.current_processing_time``. None: the
+        system clock.
 
     Notes
     -----
-    Flink 1.20's ``IngestionTimeExtractor``, which knows the system clock only. As there, the time starts at 0: a
-    clock before the epoch counts as the epoch. A copy begins anew, on the same clock.
+    Flink 1.20's ``IngestionTimeExtractor``, which supports the system clock only. As there, times before the epoch
+    count as the epoch. A copy starts anew, on the same clock.
     """
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
@@ -213,15 +201,13 @@ class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
         self._max_timestamp = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "IngestionTimeExtractor":
-        # The clock is shared: a copy of it would stand still.
+        # The clock is shared: a copy would not advance.
         return IngestionTimeExtractor(self._clock)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the time of now."""
         self._max_timestamp = max(self._clock(), self._max_timestamp)
         return self._max_timestamp
 
     def get_current_watermark(self) -> Watermark:
-        """Return the watermark that holds now."""
         self._max_timestamp = max(self._clock(), self._max_timestamp)
         return Watermark(self._max_timestamp - 1)

@@ -1,4 +1,4 @@
-"""Which directory of a sink an element is written to."""
+"""The sink that writes files, with its buckets, rolling policies and file names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIRECTIVES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss
 
 
 class BucketAssigner:
-    """Names the directory of an element by the job's clock; made by its static methods.
+    """Assigns a directory to an element by the job's clock; made by its static methods.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class BucketAssigner:
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """Return an assigner of the sink's own directory."""
+        """Return an assigner of the sink's base path."""
         return BucketAssigner(lambda time_ms: "")
 
     @staticmethod
@@ -53,9 +53,9 @@ class BucketAssigner:
         Parameters
         ----------
         format_str : str
-            With the fields yyyy, MM, dd, HH, mm and ss of Java's formats.
+            A Java format with the fields yyyy, MM, dd, HH, mm and ss.
         timezone_id : str, optional
-            Such as "Europe/Berlin"; UTC unless given, where Flink takes the machine's.
+            Such as "Europe/Berlin"; UTC by default, where Flink takes the machine's time zone.
 
         Raises
         ------
@@ -76,14 +76,14 @@ class BucketAssigner:
 
 @dataclass(frozen=True)
 class RollingPolicy:
-    """Ends a file when it is large, old, or has not been written to for long, by the job's clock.
+    """Rolls a file when it is too large, too old, or inactive for too long, by the job's clock.
 
     Parameters
     ----------
     part_size : int
-        Bytes.
+        Maximum size in bytes.
     rollover_interval, inactivity_interval : int
-        Milliseconds.
+        Maximum age and inactivity in ms.
 
     Notes
     -----
@@ -109,19 +109,11 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """Return a policy that ends files at checkpoints only: here, at the end of the job."""
+        """Return a policy that rolls files at checkpoints only: here, at the end of the job."""
         return RollingPolicy(sys.maxsize, sys.maxsize, sys.maxsize)
 
     def ends(self, size: int, begun_ms: int, written_ms: int, now_ms: int) -> bool:
-        """Return whether a file is not to be written to any more.
-
-        Parameters
-        ----------
-        size : int
-            Bytes of the file.
-        begun_ms, written_ms, now_ms : int
-            When it was begun and last written to, and the time now.
-        """
+        """Return whether to roll a file of `size` bytes, given when it was begun and last written to, and the time."""
         return (
             size >= self.part_size
             or now_ms - begun_ms >= self.rollover_interval
@@ -131,7 +123,7 @@ class RollingPolicy:
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """What the names of files begin and end with.
+    """Prefix and suffix of file names.
 
     Parameters
     ----------
@@ -151,33 +143,33 @@ class OutputFileConfig:
         return OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """Return what names begin with."""
+        """Return the prefix."""
         return self.part_prefix
 
     def get_part_suffix(self) -> str:
-        """Return what names end with."""
+        """Return the suffix."""
         return self.part_suffix
 
 
 class OutputFileConfigBuilder:
-    """Says how files are named."""
+    """Builds an :class:`OutputFileConfig`."""
 
     def __init__(self) -> None:
         self.part_prefix = "part"
         self.part_suffix = ""
 
     def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
-        """Let names begin with a text."""
+        """Set the prefix."""
         self.part_prefix = prefix
         return self
 
     def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
-        """Let names end with a text."""
+        """Set the suffix."""
         self.part_suffix = suffix
         return self
 
     def build(self) -> OutputFileConfig:
-        """Return the names."""
+        """Return the configuration."""
         return OutputFileConfig(self.part_prefix, self.part_suffix)
 
 
@@ -188,7 +180,7 @@ class PendingFile:
     Attributes
     ----------
     hidden, visible : str
-        Its path now, and later.
+        Its path before and after the commit.
     """
 
     hidden: str
@@ -206,13 +198,13 @@ class _OpenFile:
 
 
 class FileWriter(SinkWriter):
-    """Writes elements into a file of their bucket.
+    """Writes each element to the open file of its bucket.
 
     Parameters
     ----------
     folder : str
     open_writer : callable
-        From an open file to what writes elements into it.
+        From an open file to the writer of its elements.
     buckets : BucketAssigner
     policy : RollingPolicy
     names : OutputFileConfig
@@ -245,13 +237,7 @@ class FileWriter(SinkWriter):
         self._complete: list[PendingFile] = []
 
     def write(self, element: Any) -> None:
-        """Write an element into the file of its bucket.
-
-        Raises
-        ------
-        SourceError
-            If the file cannot be written.
-        """
+        """Write an element to the file of its bucket; raise SourceError if that fails."""
         now_ms = self._now_ms()
         bucket = self._buckets.bucket_at(now_ms)
         try:
@@ -283,7 +269,6 @@ class FileWriter(SinkWriter):
             file.writer.finish()
 
     def prepare_commit(self) -> list[PendingFile]:
-        """Return all files, complete."""
         try:
             for bucket in list(self._open):
                 self._end(bucket)
@@ -293,10 +278,9 @@ class FileWriter(SinkWriter):
         return complete
 
     def close(self) -> None:
-        """Remove the files that nobody has asked for."""
         for file in self._open.values():
             with suppress(Exception), file.file:
-                file.writer.finish()  # a writer of Parquet writes its end at the latest when it is forgotten
+                file.writer.finish()  # otherwise a Parquet writer does this when it is garbage-collected
         left = [*(file.pending for file in self._open.values()), *self._complete]
         self._open, self._complete = {}, []
         for pending in left:
@@ -313,7 +297,7 @@ def _unwritten(folder: Path, failure: OSError) -> SourceError:
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Writes elements into files of a directory; all of them appear when the job has come to its end, or none.
+    """Writes elements to files of a directory; all files appear at the end of the job, or none.
 
     Made by :meth:`for_row_format` or :meth:`for_bulk_format`.
 
@@ -335,7 +319,7 @@ class FileSink(Sink):
         Raises
         ------
         ConfigurationError
-            If the path is no text, or the encoder none.
+            If the path is not a local one, or the encoder no Encoder.
         """
         if not isinstance(encoder, Encoder):
             raise ConfigurationError(
@@ -345,13 +329,7 @@ class FileSink(Sink):
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSinkBuilder:
-        """Return the builder of a sink that writes elements in batches.
-
-        Raises
-        ------
-        ConfigurationError
-            If the path is no text, or the factory none.
-        """
+        """Return the builder of a sink that writes elements in batches; errors as of :meth:`for_row_format`."""
         if not isinstance(writer_factory, BulkWriterFactory):
             raise ConfigurationError(
                 f"for_bulk_format takes a factory such as ParquetBulkWriters.for_row_type(...), not {writer_factory!r}"
@@ -360,7 +338,6 @@ class FileSink(Sink):
         return FileSinkBuilder(FileSink(_folder(base_path), writer_factory, policy=policy))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Return the writer of a subtask's files."""
         return FileWriter(
             self.base_path,
             self._open_writer(context.type_info),
@@ -377,13 +354,6 @@ class FileSink(Sink):
         return lambda file: _EncodingWriter(file, lambda element: encode(element, type_info))
 
     def commit(self, committables: Sequence[PendingFile]) -> None:
-        """Give all files their names.
-
-        Raises
-        ------
-        SourceError
-            If one cannot be renamed.
-        """
         for pending in committables:
             try:
                 os.replace(pending.hidden, pending.visible)
@@ -391,7 +361,6 @@ class FileSink(Sink):
                 raise SourceError(f"{pending.visible} cannot be made visible: {failure}") from failure
 
     def discard(self, committables: Sequence[PendingFile]) -> None:
-        """Remove files that are not to appear."""
         for pending in committables:
             with suppress(OSError):
                 os.remove(pending.hidden)
@@ -409,11 +378,11 @@ class _EncodingWriter(BulkWriter):
         self._file.write(self._encode(element))
 
     def finish(self) -> None:
-        """All is written."""
+        """Do nothing: elements are written at once."""
 
 
 class FileSinkBuilder:
-    """Says how files are written.
+    """Builds a :class:`FileSink`.
 
     Notes
     -----
@@ -424,33 +393,33 @@ class FileSinkBuilder:
         self._sink = sink
 
     def with_bucket_check_interval(self, interval: int) -> FileSinkBuilder:
-        """Accept an interval, which has no meaning here: files are looked at when they are written to."""
+        """Accept an interval without an effect: files are checked when they are written to."""
         return self
 
     def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSinkBuilder:
-        """Set which directory an element is written to."""
+        """Set the assigner of directories."""
         self._sink = replace(self._sink, buckets=bucket_assigner)
         return self
 
     def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSinkBuilder:
-        """Set how files are named."""
+        """Set prefix and suffix of file names."""
         self._sink = replace(self._sink, names=output_file_config)
         return self
 
     def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSinkBuilder:
-        """Set when another file is begun."""
+        """Set the rolling policy."""
         self._sink = replace(self._sink, policy=rolling_policy)
         return self
 
     def enable_compact(self, strategy: Any, compactor: Any) -> FileSinkBuilder:
-        """Raise an UnsupportedOperationError: files are not compacted."""
+        """Raise an UnsupportedOperationError: compaction is not supported."""
         raise UnsupportedOperationError(
             "enable_compact: files are not compacted; a larger part_size in with_rolling_policy(...), or a smaller "
             "parallelism of the sink, gives fewer files"
         )
 
     def disable_compact(self) -> FileSinkBuilder:
-        """Let files not be compacted, as they are not anyway."""
+        """Do nothing: files are never compacted."""
         return self
 
     def build(self) -> FileSink:
