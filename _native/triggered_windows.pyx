@@ -1,7 +1,7 @@
 """Windows that fire by the trigger of each key: a kernel of window operators.
 
 Follows Flink's `WindowOperator` with `CountTrigger` and `ContinuousEventTimeTrigger` on tumbling, sliding and cumulate windows,
-with these and `EventTimeTrigger` on global windows, each also within a `PurgingTrigger`.
+with these, `EventTimeTrigger` and `EndOfStreamTrigger` on global windows, each also within a `PurgingTrigger`.
 
 Keys whose windows fire are gathered, and their results emitted together: before one of them gets a further row, and before the
 watermark moves.
@@ -291,7 +291,9 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
     cdef uint32_t entry = pane_entry(timer.pane, timer.key)
     cdef int64_t last = _max_timestamp(state, timer.pane)
     core_turn(&state.core)
-    if time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
+    if state.trigger.kind == TriggerKind.ON_END_OF_STREAM:
+        state.trigger_states[entry] = INT64_MIN  # a row behind the end registers it again
+    elif time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
         pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
     if state.flags[entry] & Progress.FILLED:
@@ -382,11 +384,13 @@ cdef int _on_element(
         if state.trigger_states[entry] == state.trigger.every:
             state.trigger_states[entry] = 0
             triggered_add_firing(state, pane, key, entry, late)
-    elif late:
+    elif late and state.trigger.kind != TriggerKind.ON_END_OF_STREAM:
         triggered_add_firing(state, pane, key, entry, late)
     elif state.trigger_states[entry] == INT64_MIN:
         state.trigger_states[entry] = (
-            last if state.trigger.kind == TriggerKind.ON_EVENT_TIME else first_firing(state.trigger.every, timestamp, last)
+            first_firing(state.trigger.every, timestamp, last)
+            if state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME
+            else last
         )
         pane_timer_add(&state.timers, state.trigger_states[entry], pane, key)
     return 0
@@ -451,7 +455,10 @@ cdef inline bint _is_armed(const TriggeredWindows* state, const Pane* pane, uint
     return (
         state.trigger.kind != TriggerKind.ON_COUNT
         and state.trigger_states[entry] != INT64_MIN
-        and _max_timestamp(state, pane) > state.core.cursor.watermark
+        and (
+            state.trigger.kind == TriggerKind.ON_END_OF_STREAM
+            or _max_timestamp(state, pane) > state.core.cursor.watermark
+        )
     )
 
 
@@ -538,6 +545,8 @@ cdef int _start(void* windows) except -1:
     state.store.bytes_keys = state.core.bytes_keys
     state.store.table = state.core.table
     check_retracts(&state.core, state.trigger.purges)
+    if state.trigger.kind == TriggerKind.ON_END_OF_STREAM:
+        state.trigger.purges = not state.core.retracts  # which remembers what it gave
     state.store.twins = state.core.retracts
     state.core.unbounded_windows = _is_global(state)
     return 0
@@ -651,7 +660,8 @@ def global_windows(*, str trigger, int64_t every=1, bint purges=False):
     Parameters
     ----------
     trigger : str
-        "event_time": fires at the maximum watermark; "count" or "continuous_event_time".
+        "event_time": fires at the maximum watermark, and at every row behind it; "end_of_stream": only at the maximum
+        watermark, and empties the window; "count" or "continuous_event_time".
     every : int
         Rows of a count, or milliseconds of a continuous trigger.
     purges : bool

@@ -55,6 +55,8 @@ cdef Trigger window_trigger(str name, int64_t every, bint purges) except *:
         trigger.kind = TriggerKind.ON_CONTINUOUS_EVENT_TIME
         if not 0 < every <= 2**60:
             raise ConfigurationError(f"a continuous trigger of {every} ms: the interval must be above zero, and at most 2**60")
+    elif name == "end_of_stream":
+        trigger.kind = TriggerKind.ON_END_OF_STREAM
     else:
         raise ConfigurationError(f"no trigger over columns is named {name!r}")
     return trigger

@@ -12,6 +12,7 @@ cdef enum TriggerKind:
     ON_EVENT_TIME             # EventTimeTrigger: at the window's end, and at every late row
     ON_COUNT                  # CountTrigger: with every `every`-th row of a key
     ON_CONTINUOUS_EVENT_TIME  # ContinuousEventTimeTrigger: also every `every` ms before the end
+    ON_END_OF_STREAM          # EndOfStreamTrigger: at the window's end alone, which empties it; not at late rows
 
 
 # How far a key's window has come.
@@ -28,7 +29,7 @@ cdef struct Trigger:
     bint purges        # PurgingTrigger around it
 
 
-# Of a name: "event_time", "count", "continuous_event_time". Raises ConfigurationError.
+# Of a name: "event_time", "count", "continuous_event_time", "end_of_stream". Raises ConfigurationError.
 cdef Trigger window_trigger(str name, int64_t every, bint purges) except *
 
 

@@ -122,7 +122,7 @@ class ColumnarTrigger:
         Whether a firing purges the window.
     """
 
-    name: Literal["event_time", "count", "continuous_event_time"]
+    name: Literal["event_time", "count", "continuous_event_time", "end_of_stream"]
     every: int = 1
     purges: bool = False
 
@@ -154,8 +154,10 @@ def columnar_trigger(
         trigger, purges = trigger.nested_trigger, True
     # A subclass may do anything else: only the classes themselves are known.
     kind = type(trigger)
-    if kind is EventTimeTrigger or (kind is EndOfStreamTrigger and isinstance(assigner, GlobalWindows)):
+    if kind is EventTimeTrigger:
         return ColumnarTrigger("event_time", purges=purges)
+    if kind is EndOfStreamTrigger and isinstance(assigner, GlobalWindows):
+        return ColumnarTrigger("end_of_stream", purges=purges)
     if type(trigger) is CountTrigger:
         return ColumnarTrigger("count", trigger.window_size, purges)
     if type(trigger) is ContinuousEventTimeTrigger:

@@ -6,6 +6,7 @@ one millisecond later, so that everything that is due by then has happened.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from models import columnar_scenarios
 from models.recorders import OutputRecorder
-from models.window_scenarios import LATE, operation_of
+from models.window_scenarios import LATE, assigner_of, operation_of
 
 from flinkcore.common import (
     MAX_TIMESTAMP,
@@ -27,6 +28,7 @@ from flinkcore.common import (
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.transformations import WindowProcessTransformation
+from flinkcore.datastream.window import MergingWindowAssigner, WindowAssigner
 
 Entry = dict[str, Any]
 
@@ -68,10 +70,48 @@ def why_not_replayed(scenario: dict[str, Any]) -> str | None:
             if fired and event[1] == watermark:
                 return "a watermark comes twice and fires what was registered behind it: a log's rises"
             watermark = event[1]
-        is_due_now = event[0] == "pt" and any(timer[:2] == ["processing", event[1]] for timer in fired)
+        is_due_now = event[0] == "pt" and (
+            any(timer[:2] == ["processing", event[1]] for timer in fired)
+            or event[1] in ends_of_windows(item, item["events"][:at])
+        )
         if is_due_now and _more_arrives(item["events"][at + 1 :], event[1]):
             return "a timer is due when further events arrive: a replay fires it after all that arrive at its time"
     return None
+
+
+@dataclass
+class _Clock(WindowAssigner.WindowAssignerContext):
+    """All that assigners of processing time ask for."""
+
+    now_ms: int
+
+    def get_current_processing_time(self) -> int:
+        return self.now_ms
+
+    def get_runtime_context(self) -> Any:
+        raise NotImplementedError
+
+    def get_stagger_offset(self, window_stagger: Any, size_ms: int) -> int:
+        return 0
+
+
+def ends_of_windows(item: dict[str, Any], events: list[list[Any]]) -> set[int]:
+    """When windows of processing time that events have opened end, perhaps without a result."""
+    assigner = assigner_of(item["assigner"])
+    if not item["assigner"]["type"].endswith("_processing"):
+        return set()
+    ends: dict[str, set[int]] = {}
+    clock = _Clock(item["now"])
+    for verb, *arguments in events:
+        if verb == "pt":
+            clock.now_ms = max(clock.now_ms, arguments[0])
+        elif verb == "r":
+            _, key, value = arguments
+            windows = assigner.assign_windows((key, value), MIN_TIMESTAMP, clock)
+            if isinstance(assigner, MergingWindowAssigner):
+                ends[key] = set()  # it has merged with the one before, or that is over
+            ends.setdefault(key, set()).update(window.max_timestamp() for window in windows)
+    return set().union(*ends.values())
 
 
 def _more_arrives(events: list[list[Any]], now: int) -> bool:

@@ -139,6 +139,9 @@ class WindowModel:
                 window.state = None
                 return True
             return False
+        if self.trigger == "end_of_stream":
+            window.timers.add(window.last)
+            return False
         if window.last <= self.watermark:
             return True
         window.timers.add(window.last)
@@ -201,7 +204,7 @@ class WindowModel:
                 self._fire(key, window, None)
         if not skipped:
             self.windowed += 1
-        elif timestamp + self.lateness <= self.watermark:
+        elif min(timestamp + self.lateness, MAX) <= self.watermark:
             self.late.append(value)
         else:
             self.in_no_window += 1

@@ -48,9 +48,11 @@ def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[s
             job |= {"size": job["slide"] * draw(st.integers(1, 6)), "cumulative": True}
         else:
             job["size"] = draw(st.integers(1, 30)) if kind == "sliding" else job["slide"]
-    trigger = draw(st.sampled_from(["event_time", "count", "continuous_event_time"]))
-    every = 1 if trigger == "event_time" else draw(st.integers(1, 12))
-    job |= {"trigger": trigger, "every": every, "purges": purging and draw(st.booleans())}
+    of_end = ["end_of_stream"] if kind == "global" and purging else []
+    trigger = draw(st.sampled_from(["event_time", "count", "continuous_event_time", *of_end]))
+    every = draw(st.integers(1, 12)) if trigger in ("count", "continuous_event_time") else 1
+    purges = trigger == "end_of_stream" or (purging and draw(st.booleans()))
+    job |= {"trigger": trigger, "every": every, "purges": purges}
     shares = (
         trigger == "event_time" and not job["purges"] and "size" in job and job["size"] % job["slide"] == 0
     )
@@ -186,6 +188,9 @@ def test_native_windows_agree_with_the_model(
     if job["trigger"] != "continuous_event_time" and data.draw(st.booleans()):
         events = [(step, timestamp * 977, key) for step, timestamp, key in events]
         watermarks = [watermark * 977 for watermark in watermarks[:-1]] + watermarks[-1:]
+    if data.draw(st.booleans()):  # a generator that ends before its log
+        ended = data.draw(st.integers(0, len(watermarks) - 1))
+        watermarks[ended:] = [2**63 - 1] * len(watermarks[ended:])
 
     model = model_of(job, key_column(kind, list(range(5))).to_pylist(), events, clocks, watermarks)
     batch = pa.record_batch(

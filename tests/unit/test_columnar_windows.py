@@ -1,14 +1,27 @@
 """Windows and triggers of jobs over columns: what fires, and what is refused."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from flinkcore.common import Duration, Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, EventTimeSessionWindows, StreamExecutionEnvironment
+from flinkcore.common import (
+    Duration,
+    Time,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
 from flinkcore.datastream.aggregates import Aggregate, collect, count, max_, sum_
 from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.window import (
@@ -113,6 +126,44 @@ def test_global_windows_fire_at_the_end_of_the_log() -> None:
     log = {"key": ["a", "b", "a"], "ts": [1, 2, 3], "value": [1, 2, 3]}
     windows = GlobalWindows.create_with_end_of_stream_trigger()
     assert rows(job(log, windows), "key", "values") == [("a", [1, 3]), ("b", [2])]
+
+
+class Ends(WatermarkGenerator[Any]):
+    """Emits the maximum at an event, with more to come."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        if event_timestamp == 2:
+            output.emit_watermark(Watermark(2**63 - 1))
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        pass
+
+
+class Values(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
+        yield key, [element.value for element in elements]
+
+
+def test_rows_behind_the_maximum_watermark_wait_for_the_end_of_the_log_where_that_fires_windows() -> None:
+    table = pa.table({"key": ["a"] * 4, "ts": [1, 2, 3, 4], "value": [1, 2, 3, 4]})
+    env = StreamExecutionEnvironment.get_execution_environment()
+    windows = (
+        env.from_event_log(table, timestamp="ts")
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(Ends))
+        .key_by("key")
+        .window(GlobalWindows.create_with_end_of_stream_trigger())
+    )
+    by_function = windows.process(Values(), pa.schema({"key": pa.string(), "values": pa.list_(pa.int64())}))
+    for stream in (windows.aggregate(values=collect("value")), by_function):
+        assert rows(stream, "key", "values") == [("a", [1, 2]), ("a", [3, 4])]
+    at_every_row = windows.trigger(EventTimeTrigger.create()).aggregate(values=collect("value"))
+    assert rows(at_every_row, "values") == [([1, 2],), ([1, 2, 3],), ([1, 2, 3, 4],)]
+    replaced = windows.retracting().aggregate(values=collect("value"))
+    assert rows(replaced, "row_kind", "values") == [
+        ("+I", [1, 2]),
+        ("-U", [1, 2]),
+        ("+U", [1, 2, 3, 4]),
+    ]
 
 
 @dataclass(frozen=True)

@@ -243,6 +243,9 @@ class _Windows:
             ):  # also at the last timestamp of a session that has merged into it
                 is_armed |= (states >= self.starts) & (states < self.ends)
             self._refuse(~is_armed & ~twins, f"fires at no multiple of {trigger.every} ms")
+        elif trigger.name == "end_of_stream":
+            is_armed = (states == MIN_TIMESTAMP) | (states == MAX_TIMESTAMP)
+            self._refuse(~is_armed & ~twins, "fires before the end of the stream")
         elif trigger.name == "count" and self.kind != "session_windows":
             self._refuse(
                 (states < 0) | (states >= max(trigger.every, 1)),

@@ -36,12 +36,14 @@ RESULT_BATCH_BYTES = 1 << 28
 
 
 def _operator_steps(timeline: Timeline) -> tuple[Int64Array, Int64Array]:
-    """Clocks and watermarks, those alone that rise."""
+    """Clocks and watermarks, those alone that rise, and the end of the log, which fires what waits for it."""
     watermark_ms = timeline.watermark_ms
     if not timeline.is_punctuated:
         return timeline.clock_ms, watermark_ms
-    rising = np.flatnonzero(watermark_ms > timeline.watermark_after(np.arange(len(watermark_ms))))
-    return rising, watermark_ms[rising]
+    advances = watermark_ms > timeline.watermark_after(np.arange(len(watermark_ms)))
+    advances[timeline.steps_before_end :] = True
+    steps = np.flatnonzero(advances)
+    return steps, watermark_ms[steps]
 
 
 def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | None) -> Int64Array:
