@@ -32,7 +32,8 @@ from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.results.progress import Progress
-from flinkcore.spark import SparkExecutionEnvironment, gradual_rows, time_pass
+from flinkcore.spark import SparkExecutionEnvironment, time_pass
+from flinkcore.spark.exchange import gradual_rows
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.replay import SparkReplay
