@@ -16,6 +16,21 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
     return block
 
 
+def refuse_other_encodings(block: bytes) -> None:
+    """Check that the first block of a text file is not UTF-16 or UTF-32.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If it begins with a mark of these, or has zero bytes in its first line, which UTF-8 has none of.
+    """
+    line = block[:4096].split(b"\n", 1)[0]
+    if block.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
+        raise _invalid(
+            "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
+        )
+
+
 class CsvRows:
     """The bytes of a CSV file for Arrow's reader, followed by one more row with a column too many.
 
@@ -60,6 +75,7 @@ class CsvRows:
     ) -> None:
         self._stream = stream
         self._block = self._filled_block(block_bytes)
+        refuse_other_encodings(self._block)
         self.is_empty = not self._block
         if columns is None:
             columns = self._header_columns(delimiter, quote_char, escape_char)

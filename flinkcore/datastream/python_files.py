@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from zipfile import is_zipfile
 
-from flinkcore.errors import SourceError
+from flinkcore.errors import ConfigurationError, SourceError
 
 ARCHIVES: Final = (".zip", ".egg", ".whl")
 """Suffixes of archives with modules and packages."""
@@ -18,9 +18,13 @@ def python_file(file_path: str | PathLike[str]) -> Path:
 
     Raises
     ------
+    ConfigurationError
+        If it is no path.
     SourceError
         If there is none, or it is none of these, or damaged.
     """
+    if not isinstance(file_path, str | PathLike):
+        raise ConfigurationError(f"a Python file is given by its path, not {file_path!r}")
     path = Path(file_path).absolute()
     if not path.exists():
         raise SourceError(f"there is no Python file {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NoReturn, TypeVar
@@ -322,7 +323,8 @@ class StreamExecutionEnvironment:
         Parameters
         ----------
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
-            A file, directory, glob or ``pyarrow.fs`` URI, or several; or anything with ``__arrow_c_stream__``
+            A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once;
+            or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...).
         timestamp : str or pyarrow.compute.Expression
             Column with the source's timestamp, without nulls: integer milliseconds since the epoch; an Arrow timestamp
@@ -470,13 +472,22 @@ def _data(path_or_table: Any) -> Any:
         )
     if hasattr(path_or_table, "__arrow_c_stream__") or hasattr(path_or_table, "__arrow_c_array__"):
         return path_or_table
-    if isinstance(path_or_table, str | PathLike):
+    if isinstance(path_or_table, str | PathLike) and os.fspath(path_or_table):
         return os.fspath(path_or_table)
     if isinstance(path_or_table, Sequence) and not isinstance(path_or_table, bytes):
         paths = [os.fspath(path) for path in path_or_table if isinstance(path, str | PathLike)]
-        if paths and len(paths) == len(path_or_table):
+        if paths and all(paths) and len(paths) == len(path_or_table):
             return paths
+    records = isinstance(path_or_table, Mapping) or (
+        isinstance(path_or_table, Sequence) and any(isinstance(each, Mapping) for each in path_or_table[:1])
+    )
+    hint = ""
+    if records:
+        table = (
+            "pyarrow.table(data)" if isinstance(path_or_table, Mapping) else "pyarrow.Table.from_pylist(data)"
+        )
+        hint = f": give {table}"
     raise ConfigurationError(
         "an event log is a path, a list of paths, or Arrow data (anything with __arrow_c_stream__ or "
-        f"__arrow_c_array__), not {path_or_table!r}"
+        f"__arrow_c_array__), not {reprlib.repr(path_or_table)}{hint}"
     )

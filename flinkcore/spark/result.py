@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -13,6 +13,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.replay.job_checkpoint import StoppingJob
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.result import TakenBatches
 from flinkcore.spark.replay import SparkReplay
 from flinkcore.spark.shipping.task_errors import told_plainly
 from flinkcore.spark.spark_types import SparkSchema
@@ -95,10 +96,10 @@ class SparkResult:
         return self._collect()[None]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the results as batches, partition by partition; the driver holds a few partitions at a time."""
-        yield from self._batches(None)
+        """Return the results as batches, partition by partition; the driver holds a few partitions at a time."""
+        return TakenBatches(self._batches(None))
 
-    def _batches(self, tag_id: str | None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, tag_id: str | None) -> Generator[pa.RecordBatch, None, None]:
         if self._collected is not None:
             yield from self._collected[tag_id].to_batches()
             return
@@ -194,7 +195,7 @@ class SparkSideOutput:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as batches, partition by partition."""
-        yield from self._result._batches(self._tag.tag_id)
+        return TakenBatches(self._result._batches(self._tag.tag_id))
 
     def to_dataframe(self) -> Any:
         """Return the rows as a Spark DataFrame; each evaluation replays the log, unless it is persisted."""

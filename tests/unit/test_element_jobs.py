@@ -1,5 +1,6 @@
 """Jobs that run element by element: order, parallelism, time, side outputs, sinks and failures."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +22,7 @@ from flinkcore.datastream import (
     SinkFunction,
     StreamExecutionEnvironment,
 )
-from flinkcore.datastream.connectors import NumberSequenceSource
+from flinkcore.datastream.connectors import NumberSequenceSource, collection
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -747,3 +748,12 @@ def test_explain_tells_which_steps_call_functions(env: StreamExecutionEnvironmen
         "  1. [rows] source of a collection of 1 elements: Integer",
         "  2. [rows] map by str: String",
     ]
+
+
+def test_an_iterator_that_may_have_no_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "MOST_OF_ITERATOR", 10)
+    env = StreamExecutionEnvironment()
+    with pytest.raises(ConfigurationError, match=r"'count' has more than 10, maybe without end: cut it with"):
+        env.from_collection(itertools.count())
+    assert list(env.from_collection(iter(range(10))).execute_and_collect()) == list(range(10))
+    assert list(env.from_collection(range(20)).execute_and_collect()) == list(range(20))

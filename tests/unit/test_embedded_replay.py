@@ -22,7 +22,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, first, last, max_by, mean, sum_
-from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, LifecycleError, SchemaError
 from flinkcore.replay.results.progress import ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.stages.window_stage import WindowStage
@@ -499,3 +499,48 @@ def test_files_that_may_be_cut_are_in_the_report_and_warned_of(tmp_path: Path) -
         "6",
     ]
     assert "00.csv ends without a line break" in str(report)
+
+
+def one_row() -> Any:
+    log = StreamExecutionEnvironment().from_event_log(
+        pa.table({"key": [1], "ts": [1]}), timestamp="ts", arrival="ts"
+    )
+    stream = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    return stream.key_by("key").window(TumblingEventTimeWindows(10)).aggregate(n=count()).execute()
+
+
+def test_two_threads_that_take_batches_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = one_row()
+    is_amid, go_on = threading.Event(), threading.Event()
+
+    def slow_batches() -> Any:
+        is_amid.set()
+        go_on.wait(10)
+        yield pa.RecordBatch.from_pydict({"n": [1]})
+
+    monkeypatch.setattr(result, "_batches", slow_batches)
+    batches = result.to_batches()
+    taken: list[Any] = []
+    other = threading.Thread(target=lambda: taken.extend(batches))
+    other.start()
+    assert is_amid.wait(10)
+    for call in (lambda: next(batches), batches.close):
+        with pytest.raises(LifecycleError, match="another thread is taking a batch"):
+            call()
+    go_on.set()
+    other.join()
+    assert len(taken) == 1
+
+
+@pytest.mark.parametrize("path", ["", None, 3])
+def test_what_is_no_path_for_results_is_refused(path: object) -> None:
+    with pytest.raises(
+        ConfigurationError, match="results are written to a directory, given by its path, not to"
+    ):
+        one_row().write_parquet(path)
+
+
+def test_a_report_of_one_of_each_is_in_the_singular() -> None:
+    result = one_row()
+    assert str(result.report).startswith("1 event from 1 split,")
+    assert "1 result: 1 on time" in str(result.report)

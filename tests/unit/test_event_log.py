@@ -1,5 +1,6 @@
 """The description of an event log."""
 
+import errno
 import math
 import os
 import pickle
@@ -10,8 +11,10 @@ import pytest
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
+from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.file_format import source_faults
 from flinkcore.replay.log.log_sources import TableSource
 from tests.models.arrow_protocol import ArrowArray, ArrowSchema, Liar, LyingStream
 
@@ -110,3 +113,87 @@ def test_a_pipe_is_no_file_of_a_log(tmp_path):
     for path in (tmp_path / "log.csv", tmp_path / "*.csv"):
         with pytest.raises(SourceError, match="neither a file nor a directory but a pipe"):
             EventLog.of(path, timestamp="ts")
+
+
+ROW = "1,2,a\n"
+
+
+def read(path, **options):
+    log = EventLog.of(path, timestamp="ts", arrival="at", **options)
+    return [batch for chunk in log.chunks(1) for batch in chunk.read(None, 1000)]
+
+
+@pytest.mark.parametrize("long_row", [0, 1], ids=["first", "later"])
+def test_a_row_longer_than_a_block_names_the_option_that_reads_it(tmp_path, long_row):
+    rows = [ROW, ROW]
+    rows[long_row] = f"1,2,{'x' * (20 << 20)}\n"
+    (tmp_path / "log.csv").write_text("ts,at,s\n" + "".join(rows))
+    with pytest.raises(
+        SourceError, match=r"more than 8,388,608 bytes.*format_options={'block_bytes': 67108864}"
+    ):
+        read(tmp_path / "log.csv")
+    batches = read(tmp_path / "log.csv", format_options={"block_bytes": 67108864})
+    assert sum(batch.num_rows for batch in batches) == 2
+
+
+@pytest.mark.parametrize("size", [0, 1 << 31, 1.5, True, "8"])
+def test_a_size_of_blocks_that_has_no_meaning_is_refused(tmp_path, size):
+    (tmp_path / "log.csv").write_text("ts,at,s\n" + ROW)
+    with pytest.raises(ConfigurationError, match="block_bytes is a number from"):
+        read(tmp_path / "log.csv", format_options={"block_bytes": size})
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize(
+    ("name", "text"), [("log.csv", "ts,at,s\n" + ROW), ("log.jsonl", '{"ts": 1, "at": 2}\n')]
+)
+def test_text_that_is_no_utf_8_is_told_as_that(tmp_path, encoding, name, text):
+    (tmp_path / name).write_text(text, encoding=encoding)
+    with pytest.raises(SourceError, match=rf"{name} cannot be read: it is no UTF-8, but UTF-16 or UTF-32"):
+        read(tmp_path / name)
+
+
+def test_a_mark_of_utf_8_is_passed_over(tmp_path):
+    (tmp_path / "log.csv").write_text("ts,at,s\n" + ROW, encoding="utf-8-sig")
+    assert sum(batch.num_rows for batch in read(tmp_path / "log.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "Give this process, and on Spark the executors, the right to read it"),
+        (errno.ENOENT, "let nothing remove them while the log is read"),
+        (errno.EIO, "The disk or the network file system has failed"),
+        (None, "truncated"),
+    ],
+)
+def test_what_the_file_system_refuses_is_not_told_as_damage(number, remedy):
+    failure = OSError(number, os.strerror(number)) if number else OSError("no magic bytes")
+    with pytest.raises(SourceError, match=remedy), source_faults("log.parquet", "It is truncated"):
+        raise failure
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path):
+    pq.write_table(TABLE, tmp_path / "log.parquet")
+    path = str(tmp_path / "log.parquet")
+    log = EventLog.of([path, path], timestamp="ts", arrival="at")
+    assert sum(batch.num_rows for chunk in log.chunks(1) for batch in chunk.read(None, 10)) == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        ([{"ts": number} for number in range(10_000)], r"Table\.from_pylist\(data\)"),
+        ({"ts": list(range(10_000))}, r"pyarrow\.table\(data\)"),
+    ],
+)
+def test_python_objects_are_refused_without_all_of_them_in_the_message(data, remedy):
+    with pytest.raises(ConfigurationError, match=remedy) as refused:
+        StreamExecutionEnvironment().from_event_log(data, timestamp="ts")
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("path", ["", [""], ["a.parquet", ""]])
+def test_an_empty_path_is_not_the_working_directory(path):
+    with pytest.raises(ConfigurationError, match="an event log is a path"):
+        StreamExecutionEnvironment().from_event_log(path, timestamp="ts")

@@ -1,6 +1,8 @@
 """Which columns can be keys, and keys of special values in jobs and harnesses."""
 
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,9 @@ from flinkcore.datastream import (
     KeyedProcessFunction,
     ProcessJoinFunction,
     StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
 )
+from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.plans.key_types import require_key_type
@@ -49,7 +53,34 @@ REFUSED = [
         r"struct_field\(pyarrow.compute.field\('k'\), 'b'\)",
     ),
     (pa.decimal256(50, 2), r"field\('k'\).cast\('string'\)"),
+    (pa.month_day_nano_interval(), "give the log a column of text or numbers"),
+    (pa.map_(pa.int64(), pa.int64()), "give the log a column of text or numbers"),
+    (pa.list_(pa.map_(pa.int64(), pa.int64())), "give the log a column of text or numbers"),
 ]
+
+VALUES = {
+    pa.list_(pa.int64()): [[1, 2], [], None, [3]],
+    pa.list_(pa.string()): [["a", "b"], [], ["c"]],
+    pa.large_list(pa.int64()): [[1, 2], [], None, [3]],
+    pa.map_(pa.string(), pa.int64()): [[("name", 1)], [("name", 2), ("other", 3)]],
+    pa.struct([("a", pa.list_(pa.int64())), ("b", pa.int64())]): [{"a": [1], "b": 2}],
+    pa.decimal256(50, 2): [Decimal("1.25")],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+def test_the_remedy_for_a_key_that_is_refused_works(kind: pa.DataType) -> None:
+    table = pa.table({"k": pa.array(VALUES[kind], kind), "ts": range(len(VALUES[kind]))})
+    log = StreamExecutionEnvironment().from_event_log(table, timestamp="ts", arrival="ts")
+    with pytest.raises(SchemaError) as refused:
+        require_key_type("k", table.schema)
+    (remedy,) = re.findall(r"such as (\..*)$", str(refused.value))
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    keyed = eval(f"log{remedy}", {"log": log.assign_timestamps_and_watermarks(strategy), "pyarrow": pa})
+    rows = keyed.window(TumblingEventTimeWindows(10)).aggregate(n=count()).to_arrow()
+    assert sum(rows["n"].to_pylist()) == len(
+        [value for value in VALUES[kind] if value or kind == pa.list_(pa.string())]
+    )
 
 
 @pytest.mark.parametrize(("kind", "remedy"), REFUSED, ids=str)

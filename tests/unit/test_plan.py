@@ -19,6 +19,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log import event_log
 from flinkcore.replay.log.column_ops import apply_ops
+from flinkcore.replay.plans.job_description import refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.log_plan import EVENT_TIME, LogPlan
@@ -384,3 +385,11 @@ def test_side_outputs_show_all_columns(env: StreamExecutionEnvironment) -> None:
         made.side_output_schema(OutputTag("x"))
     with pytest.raises(ConfigurationError, match="named by an OutputTag, not 'late'"):
         made.side_output_schema("late")  # type: ignore[arg-type]
+
+
+def test_settings_that_nobody_has_made_are_no_changes_of_a_job() -> None:
+    before = {"operator": "process", "results": "a", "keys": "k"}
+    refuse_changes(before, before | {"trigger": "None"}, "here")
+    with pytest.raises(ConfigurationError) as refused:
+        refuse_changes(before, {"operator": "window", "trigger": "None", "offset": "3", "keys": "k"}, "here")
+    assert "operator: process then, window now; offset: none then, 3 now: " in str(refused.value)

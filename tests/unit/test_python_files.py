@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import SourceError
+from flinkcore.errors import ConfigurationError, SourceError
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,9 @@ def test_modules_that_were_added_can_be_imported(
         assert __import__(name).answer == 42
     finally:
         sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"module.py"])
+def test_what_is_no_path_of_a_module_is_refused(path: object) -> None:
+    with pytest.raises(ConfigurationError, match="a Python file is given by its path, not"):
+        StreamExecutionEnvironment().add_python_file(path)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import pytest
 
 from flinkcore.common import Row, RowKind, Types
 from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.typeinfo.type_information import require_type
 from flinkcore.errors import ConfigurationError, DataError
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -233,3 +234,8 @@ def test_types_are_columns_of_arrow_where_there_is_one() -> None:
 def test_types_of_what_is_no_type_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+def test_a_dict_in_place_of_a_type_is_told_how_columns_are_declared() -> None:
+    with pytest.raises(ConfigurationError, match=r"declared by a pyarrow schema, such as pyarrow\.schema\("):
+        require_type({"k": "string"}, "output_type")

@@ -95,7 +95,10 @@ def require_type(value: object, setting: str) -> TypeInformation:
         from flinkcore.common.typeinfo.composite_types import RowTypeInfo  # made of types
 
         return RowTypeInfo(value)
-    raise ConfigurationError(f"{setting} is a TypeInformation such as Types.STRING(), not {value!r}")
+    hint = ""
+    if isinstance(value, dict):
+        hint = "; columns of a replay are declared by a pyarrow schema, such as pyarrow.schema({'k': pyarrow.string()})"
+    raise ConfigurationError(f"{setting} is a TypeInformation such as Types.STRING(), not {value!r}{hint}")
 
 
 class PickledBytesTypeInfo(TypeInformation):

@@ -10,6 +10,9 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import ConfigurationError, DataError
 
+MOST_OF_ITERATOR = 10_000_000
+"""What has no length may have no end."""
+
 
 @dataclass(frozen=True)
 class CollectionSplit(SourceSplit):
@@ -73,4 +76,10 @@ def _checked(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]
         except DataError as failure:
             raise DataError(f"element {len(elements)} of the collection: {failure}") from failure
         elements.append(converted)
+        if len(elements) > MOST_OF_ITERATOR and not hasattr(collection, "__len__"):
+            raise ConfigurationError(
+                f"from_collection holds all elements, and {type(collection).__name__!r} has more than "
+                f"{MOST_OF_ITERATOR:,}, maybe without end: cut it with itertools.islice, give a list, or read a source "
+                "with from_source"
+            )
     return elements

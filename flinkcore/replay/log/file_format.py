@@ -1,5 +1,6 @@
 """What every file format of an event log offers, and how its faults are named."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -9,6 +10,18 @@ import pyarrow as pa
 from flinkcore.errors import FlinkcoreError, SourceError
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
 from flinkcore.replay.log.files import LogFile
+
+_MAY_NOT_READ = "Give this process, and on Spark the executors, the right to read it"
+_REMEDIES = {
+    errno.EACCES: _MAY_NOT_READ,
+    errno.EPERM: _MAY_NOT_READ,
+    errno.ENOENT: "It was there when the files of the log were listed: let nothing remove them while the log is read",
+    errno.ENOTDIR: "It was there when the files of the log were listed: let nothing remove them while the log is read",
+    errno.EIO: "The disk or the network file system has failed: look after it, or copy the file",
+    errno.ESTALE: "The disk or the network file system has failed: look after it, or copy the file",
+    errno.EMFILE: "Let the process have more files open at once (ulimit -n)",
+}
+"""Where the file system has refused, which says nothing of what is in the file."""
 
 
 class FileFormat(Protocol):
@@ -51,4 +64,5 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         told = " ".join(str(error).split()).rstrip(". ")
+        advice = _REMEDIES.get(getattr(error, "errno", None) or 0, advice)
         raise SourceError(f"{name} cannot be read: {told}. {advice}") from error

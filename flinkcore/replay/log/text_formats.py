@@ -16,6 +16,7 @@ from flinkcore.common.text_files import (
     is_too_deep,
     no_last_line_break,
     read_block,
+    refuse_other_encodings,
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.columns_to_read import ColumnsToRead
@@ -48,6 +49,8 @@ class CsvFormat:
         that are not strings.
     column_types : mapping of str to pyarrow.DataType or str, optional
         Types (or their names, such as "int64" or "timestamp[us]") that are not to be inferred.
+    block_bytes : int
+        Size of the blocks that are read at once, 1 MiB to 1 GiB; no row may be longer.
     newlines_in_values : bool
         True if quoted values may hold line breaks, which otherwise are an error; slower.
     """
@@ -63,6 +66,7 @@ class CsvFormat:
         null_values: Sequence[str] | None = None,
         column_types: Mapping[str, Any] | None = None,
         newlines_in_values: bool = False,
+        block_bytes: int = _BLOCK_BYTES,
     ) -> None:
         if not isinstance(delimiter, str) or len(delimiter) != 1:
             raise ConfigurationError(f"delimiter is one character, not {delimiter!r}")
@@ -72,13 +76,21 @@ class CsvFormat:
         self._null_values = None if null_values is None else list(null_values)
         self._column_types = _column_types(column_types)
         self._newlines_in_values = newlines_in_values
+        if type(block_bytes) is not int or not 1 << 20 <= block_bytes <= 1 << 30:
+            raise ConfigurationError(
+                f"block_bytes is a number from {1 << 20} to {1 << 30}, not {block_bytes!r}"
+            )
+        self._block_bytes = block_bytes
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            rows = CsvRows(stream, _BLOCK_BYTES, self._delimiter)
+            rows = CsvRows(stream, self._block_bytes, self._delimiter)
             if rows.is_empty:
                 return None
-            reader = self._open(rows, {})
+            try:
+                reader = self._open(rows, {})
+            except pa.ArrowInvalid as error:
+                raise self._row_fault(error) from error
             _check_named(self._column_types, reader.schema.names, file.name)
             return _with_fractions(plain_schema(reader.schema), self._column_types)
 
@@ -89,7 +101,7 @@ class CsvFormat:
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            rows = CsvRows(stream, _BLOCK_BYTES, self._delimiter)
+            rows = CsvRows(stream, self._block_bytes, self._delimiter)
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
                 return
@@ -111,12 +123,21 @@ class CsvFormat:
             except pa.ArrowInvalid as error:
                 if "conversion error" in str(error):
                     raise _type_fault(file, error, columns) from error
-                raise
+                raise self._row_fault(error) from error
+
+    def _row_fault(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
+        """The error of a row that does not fit into a block, in the terms of the log's settings."""
+        if "straddl" not in str(error):
+            return error
+        return pa.ArrowInvalid(
+            f"a row has more than {self._block_bytes:,} bytes, which is right if format_options={{'block_bytes': "
+            f"{min(8 * self._block_bytes, 1 << 30)}}} or so says it, or a quote too many"
+        )
 
     def _open(self, rows: CsvRows, types: Mapping[str, pa.DataType]) -> Any:
         return pacsv.open_csv(
             pa.PythonFile(rows, "r"),
-            read_options=pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            read_options=pacsv.ReadOptions(use_threads=False, block_size=self._block_bytes),
             parse_options=pacsv.ParseOptions(
                 delimiter=self._delimiter,
                 newlines_in_values=self._newlines_in_values,
@@ -268,6 +289,8 @@ def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
     offset = 0
     held: list[bytes] = []
     while data := read_block(stream, _BLOCK_BYTES):
+        if offset == 0 and not held:
+            refuse_other_encodings(data)
         end = data.rfind(b"\n") + 1
         if end == 0:
             held.append(data)

@@ -133,6 +133,12 @@ def _shown(value: object) -> str:
     return repr(value) if is_dataclass(value) else f"{type(value).__module__}.{type(value).__qualname__}"
 
 
+def _or_none(settings: Mapping[str, Any], name: str) -> Any:
+    # What another kind of operator does not have, and what is not set, are the same to who reads it.
+    value = settings.get(name)
+    return "none" if value in (None, "None") else value
+
+
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str) -> None:
     """Accept a job if it is the one that wrote a checkpoint, as far as its description tells.
 
@@ -156,9 +162,9 @@ def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str
             f"the checkpoint {where} is of another job. {'{} then, {} now'.format(*shapes)}: {_ADVICE}"
         )
     changed = [
-        f"{name}: {before.get(name, 'none')} then, {now.get(name, 'none')} now"
+        f"{name}: {_or_none(before, name)} then, {_or_none(now, name)} now"
         for name in dict.fromkeys([*now, *before])
-        if name != "results" and before.get(name) != now.get(name)
+        if name != "results" and _or_none(before, name) != _or_none(now, name)
     ]
     if changed:
         raise ConfigurationError(f"the checkpoint {where} is of another job. {'; '.join(changed)}: {_ADVICE}")

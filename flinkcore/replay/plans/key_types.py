@@ -17,26 +17,44 @@ def require_key_type(key: str, schema: pa.Schema) -> None:
         found = schema.field(key).type
         if pa.types.is_null(found):
             raise SchemaError(f"key column {key!r} has no type: {untyped_advice(key)}") from error
-        raise SchemaError(
-            f"key column {key!r} is {found}, which cannot be a key; key by what tells the events apart in it, such as "
-            f".with_columns(key={_part(key, found)}).key_by('key')"
-        ) from error
+        part = _part(key, found)
+        advice = (
+            "give the log a column of text or numbers that tells the events apart, made before the replay"
+            if part is None
+            else f"key by what tells the events apart in it, such as {part}.key_by('key')"
+        )
+        raise SchemaError(f"key column {key!r} is {found}, which cannot be a key; {advice}") from error
 
 
-def _part(key: str, found: pa.DataType) -> str:
-    """An expression that makes a key of a column of another type."""
+def _part(key: str, found: pa.DataType) -> str | None:
+    """The calls that make a key of a column of another type; None where no expression can."""
     column = f"pyarrow.compute.field({key!r})"
     types = pa.types
     if types.is_struct(found):
-        names = [field.name for field in found if _can_be_key(field)] or [field.name for field in found]
-        return f"pyarrow.compute.struct_field({column}, {names[0]!r})"
+        names = [field.name for field in found if _can_be_key(field)]
+        return f".with_columns(key=pyarrow.compute.struct_field({column}, {names[0]!r}))" if names else None
     if types.is_map(found):
-        return f"pyarrow.compute.map_lookup({column}, 'name', 'first')"
-    if not types.is_nested(found):
-        return f"{column}.cast('string')"
+        if not (types.is_string(found.key_type) and _can_be_key(found.item_field)):
+            return None
+        return f".with_columns(key=pyarrow.compute.map_lookup({column}, 'name', 'first'))"
     if types.is_list(found) and types.is_string(found.value_type):
-        return f"pyarrow.compute.binary_join({column}, ',')"
-    return f"pyarrow.compute.list_element({column}, 0)"
+        return f".with_columns(key=pyarrow.compute.binary_join({column}, ','))"
+    if types.is_list(found) or types.is_large_list(found):
+        if not _can_be_key(found.value_field):
+            return None
+        not_empty = f".filter(pyarrow.compute.list_value_length({column}) > 0)"
+        return f"{not_empty}.with_columns(key=pyarrow.compute.list_element({column}, 0))"
+    if types.is_nested(found) or not _has_text(found):
+        return None
+    return f".with_columns(key={column}.cast('string'))"
+
+
+def _has_text(found: pa.DataType) -> bool:
+    try:
+        pa.array([], found).cast(pa.string())
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _can_be_key(field: pa.Field) -> bool:

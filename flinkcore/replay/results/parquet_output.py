@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
-from flinkcore.common.free_room import free_room
+from flinkcore.common.free_room import directory_remedy
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
 _STAGING = "_temporary"
@@ -137,6 +137,10 @@ class ParquetOutput:
     @classmethod
     def at(cls, path: str | os.PathLike[str], repeating: tuple[str, ...] = ()) -> ParquetOutput:
         """The output at a path of this process: a worker's working directory may be another."""
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise ConfigurationError(
+                f"results are written to a directory, given by its path, not to {path!r}"
+            )
         name = os.fspath(path)
         return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)), repeating)
 
@@ -186,8 +190,8 @@ class ParquetOutput:
         except (OSError, pa.ArrowException) as error:
             told = " ".join(str(error).split())
             raise SourceError(
-                f"results cannot be written to {self.path}: {told}.{free_room(self.path)} Nothing of them stays; give "
-                "a directory that can be made and written, on a disk with room for them"
+                f"results cannot be written to {self.path}: {told}. Nothing of them stays; give "
+                f"{directory_remedy(self.path, error)}"
             ) from error
 
     def open_part(self, schema: pa.Schema, partition: int) -> ParquetPart:

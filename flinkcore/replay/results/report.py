@@ -263,7 +263,7 @@ class ReplayReport:
             )
 
     def __str__(self) -> str:
-        lines = [f"{self.events_read:,} events from {self.splits:,} split{'s' * (self.splits != 1)}"]
+        lines = [f"{_counted(self.events_read, 'event')} from {_counted(self.splits, 'split')}"]
         if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
             lines[0] += (
                 f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
@@ -272,7 +272,7 @@ class ReplayReport:
         for number, later in enumerate(self.later_operators, start=2):
             origin = " from the one before" if self._is_chain else ""
             lines += [
-                f"operator {number}: {later.events_read:,} rows{origin}",
+                f"operator {number}: {_counted(later.events_read, 'row')}{origin}",
                 *later._fate_lines(),
             ]
         if self.watermark_ms != MIN_TIMESTAMP:
@@ -280,12 +280,12 @@ class ReplayReport:
         if self.paused_ms:
             longest = max(self.paused_ms, key=lambda split: self.paused_ms[split])
             lines.append(
-                f"{len(self.paused_ms):,} split{'s' * (len(self.paused_ms) != 1)} paused by watermark alignment, "
+                f"{_counted(len(self.paused_ms), 'split')} paused by watermark alignment, "
                 f"for {sum(self.paused_ms.values()):,} ms in all; longest {longest!r}, {self.paused_ms[longest]:,} ms"
             )
         if self.arrival_regressions:
             lines.append(
-                f"arrivals went back {self.arrival_regressions:,} time{'s' * (self.arrival_regressions != 1)} from one "
+                f"arrivals went back {_counted(self.arrival_regressions, 'time')} from one "
                 "event to the next of its split: running maximum taken"
             )
         lines += [f"warning: {warning}" for warning in self.warnings]
@@ -312,21 +312,26 @@ class ReplayReport:
     def _window_lines(self) -> list[str]:
         withdrawn = f"; {self.retractions:,} withdrawn" if self.retractions else ""
         return [
-            f"{self.on_time_firings + self.late_firings:,} results: {self.on_time_firings:,} on time, "
+            f"{_counted(self.on_time_firings + self.late_firings, 'result')}: {self.on_time_firings:,} on time, "
             f"{self.late_firings:,} fired by late events{withdrawn}"
         ]
 
     def _process_lines(self) -> list[str]:
         lines = [
-            f"{self.event_time_timers:,} event-time and {self.processing_time_timers:,} processing-time timers fired",
-            f"{self.results:,} results, {self.side_results:,} rows in side outputs",
+            f"{self.event_time_timers:,} event-time and "
+            f"{_counted(self.processing_time_timers, 'processing-time timer')} fired",
+            f"{_counted(self.results, 'result')}, {_counted(self.side_results, 'row')} in side outputs",
         ]
         if self.pending_processing_time_timers:
             lines.append(
-                f"{self.pending_processing_time_timers:,} processing-time timers were due after the end of the log"
+                f"{_counted(self.pending_processing_time_timers, 'processing-time timer')} due after the end of the log"
             )
         if self.dropped_side_results:
             lines.append(
-                f"{self.dropped_side_results:,} rows for side outputs that nobody asked for, dropped"
+                f"{_counted(self.dropped_side_results, 'row')} for side outputs that nobody asked for, dropped"
             )
         return lines
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

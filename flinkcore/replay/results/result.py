@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
@@ -28,6 +29,45 @@ class Replay(Protocol):
 
     def run(self) -> Iterator[Output]:
         """Run; the report is complete when the outputs are."""
+
+
+class TakenBatches(Iterator[pa.RecordBatch]):
+    """Batches that a replay makes as they are taken; `close` ends a replay of which nobody wants more.
+
+    Parameters
+    ----------
+    batches
+        Runs the replay.
+
+    Raises
+    ------
+    LifecycleError
+        If two threads take batches at once.
+    """
+
+    def __init__(self, batches: Generator[pa.RecordBatch, None, None]) -> None:
+        self._batches = batches
+        self._lock = Lock()
+
+    def __next__(self) -> pa.RecordBatch:
+        with self._alone():
+            return next(self._batches)
+
+    def close(self) -> None:
+        """End the replay; it may have ended already."""
+        with self._alone():
+            self._batches.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise LifecycleError(
+                "another thread is taking a batch of the same to_batches(): let one thread take all and hand them on"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 class EmbeddedResult:
@@ -83,7 +123,13 @@ class EmbeddedResult:
         return self._collect()[None]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The results as batches, as the replay makes them; the first may be empty, for the schema."""
+        """The results as batches, as the replay makes them; the first may be empty, for the schema.
+
+        They are taken by one thread at a time: LifecycleError if another one is taking the next.
+        """
+        return TakenBatches(self._batches())
+
+    def _batches(self) -> Generator[pa.RecordBatch, None, None]:
         if self._collected is not None:
             yield from self._collected[None].to_batches()
             return

@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.common.free_room import free_room
+from flinkcore.common.free_room import directory_remedy
 from flinkcore.errors import SourceError
 
 Int64s = npt.NDArray[np.int64]
@@ -49,8 +49,8 @@ class RecordStore:
             except OSError as error:
                 raise SourceError(
                     f"the watermark steps of the log, {self._bytes:,} bytes so far, do not fit into "
-                    f"{tempfile.gettempdir()}: {error}.{free_room(tempfile.gettempdir())} Let TMPDIR name a directory "
-                    "with more room"
+                    f"{tempfile.gettempdir()}: {error}. Let TMPDIR name "
+                    f"{directory_remedy(tempfile.gettempdir(), error)}"
                 ) from error
         return len(self._places) - 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from flinkcore.common.free_room import free_room
+from flinkcore.common.free_room import directory_remedy
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
@@ -154,9 +154,9 @@ class CheckpointStorage:
         except (OSError, pa.ArrowException) as failure:
             where = f"{self.path}/{name}".rstrip("/")
             raise CheckpointError(
-                f"a checkpoint cannot be written to {where}: {failure}.{free_room(self.path)} A checkpoint that was "
-                "in the directory before stays, and this one is not begun, or removed. Give stop_with_checkpoint a "
-                "directory that can be made and written, on a disk with room for it"
+                f"a checkpoint cannot be written to {where}: {failure}. A checkpoint that was "
+                "in the directory before stays, and this one is not begun, or removed. Give "
+                f"stop_with_checkpoint {directory_remedy(self.path, failure)}"
             ) from failure
 
     @contextmanager

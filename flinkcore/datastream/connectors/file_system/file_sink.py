@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from flinkcore.common.free_room import free_room
+from flinkcore.common.free_room import directory_remedy
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
@@ -290,8 +290,8 @@ class FileWriter(SinkWriter):
 
 def _unwritten(folder: Path, failure: OSError) -> SourceError:
     return SourceError(
-        f"a file in {folder} cannot be written: {failure}.{free_room(folder)} No file of the job appears; give "
-        "the sink a directory that can be made and written, on a disk with room"
+        f"a file in {folder} cannot be written: {failure}. No file of the job appears; give "
+        f"the sink {directory_remedy(folder, failure)}"
     )
 
 
