@@ -16,7 +16,7 @@ flinkcore.datastream
 flinkcore.spark
     SparkExecutionEnvironment, configure_spark, start_session; needs pyspark.
 flinkcore.replay.results.report
-    ReplayReport: what became of every event.
+    ReplayReport: counts of what happened to every event.
 flinkcore.testing
     Test harnesses of functions and operators, and a pytest plugin.
 flinkcore.errors

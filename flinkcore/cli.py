@@ -1,4 +1,4 @@
-"""The command `flinkcore`: replay a log, see what is in a checkpoint, or see the demo."""
+"""The command `flinkcore`: replay a log, inspect a checkpoint, or run the demo."""
 
 from __future__ import annotations
 
@@ -35,16 +35,11 @@ UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d"
 LATE = OutputTag("late")
 
 SUBSECONDS = {"s": 1_000_000, "ms": 1_000, "us": None, "ns": None}
-"""Units of time columns; microseconds in one, where numbers may have fractions."""
+"""Units of time columns, with their microseconds where numbers may have fractions."""
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of a duration such as 200ms, 10s, 5m, 1h30m or 2d.
-
-    Raises
-    ------
-    ConfigurationError
-        If the text is no duration.
+    """Return the milliseconds of a duration such as 200ms, 10s, 1h30m or 2d; raise ConfigurationError for others.
 
     Examples
     --------
@@ -58,7 +53,7 @@ def duration_ms(text: str) -> int:
 
 
 def instants(column: str | None, unit: str | None) -> Any:
-    """A column of times, or the expression that makes timestamps of numbers in a unit: s, ms, us or ns.
+    """Return a column of times, or the expression from its numbers in a unit (s, ms, us or ns) to timestamps.
 
     Numbers of seconds and milliseconds may have fractions.
     """
@@ -71,7 +66,7 @@ def instants(column: str | None, unit: str | None) -> Any:
 
 
 def _refuse_units_of_times(arguments: argparse.Namespace) -> None:
-    """Refuse a unit of a column that has one by its type: read as numbers, its times would be others."""
+    """Refuse a unit for a column of timestamps or dates, whose numbers are in the unit of its type."""
     units = {"timestamp": arguments.timestamp_unit, "arrival": arguments.arrival_unit}
     if not any(units.values()):
         return
@@ -92,13 +87,7 @@ WINDOWS: Final = (
 
 
 def window_assigner(text: str) -> Any:
-    """Window assigner of a text: tumbling:1h, tumbling:1h,15m (offset), sliding:1h,10m, cumulate:1h,10m or session:30m.
-
-    Raises
-    ------
-    ConfigurationError
-        If the text is no window.
-    """
+    """Return the assigner of a text such as tumbling:1h,15m or session:30m (`WINDOWS`); raise ConfigurationError."""
     kind, _, arguments = text.partition(":")
     times = [Time.milliseconds(duration_ms(part)) for part in arguments.split(",") if part]
     if kind == "tumbling" and len(times) in (1, 2):
@@ -113,13 +102,7 @@ def window_assigner(text: str) -> Any:
 
 
 def named_aggregate(text: str) -> tuple[str, Aggregate]:
-    """Name and aggregate of a text such as n=count(), total=sum(price) or best=max_by(item,price).
-
-    Raises
-    ------
-    ConfigurationError
-        If the text is no aggregate.
-    """
+    """Return name and aggregate of a text such as n=count() or best=max_by(item,price); raise ConfigurationError."""
     match = re.fullmatch(r"([^=()]+)=\s*(\w+)\s*(?:\(([^()]*)\))?\s*", text)
     if not match:
         raise ConfigurationError(
@@ -133,13 +116,7 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
 
 
 def named_aggregates(texts: Sequence[str]) -> dict[str, Aggregate]:
-    """Aggregates by name.
-
-    Raises
-    ------
-    ConfigurationError
-        If a text is no aggregate, or two have one name.
-    """
+    """Return aggregates by name; raise ConfigurationError if a text is no aggregate, or two have the same name."""
     aggregates: dict[str, Aggregate] = {}
     for text in texts:
         name, aggregate = named_aggregate(text)
@@ -278,7 +255,7 @@ def _print_rows(table: Any, limit: int = 20) -> None:
 
 
 def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
-    """The planned job, which runs when its rows are asked for."""
+    """Return the planned job, which runs when its rows are asked for."""
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_millis(duration_ms(arguments.out_of_orderness))
@@ -319,7 +296,7 @@ def _replay(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--split and --split-per-file exclude each other")
     _refuse_units_of_times(arguments)
     if arguments.engine == "spark":
-        # What is wrong with the job is told at once, and not when Spark has started.
+        # An invalid job is reported at once, not after the start of Spark.
         _job(StreamExecutionEnvironment(), arguments)
     result = _job(_environment(arguments), arguments)
     if arguments.output:
@@ -354,7 +331,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _without_gateway_log() -> Iterator[None]:
-    """Keep to itself what py4j logs of errors that it raises as well, such as a KeyboardInterrupt."""
+    """Suppress py4j's log of errors that it also raises, such as a KeyboardInterrupt."""
 
     def is_told_once(record: logging.LogRecord) -> bool:
         return record.module not in ("java_gateway", "clientserver")
@@ -368,7 +345,7 @@ def _without_gateway_log() -> Iterator[None]:
 
 
 def _has_lost_its_reader() -> bool:
-    """Whether nobody reads the standard output any more; it goes nowhere then, lest Python flush it at exit."""
+    """Return whether the reader of the standard output has gone; then redirect it, since Python flushes it at exit."""
     try:
         print(flush=True)  # a flush alone has nothing to write where Python does not buffer
     except BrokenPipeError:
@@ -378,16 +355,15 @@ def _has_lost_its_reader() -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 0, 1 after an error that is told in one line, or 130 after Ctrl-C.
+    """Run the command, and return the exit status: 0, 1 after an error, or 130 after Ctrl-C.
 
-    It is 141, as after SIGPIPE, where who reads the output has gone, as ``head`` does; nothing is told then.
-
-    Told are the errors of flinkcore, of files and of Arrow data; any other is a defect, and keeps its traceback.
+    It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
+    of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
     """
     parsed = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings(), _without_gateway_log():
-            # The report that is printed tells what looks wrong.
+            # The printed report has these warnings.
             warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
             {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
             sys.stdout.flush()

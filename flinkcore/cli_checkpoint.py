@@ -1,4 +1,4 @@
-"""The command `flinkcore checkpoint`: shows people what is in a checkpoint."""
+"""The command `flinkcore checkpoint`, which prints the content of a checkpoint."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def add_checkpoint_command(commands: Any) -> None:
 
 
 def show_checkpoint(arguments: argparse.Namespace) -> None:
-    """Print what the arguments of `flinkcore checkpoint show` ask for.
+    """Run `flinkcore checkpoint show`.
 
     Raises
     ------
     CheckpointError
         If there is no checkpoint, or it is damaged or contradicts itself.
     ConfigurationError
-        If there is no such operator or state, or the state's operator is to be named.
+        If there is no such operator or state, or several operators have the state.
     """
     if arguments.key is not None and arguments.state is None:
         raise ConfigurationError("--key needs --state: the state whose entries are to be printed")

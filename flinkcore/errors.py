@@ -8,7 +8,7 @@ class FlinkcoreError(Exception):
 
 
 class ConfigurationError(FlinkcoreError, ValueError):
-    """A setting, or a combination of settings, that has no meaning."""
+    """A setting, or a combination of settings, that is invalid."""
 
 
 class SchemaError(FlinkcoreError, TypeError):
@@ -28,7 +28,7 @@ class CheckpointError(SourceError):
 
 
 class LifecycleError(FlinkcoreError, RuntimeError):
-    """A call that comes too early or too late: what it is made on is not open yet, or closed already."""
+    """A call on an object that is not open yet, or closed already."""
 
 
 class TimerError(FlinkcoreError, RuntimeError):
@@ -48,16 +48,16 @@ class TimerError(FlinkcoreError, RuntimeError):
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The message is of the cause that there was, even if another stands for it where this one cannot be read.
+        # The message stays that of the original cause, even if the cause is replaced where it cannot be unpickled.
         return type(self), (self.timestamp_ms, self.__cause__), {**self.__dict__, "args": self.args}
 
 
 class UnsupportedOperationError(FlinkcoreError, NotImplementedError):
-    """An optional part of an interface that a class does not implement; who calls it may do without."""
+    """An operation that a class does not support."""
 
 
 class UserCodeError(FlinkcoreError, RuntimeError):
-    """A class or function of the user that raised, which is the cause, or gave what it must not give."""
+    """A user's class or function that raised an exception, which is the cause, or returned an invalid value."""
 
 
 class WorkerLostError(FlinkcoreError, RuntimeError):
@@ -65,13 +65,7 @@ class WorkerLostError(FlinkcoreError, RuntimeError):
 
 
 def in_words(error: BaseException) -> str:
-    """Return the type and the text of an exception, for messages; whatever its ``__str__`` does.
-
-    Parameters
-    ----------
-    error : BaseException
-        Of the user's code, say.
-    """
+    """Return the type and the text of an exception for messages, even if its ``__str__`` fails."""
     name = type(error).__name__
     try:
         text = str(error)

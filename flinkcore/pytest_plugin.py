@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the mark."""
+    """Register the mark."""
     config.addinivalue_line(
         "markers",
         "flinkcore_no_leaks: fail if a harness of flinkcore_harnesses has keyed state or timers left",
@@ -57,7 +57,7 @@ def flinkcore_harnesses(request: pytest.FixtureRequest) -> Iterator["HarnessMake
 
 @pytest.fixture
 def flinkcore_clock() -> "ManualClock":
-    """A clock that stands still until the test moves it."""
+    """A clock that only the test advances."""
     from flinkcore.testing import ManualClock
 
     return ManualClock()

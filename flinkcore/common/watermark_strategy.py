@@ -123,18 +123,7 @@ class WatermarkStrategy:
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> WatermarkStrategy:
         """Return a strategy whose watermark trails the largest timestamp by a bound and 1 ms.
 
-        Parameters
-        ----------
-        max_out_of_orderness : Duration or Time
-            Not negative; counted in whole milliseconds.
-
-        Raises
-        ------
-        ConfigurationError
-            If the bound is negative.
-
-        Notes
-        -----
+        The bound, a Duration or Time, is counted in whole milliseconds; a negative one is a ConfigurationError.
         Flink's ``BoundedOutOfOrdernessWatermarks``.
         """
         return WatermarkStrategy(bound_ms(max_out_of_orderness, "max_out_of_orderness"))

@@ -365,18 +365,7 @@ class DataStream(ConfiguredStream):
         return KeyedStream(self, require_key_columns(keys, "key_by", ", or one function of an element"))
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Return this stream cut into windows, without keys: all rows go to one partition.
-
-        Parameters
-        ----------
-        window_assigner : WindowAssigner
-            From :mod:`flinkcore.datastream.window`.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not a window assigner.
-        """
+        """Return this stream cut into windows, without keys: all rows go to one partition; as `KeyedStream.window`."""
         from flinkcore.datastream.keyed_stream import (
             AllWindowedStream,  # built on a subclass of this class
         )

@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkcore.datastream.pipeline_executor import ReplayResult
 from flinkcore.datastream.state import ValueState, ValueStateDescriptor
-from flinkcore.examples.flights import LOG
+from flinkcore.examples.flights import flights_by_origin
 
 SILENCE_MS = 2 * 60 * 60 * 1000
 
@@ -26,13 +27,12 @@ RESUMED = OutputTag("resumed", pa.schema({"origin": pa.string(), "silent_for": p
 
 
 class Inactivity(KeyedProcessFunction):
-    """Raises an alert two hours after the last departure, and tells in a side output when flights resume.
+    """Raises an alert two hours after the last departure, and reports in a side output when flights resume.
 
-    The timer of an airport is deleted and registered anew with every departure that is later than those before.
+    Every departure that is later than those before deletes the timer of its airport and registers a new one.
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Declare the state of an airport."""
         self.last_departure: ValueState[int] = runtime_context.get_state(
             ValueStateDescriptor("last departure")
         )
@@ -41,7 +41,6 @@ class Inactivity(KeyedProcessFunction):
         )
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        """Take a departure."""
         departure = ctx.timestamp()
         assert departure is not None
         timers = ctx.timer_service()
@@ -57,29 +56,20 @@ class Inactivity(KeyedProcessFunction):
         timers.register_event_time_timer(departure + SILENCE_MS)
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        """Raise an alert."""
         last = datetime.fromtimestamp((timestamp - SILENCE_MS) / 1000, timezone.utc).replace(tzinfo=None)
         yield ctx.get_current_key(), last, self.flights.value()
         self.flights.clear()
 
 
 def silent_airports(environment: StreamExecutionEnvironment) -> DataStream:
-    """The job: alerts, and in the side output `RESUMED` how long each silence was."""
-    return (
-        environment.from_event_log(str(LOG), timestamp="date", arrival="arrival", split="origin")
-        .assign_timestamps_and_watermarks(
-            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30)).with_idleness(
-                Duration.of_minutes(30)
-            )
-        )
-        .key_by("origin")
-        .process(Inactivity(), ALERTS, side_outputs=[RESUMED], timestamp_column="raised_for")
+    """Return alerts; the side output `RESUMED` has the length of each silence."""
+    return flights_by_origin(environment).process(
+        Inactivity(), ALERTS, side_outputs=[RESUMED], timestamp_column="raised_for"
     )
 
 
-def main() -> None:
-    """Replay the log in this process, and print what came out."""
-    result = silent_airports(StreamExecutionEnvironment.get_execution_environment()).execute()
+def print_alerts(result: ReplayResult) -> None:
+    """Print the report and the first alerts of a replay."""
     print(result.report)
     print(f"\n{'airport':8} {'last departure':17} {'alert for':17} flights before")
     for row in result.to_arrow().slice(0, 15).to_pylist():
@@ -87,6 +77,12 @@ def main() -> None:
             f"{row['origin']:8} {row['last_departure']:%Y-%m-%d %H:%M}  {row['raised_for']:%Y-%m-%d %H:%M}  "
             f"{row['flights_before']:>6}"
         )
+
+
+def main() -> None:
+    """Replay the log in this process, and print alerts and the longest silences."""
+    result = silent_airports(StreamExecutionEnvironment.get_execution_environment()).execute()
+    print_alerts(result)
     longest = result.get_side_output(RESUMED).to_arrow().sort_by([("silent_for", "descending")]).slice(0, 5)
     print("\nLongest silences that ended:")
     for row in longest.to_pylist():

@@ -1,8 +1,8 @@
-"""Hourly flights per airport, as a streaming job would have counted them while the reports came in.
+"""Hourly flights per airport, as a streaming job would have counted them while the reports arrived.
 
-The log holds two days of US flights (January 2001, US Department of Transportation, public domain). The event time of a
-flight is its scheduled departure; it arrives in the log when the flight's delay is known, so events come out of order.
-Each airport is a split with a watermark of its own.
+The log has two days of US flights (January 2001, US Department of Transportation, public domain). The event time of a
+flight is its scheduled departure; its arrival is the time when the delay is known, so events are out of order. Each
+airport is a split with its own watermark.
 """
 
 from __future__ import annotations
@@ -15,23 +15,33 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import (
+    DataStream,
+    KeyedStream,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import count, max_, mean
 
 LOG = Path(__file__).with_name("flights.parquet")
 LATE = OutputTag("late")
 
 
-def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
-    """The job: flights, mean and largest delay per origin and hour; late flights update an hour for one more hour."""
+def flights_by_origin(environment: StreamExecutionEnvironment) -> KeyedStream:
+    """Return the flights of the log with event time, up to 30 minutes out of order, keyed by airport."""
+    half_an_hour = Duration.of_minutes(30)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(half_an_hour).with_idleness(half_an_hour)
     return (
         environment.from_event_log(str(LOG), timestamp="date", arrival="arrival", split="origin")
-        .assign_timestamps_and_watermarks(
-            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30)).with_idleness(
-                Duration.of_minutes(30)
-            )
-        )
+        .assign_timestamps_and_watermarks(strategy)
         .key_by("origin")
+    )
+
+
+def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
+    """Return flights, mean and largest delay per origin and hour; late flights update an hour for one more hour."""
+    return (
+        flights_by_origin(environment)
         .window(TumblingEventTimeWindows.of(Time.hours(1)))
         .allowed_lateness(Time.hours(1))
         .side_output_late_data(LATE)
@@ -42,7 +52,7 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
 def run(
     environment: StreamExecutionEnvironment, output: Path, progress: Callable[[Any], None] | None
 ) -> None:
-    """Replay the log, write results and late flights below `output`, and print what came out.
+    """Replay the log, write results and late flights below `output`, and print a part of them.
 
     Results of an earlier run there are replaced.
     """

@@ -29,23 +29,23 @@ ALERTS = pa.schema({"account": pa.int64(), "amount": pa.float64()})
 
 
 class FraudDetector(KeyedProcessFunction):
-    """Raises an alert where the transaction after a small one is a large one, and at most a minute later.
+    """Raises an alert for a large transaction that directly follows a small one, at most a minute later.
 
-    What it remembers of an account is the time of a small transaction, as long as it may matter: until the next
-    transaction, or until the watermark is a minute past it.
+    The state of an account is the time of a small transaction. It is cleared at the next transaction, or when the
+    watermark is a minute past it.
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Declare the state of an account."""
+
         self.small_at: ValueState[int] = runtime_context.get_state(ValueStateDescriptor("small at"))
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[int, float]]:
-        """Take a transaction."""
+
         now = ctx.timestamp()
         assert now is not None
         small_at = self.small_at.value()
         if small_at is not None:
-            # The watermark may be late: that the state is still there does not say that it is recent.
+            # The watermark trails event time: state that is still there need not be recent.
             if value.amount > LARGE_AMOUNT and 0 <= now - small_at <= ONE_MINUTE_MS:
                 yield ctx.get_current_key(), value.amount
             ctx.timer_service().delete_event_time_timer(small_at + ONE_MINUTE_MS)
@@ -55,7 +55,7 @@ class FraudDetector(KeyedProcessFunction):
             ctx.timer_service().register_event_time_timer(now + ONE_MINUTE_MS)
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> None:
-        """Forget a small transaction."""
+
         self.small_at.clear()
 
 
@@ -75,7 +75,7 @@ def transactions() -> pa.Table:
 
 
 def suspicious_transactions(environment: StreamExecutionEnvironment, log: pa.Table) -> DataStream:
-    """The job: alerts, with the time of the large transaction."""
+    """Return alerts, with the time of the large transaction."""
     return (
         environment.from_event_log(log, timestamp="at")
         .assign_timestamps_and_watermarks(

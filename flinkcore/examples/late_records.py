@@ -1,9 +1,9 @@
-"""What becomes of late records: eleven records in windows of three seconds, step by step.
+"""How late records are handled: eleven records in windows of three seconds, one after the other.
 
-Events may be ten seconds out of order, and a window takes records for two seconds of event time after it has fired. For
-each record the walk-through shows the watermark after it, and what it has made happen: a window fires when the
-watermark reaches its last millisecond, fires again for each record that comes within the allowed lateness, and is
-dropped after that; a later record goes to the side output. Run it with ``python -m flinkcore.examples.late_records``.
+Events may be ten seconds out of order, and the allowed lateness is two seconds. For each record the walk-through shows
+the watermark after it, and the firings: a window fires when the watermark reaches its largest timestamp, fires again
+for each record within the allowed lateness, and is dropped after that; a later record goes to the side output. Run it
+with ``python -m flinkcore.examples.late_records``.
 """
 
 from __future__ import annotations
@@ -43,31 +43,24 @@ Element = tuple[int, int]
 
 @dataclass(frozen=True)
 class Firing:
-    """A window that fired.
-
-    Parameters
-    ----------
-    window : TimeWindow
-    numbers : list of int
-        The records in it.
-    """
+    """A firing of a window, with the numbers of its records."""
 
     window: TimeWindow
     numbers: list[int]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A record, or the end of the input.
+class Outcome:
+    """The effects of a record, or of the end of the input.
 
     Parameters
     ----------
     element : (int, int) or None
         Number and event time in ms; None at the end.
     watermark_ms : int
-        After it; -2**63 before the first.
+        Watermark after it; -2**63 before the first one.
     at_once : list of Firing
-        Fired by the record itself: it came late into a window that had fired before.
+        Fired by the record itself, which was late for a window that had fired before.
     by_watermark : list of Firing
         Fired by the watermark after it.
     is_late : bool
@@ -85,22 +78,20 @@ class EventTime(TimestampAssigner):
     """Reads the event time of a record."""
 
     def extract_timestamp(self, value: Element, record_timestamp: int) -> int:
-        """Return the second part."""
         return value[1]
 
 
 class Numbers(ProcessWindowFunction[Element, Firing, str, TimeWindow]):
-    """Gives the window with the numbers of its records."""
+    """Emits a firing with the numbers of the window's records."""
 
     def process(
         self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[Element]
     ) -> Iterator[Firing]:
-        """Take a window that fires."""
         yield Firing(context.window(), [number for number, _ in elements])
 
 
-def walk_through() -> Iterator[Step]:
-    """Yield what happens at each record, and at the end."""
+def walk_through() -> Iterator[Outcome]:
+    """Yield the outcome of each record, and of the end of the input."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS)
     operation = WindowOperation(
         WINDOWS,
@@ -125,9 +116,9 @@ def walk_through() -> Iterator[Step]:
                     windows.process_watermark(given)
             watermark_ms = windows.get_current_watermark()
             is_late = len(windows.get_side_output(LATE)) > n_late
-            yield Step(element, watermark_ms, at_once, _firings(windows.take_output()), is_late)
+            yield Outcome(element, watermark_ms, at_once, _firings(windows.take_output()), is_late)
         windows.process_watermark(MAX_TIMESTAMP)
-        yield Step(None, MAX_TIMESTAMP, [], _firings(windows.take_output()), is_late=False)
+        yield Outcome(None, MAX_TIMESTAMP, [], _firings(windows.take_output()), is_late=False)
 
 
 def _firings(output: Iterable[Any]) -> list[Firing]:

@@ -1,4 +1,4 @@
-"""What functions measure."""
+"""The metrics of functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Metric(ABC):  # noqa: B024 - as in PyFlink
 
 
 class Counter(Metric, ABC):
-    """A number that goes up and down.
+    """A number that is incremented and decremented.
 
     Notes
     -----
@@ -25,11 +25,11 @@ class Counter(Metric, ABC):
 
     @abstractmethod
     def inc(self, n: int = 1) -> None:
-        """Count up."""
+        """Increment the count."""
 
     @abstractmethod
     def dec(self, n: int = 1) -> None:
-        """Count down."""
+        """Decrement the count."""
 
     @abstractmethod
     def get_count(self) -> int:
@@ -37,7 +37,7 @@ class Counter(Metric, ABC):
 
 
 class Meter(Metric, ABC):
-    """Counts events, and tells their rate.
+    """Counts events, and measures their rate.
 
     Notes
     -----
@@ -46,15 +46,15 @@ class Meter(Metric, ABC):
 
     @abstractmethod
     def mark_event(self, value: int = 1) -> None:
-        """Mark so many events."""
+        """Record a number of events."""
 
     @abstractmethod
     def get_count(self) -> int:
-        """Return how many events were marked."""
+        """Return the number of recorded events."""
 
 
 class Distribution(Metric, ABC):
-    """How values are distributed.
+    """The distribution of recorded values.
 
     Notes
     -----
@@ -76,20 +76,20 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """Return the group of a name within this one, or with `extra` the group of that value of the name."""
+        """Return the subgroup of a name; with `extra`, that of a name and a value."""
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
-        """Return a new counter, or the one of this name."""
+        """Return the counter of a name, which is created if there is none."""
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Let a function tell a value whenever it is asked for."""
+        """Register a function that returns the current value of a gauge."""
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return a new meter, or the one of this name."""
+        """Return the meter of a name, which is created if there is none."""
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:
-        """Return a new distribution, or the one of this name."""
+        """Return the distribution of a name, which is created if there is none."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.examples.late_records import START_MS, Firing, Step, lines, walk_through
+from flinkcore.examples.late_records import START_MS, Firing, Outcome, lines, walk_through
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "seed_trace.jsonl"
 
@@ -37,10 +37,10 @@ def test_every_step_is_that_of_the_trace() -> None:
             fired = [] if element is None else element.at_once
             is_late = element is not None and element.is_late
             which = None if element is None else element.element
-            expected.append(Step(which, watermark, fired, firings(entries, at), is_late))
+            expected.append(Outcome(which, watermark, fired, firings(entries, at), is_late))
         else:
             is_late = any(entry["at"] == at and entry["type"] == "side" for entry in entries)
-            expected.append(Step((event[3], event[1]), watermark, firings(entries, at), [], is_late))
+            expected.append(Outcome((event[3], event[1]), watermark, firings(entries, at), [], is_late))
     assert list(walk_through()) == expected
 
 

@@ -135,15 +135,7 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
     It is 1 ms ahead of that of ``WatermarkStrategy.for_bounded_out_of_orderness``: an element that trails the maximum
     by exactly the bound is late here, and not there.
 
-    Parameters
-    ----------
-    max_out_of_orderness : Duration or Time
-        Not negative; counted in whole milliseconds.
-
-    Raises
-    ------
-    ConfigurationError
-        If the bound is negative.
+    The bound, a Duration or Time, is counted in whole milliseconds; a negative one is a ConfigurationError.
 
     Notes
     -----
