@@ -1,15 +1,16 @@
 """Random jobs: what is done with one log or two."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from fuzz.logs import VALUE_POOLS, KeyColumn
+from fuzz.logs import VALUE_POOLS, KeyColumn, exact
 from hypothesis import strategies as st
 from models import resumed_jobs
+from models.element_steps import STEPS, Element
 
 from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream import DataStream, KeyedProcessFunction
@@ -431,6 +432,20 @@ class Job:
         return True
 
     @property
+    def other_path(self) -> "Job | None":
+        """The same job on the other one of two paths, if there are two."""
+        return None
+
+    @property
+    def of_elements(self) -> bool:
+        """Whether it runs element by element, where parallelism counts."""
+        return False
+
+    def alike(self, given: pa.Table) -> Iterable[Sequence[Any]]:
+        """Of its results what both paths give: what stands for the key, and the rest."""
+        return ()
+
+    @property
     def timed(self) -> dict[str, Any]:
         """What the job asks for beyond the columns of its functions."""
         return {"timestamp_column": RECORD_TIME} if getattr(self, "has_timestamps", False) else {}
@@ -528,6 +543,18 @@ class WindowsOfBothPaths(Windows):
     """Windows that can run over columns and by functions; `by_function` tells by which."""
 
     by_function: bool = False
+
+    @property
+    def other_path(self) -> Job | None:
+        # Of times below microseconds there are no Python objects.
+        is_for_functions = not any(key.kind.startswith("fine ") for key in self.keys)
+        return replace(self, by_function=True) if is_for_functions else None
+
+    def alike(self, given: pa.Table) -> Iterable[Sequence[Any]]:
+        # Windows of a key that end together may fire in any order.
+        windows = given.select([*names_of(self.keys), "window_start", "window_end"])
+        rest = given.select(["numbers", "watermark"]).to_pydict()
+        return zip(zip(*map(exact, windows.columns), strict=True), *rest.values(), strict=True)
 
     def build(self, logs: Logs) -> DataStream:
         windows = self.windowed(logs[0])
@@ -665,6 +692,36 @@ class Several(Job):
         return (ONE_LOG | TWO_LOGS)[self.name](named)
 
 
+def element_of(row: Row) -> Element:
+    """A row as an element of those that steps take."""
+    return row.ts % 2000, repr(row.k0)[:4], row.number % 9
+
+
+@dataclass(frozen=True)
+class StepsOverElements(Job):
+    """A program of PyFlink's: steps over Python objects, in a row; with two logs over the elements of both."""
+
+    logs: int = 1
+    steps: tuple[str, ...] = ()
+    is_chained: bool = True
+
+    @property
+    def goes_into_checkpoints(self) -> bool:
+        return False
+
+    @property
+    def of_elements(self) -> bool:
+        return True
+
+    def build(self, logs: Logs) -> DataStream:
+        logs[0].get_execution_environment().get_config().set_chaining_enabled(self.is_chained)
+        stream, *others = (log.map(element_of) for log in logs)
+        stream = stream.union(*others) if others else stream
+        for step in self.steps:
+            stream = STEPS[step](stream)
+        return stream
+
+
 # ---- strategies ------------------------------------------------------------------------------------------------------
 
 lengths = st.sampled_from([1, 2, 5, 10, 30, 100])
@@ -793,6 +850,9 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
         return kind(keys, *draw(settings_of_windows(by_functions)), how, draw(st.booleans()))
     if kind is WindowsBehindFunction:
         return kind(keys, *draw(settings_of_windows(of_time)))
+    if kind is StepsOverElements:
+        steps = tuple(draw(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4)))
+        return kind(keys, draw(st.sampled_from([1, 1, 2])), steps, draw(st.booleans()))
     if kind is Batches:
         return kind(keys, draw(st.sampled_from([1, 10, 40])))
     if kind is IntervalJoin:
@@ -819,6 +879,8 @@ SHAPES: list[Any] = [
     WindowsByFunctions,
     FunctionBehindWindows,
     WindowsBehindFunction,
+    StepsOverElements,
+    StepsOverElements,
     Connected,
     Broadcast,
     IntervalJoin,

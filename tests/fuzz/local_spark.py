@@ -79,6 +79,10 @@ class LocalFrame:
 
         return LocalFrame([of(*each) for each in enumerate(self.select(*plain).partitions)])
 
+    def toArrow(self) -> pa.Table:
+        batches = [batch for partition in self.partitions for batch in partition()]
+        return pa.Table.from_batches(batches, log_schema(self))
+
     def mapInArrow(self, task: Any, schema: Any) -> LocalFrame:
         def of(number: int, partition: Partition) -> Partition:
             return lambda: running(number, task(small_batches(partition())))
@@ -168,7 +172,8 @@ class LocalSpark:
         def get(name: str, default: Any = None) -> Any:
             return default
 
-    def range(self, start: int, end: int, step: int, partitions: int) -> LocalFrame:
+    def range(self, start: int, end: int | None = None, step: int = 1, partitions: int = 1) -> LocalFrame:
+        start, end = (0, start) if end is None else (start, end)
         numbers = [
             pa.array(range(start, end, step), pa.int64())[number::partitions] for number in range(partitions)
         ]

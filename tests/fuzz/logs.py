@@ -250,6 +250,16 @@ def cut_at(array: pa.Array, cuts: Iterable[int]) -> list[pa.Array]:
     return [array[start:stop] for start, stop in pairwise(bounds)]
 
 
+def exact(column: pa.ChunkedArray) -> list[Any]:
+    """The values; those with nanoseconds, which Python's types cannot hold, as integers."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if getattr(kind, "unit", None) == "ns":
+        column = column.cast(pa.int64())
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
 STRIDES = [0, 0, 0, 1, 1, 2, 5, 30, 120]
 DELAYS = [0, 0, 0, 1, 4, 20, 55, -3]
 BACKS = [0] * 12 + [1, 7]

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -14,9 +15,9 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from fuzz.jobs import Job, WindowsOfBothPaths
+from fuzz.jobs import Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
-from fuzz.logs import INT64_MIN, Log
+from fuzz.logs import INT64_MIN, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
 from models.small_batches import reading_batches_of
@@ -24,6 +25,7 @@ from models.small_batches import reading_batches_of
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
+from flinkcore.spark import SparkExecutionEnvironment
 
 BAD = OutputTag("bad")
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -39,7 +41,7 @@ class Way:
     Attributes
     ----------
     place
-        "embedded", or "spark": its tasks and its exchange, in this process.
+        "embedded", "spark": its tasks and its exchange in this process, or "session": a real one.
     parallelism
         Of each part of the run, the last one for all that follow.
     source
@@ -154,15 +156,15 @@ class Outcome:
         Of the report; those of several parts add up.
     facts
         What else the report says, of a run in one part.
-    windows
-        Rows by key and window, in order: by functions and over columns, in what both give.
+    of_both_paths
+        Rows in what the job gives on another path, too; by key and in order.
     """
 
     error: str | None = None
     outputs: dict[str | None, dict[str, list[str]]] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    windows: dict[str, list[str]] = field(default_factory=dict)
+    of_both_paths: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -220,15 +222,16 @@ def counts_of(report: Any, names: list[str], prefix: str = "") -> dict[str, Any]
     return found
 
 
-def outcome_of(scenario: Scenario, way: Way, job: Job | None = None) -> Outcome | None:
-    """Run a job in a way; None: it cannot be run so."""
+def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: Any = None) -> Outcome | None:
+    """Run a job in a way, on a Spark session where the way is one; None: it cannot be run so."""
     parts = scenario.parts(way)
     if parts is None:
         return None
     if way.source == "dataframe" and way.cuts and not all(any(rows_of_logs) for rows_of_logs in parts):
         return None  # of DataFrames without a row Spark runs no task that could write a checkpoint
     outcome = Outcome()
-    with TemporaryDirectory(dir=MEMORY) as folder, reading_batches_of(way.read_rows), without_jvm():
+    surroundings = without_jvm() if way.place == "spark" else nullcontext()
+    with TemporaryDirectory(dir=MEMORY) as folder, reading_batches_of(way.read_rows), surroundings:
         for number, rows_of_logs in enumerate(parts):
             checkpoints: dict[str, Any] = {}
             if number > 0:
@@ -237,18 +240,20 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None) -> Outcome 
                 checkpoints["stop_with_checkpoint"] = Path(folder, f"checkpoint-{number}")
             parallelism = way.parallelism[min(number, len(way.parallelism) - 1)]
             sources = [
-                source_of(log, rows, way, Path(folder, f"log-{number}-{index}"))
+                source_of(log, rows, way, Path(folder, f"log-{number}-{index}"), session)
                 for index, (log, rows) in enumerate(zip(scenario.logs, rows_of_logs, strict=True))
             ]
             if any(source is None for source in sources):
                 return None
+            env = environment_of(way.place, session)
+            env.set_parallelism(parallelism)
             try:
-                part = run(scenario, job or scenario.job, way.place, parallelism, sources, checkpoints)
+                part = run(scenario, job or scenario.job, env, sources, checkpoints)
             except FlinkcoreError as error:
                 return Outcome(error=f"{type(error).__name__}: {error}")
             outcome.add(part)
             if len(parts) == 1:
-                outcome.facts, outcome.windows = part.facts, part.windows
+                outcome.facts, outcome.of_both_paths = part.facts, part.of_both_paths
     for rows in outcome.outputs.get(BAD.tag_id, {}).values():
         rows.sort()  # tasks find them side by side
     return outcome
@@ -257,30 +262,50 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None) -> Outcome 
 def run(
     scenario: Scenario,
     job: Job,
-    place: str,
-    parallelism: int,
+    env: StreamExecutionEnvironment,
     sources: list[Any],
     checkpoints: dict[str, Any],
 ) -> Outcome:
-    env = local_spark_environment(2) if place == "spark" else StreamExecutionEnvironment()
-    env.set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(scenario.interval)
     streams = [
         stream_of(env, log, source, strategy)
         for log, source, strategy in zip(scenario.logs, sources, scenario.strategies, strict=True)
     ]
+    if job.of_elements:
+        return collected(job, streams)
     result = job.build(streams).execute(**checkpoints)
-    plan = result._plan if place == "embedded" else result._replay.plan  # type: ignore[attr-defined]
+    on_spark = isinstance(env, SparkExecutionEnvironment)
+    plan = result._replay.plan if on_spark else result._plan  # type: ignore[attr-defined]
     outcome = Outcome()
     for tag in (None, *plan.side_outputs()):
         table = (result if tag is None else result.get_side_output(tag)).to_arrow()
         outcome.outputs[None if tag is None else tag.tag_id] = by_key(table, plan.keys)
-    if isinstance(job, WindowsOfBothPaths):
-        kept = [*plan.keys, "window_start", "window_end", "numbers", "watermark"]
-        outcome.windows = by_key(result.to_arrow().select(kept), kept[:-2])
+    outcome.of_both_paths = rows_by_key(job.alike(result.to_arrow()))
     outcome.counts = counts_of(result.report, COUNTS)
     outcome.facts = counts_of(result.report, FACTS)
     return outcome
+
+
+def environment_of(place: str, session: Any) -> StreamExecutionEnvironment:
+    """Where a job runs."""
+    if place == "session":
+        return SparkExecutionEnvironment(session)
+    return local_spark_environment(2) if place == "spark" else StreamExecutionEnvironment()
+
+
+def collected(job: Job, streams: list[DataStream]) -> Outcome:
+    """What a job gives element by element: the order of all elements is told."""
+    with job.build(streams).execute_and_collect() as elements:
+        given = list(elements)
+    return Outcome(outputs={None: {"": [*map(repr, given)]}})
+
+
+def rows_by_key(rows: Iterable[Sequence[Any]]) -> dict[str, list[str]]:
+    """The rest of each row, by the first column."""
+    found = defaultdict(list)
+    for first, *rest in rows:
+        found[repr(first)].append(repr(rest))
+    return dict(found)
 
 
 @dataclass(frozen=True)
@@ -327,23 +352,15 @@ def by_key(table: pa.Table, keys: Sequence[str]) -> dict[str, list[str]]:
     return dict(found)
 
 
-def exact(column: pa.ChunkedArray) -> list[Any]:
-    """The values; those with nanoseconds, which Python's types cannot hold, as integers."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if getattr(kind, "unit", None) == "ns":
-        column = column.cast(pa.int64())
-    return column.to_pylist()  # type: ignore[no-any-return]
-
-
-def source_of(log: Log, rows: list[int], way: Way, folder: Path) -> Source | None:
+def source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -> Source | None:
     """Rows of the log as the way wants them; None: they cannot be had so."""
     column = "split" if log.split else None
     if way.source == "table":
         return Source(log.table(rows), column)
     if way.source == "dataframe":
-        frame = LocalFrame.of(log.table(rows), way.files) if way.place == "spark" else None
+        frame = None if way.place == "embedded" else LocalFrame.of(log.table(rows), way.files)
+        if frame is not None and way.place == "session":
+            return Source(session.createDataFrame(frame.toArrow()), column)
         return None if frame is None else Source(frame, column)
     parts = rows_of_files(log, rows, way)
     if parts is None:
@@ -458,4 +475,13 @@ ways = st.one_of(
     in_parts,
     in_parts.map(lambda way: replace(way, source="parquet", splits="folder")),
     in_parts.map(lambda way: replace(way, place="spark", source="dataframe", files=2)),
+)
+ways_of_sessions = st.one_of(
+    st.builds(
+        Way,
+        st.just("session"),
+        st.tuples(st.sampled_from([1, 3])),
+        st.sampled_from(["table", "parquet", "dataframe", "dataframe"]),
+    ),
+    in_parts.map(lambda way: replace(way, place="session")),
 )

@@ -1,21 +1,27 @@
 """Random jobs over random logs give the same rows, in the same order per key, however they are run."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from fuzz import runs
 from fuzz.budget import Fuzz
-from fuzz.jobs import Job, WindowsOfBothPaths, jobs, several
+from fuzz.jobs import Job, jobs, several
 from fuzz.logs import key_columns, logs, used_keys
 from fuzz.runs import Outcome, Scenario, Way, outcome_of, ways
 from fuzz.watermark_strategies import strategies
 from hypothesis import strategies as st
+from models.spark_sessions import spark_session
+
+import flinkcore
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::UserWarning"
@@ -90,33 +96,42 @@ def compare(found: Outcome, expected: Outcome, way: Way) -> None:
             assert of_splits(found.facts) == of_splits(expected.facts), way
 
 
-def check_all_ways(fuzz: Fuzz, scenario: Scenario) -> None:
+def check_all_ways(fuzz: Fuzz, scenario: Scenario, session: Any = None) -> None:
     with ending_within(SECONDS_OF_A_TRIAL):
-        expected = outcome_of(scenario, Way())
-        assert expected is not None
+        expected = expected_of(scenario, 1)
         fuzz.count(scenario.job.shape)
         if expected.error is not None:
             fuzz.count(f"(refused: {kind_of(expected.error)})")
         elif not expected.rows:
             fuzz.count("(no rows)")
         for way in scenario.ways:
-            found = outcome_of(scenario, way)
+            found = outcome_of(scenario, way, session=session)
             if found is None:
                 fuzz.count("(way not possible)")
             else:
                 fuzz.count(f"(way {way.place}, {way.source}, {len(way.cuts)} cuts)")
                 if way.splits != "column":
                     fuzz.count(f"(splits by {way.splits})")
-                compare(found, expected, way)
+                of_elements = scenario.job.of_elements and way.parallelism[0] > 1
+                plain = expected_of(scenario, way.parallelism[0]) if of_elements else expected
+                compare(found, plain, way)
         # Windows over columns refuse times at the ends of int64, which functions get.
         near_the_ends = any(log.base in ("first", "last") for log in scenario.logs)
-        if isinstance(scenario.job, WindowsOfBothPaths) and expected.error is None and not near_the_ends:
-            by_function = outcome_of(scenario, Way(), replace(scenario.job, by_function=True))
-            assert by_function is not None
-            assert by_function.error is None
-            assert by_function.windows == expected.windows
+        other_path = scenario.job.other_path
+        if other_path is not None and expected.error is None and not near_the_ends:
+            other = outcome_of(scenario, Way(), other_path)
+            assert other is not None
+            assert other.error is None
+            assert other.of_both_paths == expected.of_both_paths
             for name in ("events_read", "windowed", "late", "in_no_window"):
-                assert by_function.counts[name] == expected.counts[name]
+                assert other.counts.get(name, expected.counts[name]) == expected.counts[name]
+
+
+def expected_of(scenario: Scenario, parallelism: int) -> Outcome:
+    """What the plain way gives: a table, embedded; only of single elements does it depend on the parallelism."""
+    expected = outcome_of(scenario, Way(parallelism=(parallelism,)))
+    assert expected is not None
+    return expected
 
 
 @pytest.mark.fuzz_share(6)
@@ -133,3 +148,18 @@ def test_several_operators_and_logs_give_the_same_however_they_are_run(fuzz: Fuz
         check_all_ways(fuzz, scenario)
 
     fuzz.run(check, examples=2, rounds=70, scenario=scenarios(several))
+
+
+@pytest.mark.fuzz_share(2)
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+def test_a_sample_of_jobs_gives_the_same_on_a_real_session(fuzz: Fuzz) -> None:
+    if fuzz.seconds is None:
+        pytest.skip("runs with --fuzz-seconds: a job on a real session takes seconds")
+    paths = {str(Path(module.__file__).parents[up]) for module, up in ((flinkcore, 1), (runs, 1))}  # type: ignore[type-var]
+    with spark_session("local[2]", spark_executorEnv_PYTHONPATH=os.pathsep.join(paths)) as session:
+
+        def check(scenario: Scenario, way: Way) -> None:
+            check_all_ways(fuzz, replace(scenario, ways=(way,)), session)
+
+        either = st.one_of(scenarios(), scenarios(several))
+        fuzz.run(check, examples=2, scenario=either, way=runs.ways_of_sessions)

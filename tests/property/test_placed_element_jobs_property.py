@@ -1,64 +1,20 @@
 """Random jobs whose tasks only exchange messages, each for itself, give what the embedded run gives, in its order."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.timed_elements import LATE, STRATEGY, Joined, Timers, Windows
+from models.element_steps import STEPS, Element
 
 pytest.importorskip("pyspark")
 
-from flinkcore.common import Time
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import PROGRAM, RunRow, merged
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
-
-Element = tuple[int, str, int]
-
-
-def as_element(value: Any) -> Element:
-    """Return an element like those of the source, whatever a step has made of it."""
-    kind, *rest = value if isinstance(value, tuple) else ("other", value)
-    number = next((each for each in rest if isinstance(each, int)), 0)
-    return abs(number) % 2000, str(kind)[:1] + str(number % 3), number % 9
-
-
-STEPS: dict[str, Callable[[DataStream], DataStream]] = {
-    "map": lambda s: s.map(lambda v: (v[0], v[1], (v[2] + 1) % 9)),
-    "filter": lambda s: s.filter(lambda v: v[2] != 3),
-    "rebalance": lambda s: s.rebalance(),
-    "rescale": lambda s: s.rescale(),
-    "shuffle": lambda s: s.shuffle(),
-    "broadcast": lambda s: s.broadcast(),
-    "twice": lambda s: s.union(s),
-    "new chain": lambda s: s.map(lambda v: v).start_new_chain(),
-    "watermarks": lambda s: s.assign_timestamps_and_watermarks(STRATEGY),
-    "timers": lambda s: s.key_by(lambda v: v[1]).process(Timers()).map(as_element),
-    "side output": lambda s: _with_side_output(s),
-    "windows": lambda s: (
-        s.assign_timestamps_and_watermarks(STRATEGY)
-        .key_by(lambda v: v[1])
-        .window(TumblingEventTimeWindows.of(Time.milliseconds(25)))
-        .process(Windows())
-        .map(as_element)
-    ),
-    "joined": lambda s: (
-        s.key_by(lambda v: v[1])
-        .connect(s.filter(lambda v: v[2] > 4).key_by(lambda v: v[1]))
-        .process(Joined())
-        .map(lambda pair: (pair[0][0], pair[0][1], len(pair[1] or ())))
-    ),
-}
-
-
-def _with_side_output(stream: DataStream) -> DataStream:
-    timers = stream.key_by(lambda v: v[1]).process(Timers())
-    return timers.map(as_element).union(timers.get_side_output(LATE))
 
 
 def collected_by_messages(stream: DataStream, env: StreamExecutionEnvironment) -> list[Any]:
