@@ -1,1 +1,1 @@
-"""What executes a job element by element in one process, under the names of Flink's runtime classes."""
+"""The execution of a job element by element in one process, with the names of Flink's runtime classes."""

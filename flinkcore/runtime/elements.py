@@ -1,4 +1,4 @@
-"""What travels between operators: records, watermarks, watermark statuses and latency markers."""
+"""The elements of streams: records, watermarks, watermark statuses and latency markers."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +17,7 @@ class StreamRecord(Generic[T]):
     ----------
     value : object
     timestamp : int or None
-        Milliseconds since the epoch; None: the record carries none.
+        In ms since the epoch; None if it has none.
 
     Notes
     -----
@@ -29,7 +29,7 @@ class StreamRecord(Generic[T]):
 
 
 class WatermarkStatus(Enum):
-    """Whether a channel takes part in the watermark of its reader.
+    """Whether a channel counts for the combined watermark of its reader.
 
     Notes
     -----
@@ -42,16 +42,16 @@ class WatermarkStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LatencyMarker:
-    """Sent by a source now and then, and measured by every operator it passes.
+    """Emitted by a source at intervals, and measured by every operator that it passes.
 
     Parameters
     ----------
     marked_time : int
         Processing time at the source, in ms since the epoch.
     operator_id : str
-        The source.
+        Of the source.
     subtask_index : int
-        Which of the source's subtasks.
+        Of the source.
 
     Notes
     -----

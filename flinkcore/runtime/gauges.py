@@ -1,4 +1,4 @@
-"""Watermarks as metrics: what a split, an input or a task has reached, and for how long it was held."""
+"""Gauges: of watermarks of splits, inputs and tasks, and of the time that something lasted."""
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark_generators import RelativeClock
@@ -6,7 +6,7 @@ from flinkcore.errors import ConfigurationError
 
 
 class WatermarkGauge:
-    """The watermark that was set last.
+    """The last watermark.
 
     Notes
     -----
@@ -27,7 +27,7 @@ class WatermarkGauge:
 
 
 class MinWatermarkGauge:
-    """The least of several watermarks: that of a task of those of its inputs.
+    """The least of several watermarks, such as those of the inputs of a task.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class MinWatermarkGauge:
 
 
 class TimerGauge:
-    """How long something was the case, in all.
+    """The total time that something lasted.
 
     Parameters
     ----------
     clock : callable
-        Gives the time in ms.
+        Returns the time in ms since the epoch.
 
     Notes
     -----
@@ -74,23 +74,23 @@ class TimerGauge:
         self._started_ms: int | None = None
 
     def mark_start(self) -> None:
-        """From now it is the case; no effect if it was."""
+        """Start measuring; no effect if it was started."""
         if self._started_ms is None:
             self._started_ms = self._clock()
 
     def mark_end(self) -> None:
-        """It is no longer the case; no effect if it was not."""
+        """Stop measuring; no effect if it was not started."""
         self._accumulated_ms = self.accumulated_time_ms
         self._started_ms = None
 
     @property
     def is_measuring(self) -> bool:
-        """Whether it is the case now."""
+        """Whether it is measuring."""
         return self._started_ms is not None
 
     @property
     def accumulated_time_ms(self) -> int:
-        """How long it was the case, until now."""
+        """The total time until now."""
         if self._started_ms is None:
             return self._accumulated_ms
         return self._accumulated_ms + self._clock() - self._started_ms

@@ -9,7 +9,7 @@ from flinkcore.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class HistogramStatistics:
-    """Statistics of the values that a histogram held at one moment.
+    """Statistics of the values in a histogram.
 
     Parameters
     ----------
@@ -18,15 +18,15 @@ class HistogramStatistics:
 
     Notes
     -----
-    Flink's ``DescriptiveStatisticsHistogramStatistics``. Of no values, minimum and maximum are 0, and the
-    others NaN.
+    Flink's ``DescriptiveStatisticsHistogramStatistics``. Without values, minimum and maximum are 0, and
+    the others NaN.
     """
 
     values: tuple[float, ...]
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return len(self.values)
 
     @property
@@ -46,14 +46,14 @@ class HistogramStatistics:
 
     @property
     def std_dev(self) -> float:
-        """The standard deviation of the population that the values are a sample of; 0 for one value."""
+        """The sample standard deviation; 0 for one value."""
         if self.size < 2:
             return 0.0 if self.values else math.nan
         mean = self.mean
         return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / (self.size - 1))
 
     def quantile(self, quantile: float) -> float:
-        """Return the value below which a share of the values lies, interpolated between neighbours.
+        """Return a quantile of the values, interpolated between neighbours.
 
         Parameters
         ----------
@@ -80,12 +80,12 @@ class HistogramStatistics:
 
 
 class DescriptiveStatisticsHistogram:
-    """Keeps the last values of a metric.
+    """The last values of a metric.
 
     Parameters
     ----------
     window_size : int
-        How many, at least 1.
+        The number of values, at least 1.
 
     Raises
     ------
@@ -105,7 +105,7 @@ class DescriptiveStatisticsHistogram:
         self._count = 0
 
     def update(self, value: float) -> None:
-        """Add a value; it takes the place of the oldest one if the window is full."""
+        """Add a value, which replaces the oldest one if the window is full."""
         if len(self._window) < self._window_size:
             self._window.append(value)
         else:
@@ -114,10 +114,10 @@ class DescriptiveStatisticsHistogram:
 
     @property
     def count(self) -> int:
-        """How many values were added, including those no longer kept."""
+        """The number of values that were added, including those no longer kept."""
         return self._count
 
     @property
     def statistics(self) -> HistogramStatistics:
-        """The statistics of the values kept now."""
+        """The statistics of the kept values."""
         return HistogramStatistics(tuple(sorted(self._window)))

@@ -27,16 +27,16 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 
 
 class JavaKeys:
-    """Key groups of Python objects, by the hash code of the Java object that stands for one.
+    """Key groups of Python objects, by the hash codes of their counterparts in Java.
 
     Parameters
     ----------
     max_parallelism : int
         Number of key groups.
     key_type : pyarrow.DataType, optional
-        Type of all keys, as a column of them has it. Without it a key's own type counts: int is Long, float is
-        Double, str String, bool Boolean, bytes byte[], Decimal BigDecimal with its own scale, date LocalDate,
-        time LocalTime, datetime Instant (without a zone: as UTC), timedelta Duration, a tuple and a Row are Row.
+        Type of a column of all keys. By default each key's own type counts: int is Long, float Double, str String, bool
+        Boolean, bytes byte[], Decimal BigDecimal with its own scale, date LocalDate, time LocalTime, datetime Instant
+        (as UTC if it has no zone), timedelta Duration; a tuple and a Row are Row.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class JavaKeys:
 
     Notes
     -----
-    Flink's ``KeyGroupRangeAssignment.assignToKeyGroup``. Keys of one canonical form have one key group.
+    Flink's ``KeyGroupRangeAssignment.assignToKeyGroup``. Keys of equal canonical form have the same key group.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class JavaKeys:
         Raises
         ------
         DataError
-            If the key is None, or no Java type stands for its type or for that of a part of it.
+            If the key is None, or its type, or that of a part of it, has no counterpart in Java.
         """
         try:
             if self._key_type is None and (group := key_group(key, self._max_parallelism)) is not None:
@@ -84,7 +84,7 @@ class JavaKeys:
             ) from failure
 
     def of_all(self, keys: Sequence[Hashable]) -> npt.NDArray[np.int32]:
-        """Return the key groups of keys, of which those of one type take some 20 ns.
+        """Return the key groups of keys, `(n_keys,)`; about 20 ns per key if all are of one type.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class JavaKeys:
             try:
                 return key_groups(pa.array(keys, _ARROW_TYPES[found]), self._max_parallelism)
             except (FlinkcoreError, pa.ArrowException, OverflowError, TypeError, ValueError):
-                pass  # the call for a single key says which one it is
+                pass  # the call for a single key names the key
         return np.fromiter(map(self, keys), np.int32, len(keys))
 
 

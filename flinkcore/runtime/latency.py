@@ -1,4 +1,4 @@
-"""How long latency markers take from their source to an operator."""
+"""The latencies of markers from their source to an operator."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -12,7 +12,7 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 
 
 class Granularity(Enum):
-    """Which markers share a histogram.
+    """Which latency markers share a histogram.
 
     Notes
     -----
@@ -20,27 +20,27 @@ class Granularity(Enum):
     """
 
     SINGLE = "single"
-    """All markers that reach the operator's subtask."""
+    """All markers that reach a subtask of the operator."""
 
     OPERATOR = "operator"
-    """Those of one source."""
+    """Those of the same source."""
 
     SUBTASK = "subtask"
-    """Those of one subtask of one source."""
+    """Those of the same subtask of a source."""
 
 
 class LatencyScope(NamedTuple):
-    """From where to where a latency is measured.
+    """The source and the operator between which a latency is measured.
 
     Parameters
     ----------
     source_id : str or None
-        None: any source.
+        None for any source.
     source_subtask_index : int or None
-        None: any subtask of the source.
+        None for any subtask.
     operator_id : str
     operator_subtask_index : int
-        The operator that measures.
+        Of the operator that measures.
     """
 
     source_id: str | None
@@ -50,14 +50,14 @@ class LatencyScope(NamedTuple):
 
 
 class LatencyStats:
-    """The latencies that one subtask of an operator measures.
+    """The latencies measured by one subtask of an operator; set as its `latency_stats`.
 
     Parameters
     ----------
     processing_time_service : ProcessingTimeService
-        Its clock is compared with that of the source, which wrote its own time into the marker.
+        Its time is compared with the time of the source in the marker.
     history_size : int
-        How many latencies each histogram keeps, at least 1.
+        The number of latencies that each histogram keeps, at least 1.
     operator_id : str
     subtask_index : int
     granularity : Granularity
@@ -65,12 +65,12 @@ class LatencyStats:
     Raises
     ------
     ConfigurationError
-        If the history is of less than one latency.
+        If the history is smaller.
 
     Notes
     -----
     Flink's ``org.apache.flink.streaming.util.LatencyStats``. Deliberate difference: the time is that of the
-    task's service, not the system's, so that replays measure on their own clock.
+    task's service, not of the system, so that replays measure on their own clock.
     """
 
     def __init__(
@@ -91,13 +91,7 @@ class LatencyStats:
         self._histograms: dict[LatencyScope, DescriptiveStatisticsHistogram] = {}
 
     def report_latency(self, marker: LatencyMarker) -> None:
-        """Measure a marker that arrives now.
-
-        Parameters
-        ----------
-        marker : LatencyMarker
-            One marked later than now, by a source whose clock is ahead, counts with a negative latency.
-        """
+        """Measure a marker that arrives now; if the source's clock is ahead, the latency is negative."""
         by_source = self._granularity is not Granularity.SINGLE
         by_subtask = self._granularity is Granularity.SUBTASK
         scope = LatencyScope(
@@ -113,5 +107,5 @@ class LatencyStats:
 
     @property
     def histograms(self) -> Mapping[LatencyScope, DescriptiveStatisticsHistogram]:
-        """The latencies in ms by scope, in the order in which the scopes were first seen; read only."""
+        """The latencies in ms by scope, in the order of the scopes' first markers; read only."""
         return MappingProxyType(self._histograms)

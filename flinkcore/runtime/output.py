@@ -1,4 +1,4 @@
-"""Where an operator puts its elements."""
+"""The outputs of operators, and what is left to do when one is full."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,9 +9,9 @@ from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkSta
 
 
 class OutputFullError(Exception):
-    """Raised by an output that has taken a record and can take no more now: the call that gives them is to wait.
+    """Raised by an output that has taken a record and can take no more: the call that emits must pause.
 
-    Whoever it passes adds what it would have done next, the innermost first.
+    Each caller that it passes through adds its remaining steps, the innermost first.
     """
 
     def __init__(self) -> None:
@@ -19,16 +19,16 @@ class OutputFullError(Exception):
         self._rest: list[Callable[[], object]] = []
 
     def then(self, step: Callable[[], object]) -> None:
-        """Add what is to be done after all that has been added."""
+        """Add a step, to be done after those that were added before."""
         self._rest.append(step)
 
     def resume(self) -> None:
-        """Do what was added, once there is room.
+        """Do the remaining steps, once the output has room.
 
         Raises
         ------
         OutputFullError
-            If the output is full again; has what is then left.
+            If the output is full again; it has the steps that remain.
         """
         steps = iter(self._rest)
         try:
@@ -54,10 +54,10 @@ class Output(Protocol):
         """Emit a record to a side output."""
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark, which downstream may take as it is: it is not compared with the last."""
+        """Emit a watermark; it is not compared with the previous one."""
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        """Emit a status, which likewise is passed on as it is."""
+        """Emit a status; it is not compared with the previous one."""
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
         """Emit a latency marker."""

@@ -1,4 +1,4 @@
-"""What a function is opened with: its task, and its keyed state."""
+"""The runtime context that a function is opened with: its task, keyed state and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """A subtask and its job.
+    """A subtask, and the parameters of its job.
 
     Parameters
     ----------
     name : str
     parallelism, max_parallelism : int
     index : int
-        Of the subtask, from 0 on.
+        Of the subtask.
     attempt_number : int
-        How often it was tried before.
+        The number of previous attempts.
     job_parameters : mapping of str to str
 
     Notes

@@ -1,4 +1,4 @@
-"""The metrics of a task, held in the process."""
+"""The metrics of tasks, and how those of several tasks are combined."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ M = TypeVar("M", bound="TaskMetric")
 
 
 class TaskMetric(Metric):
-    """A metric that tasks have, each their own."""
+    """A metric of a task."""
 
     @property
     @abstractmethod
     def value(self) -> Any:
-        """What it shows."""
+        """The value of the metric."""
 
     @abstractmethod
     def add(self, other: Any) -> None:
-        """Take in what the metric of the same name and kind of a later task shows."""
+        """Add the metric of the same name and kind of a later task."""
 
     def held(self) -> TaskMetric:
-        """Return the metric as it is now, to be taken to another process."""
+        """Return the metric as it is now, to be sent to another process."""
         return self
 
 
@@ -54,7 +54,7 @@ class TaskCounter(TaskMetric, Counter):
 
 
 class TaskMeter(TaskMetric, Meter):
-    """A meter, which counts: a replay has no speed of its own."""
+    """A meter, which counts events: a replay has no rate."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -74,7 +74,7 @@ class TaskMeter(TaskMetric, Meter):
 
 
 class TaskDistribution(TaskMetric, Distribution):
-    """A distribution: number, sum, minimum and maximum of the values, as Beam's has it in PyFlink."""
+    """A distribution: count, sum, minimum and maximum of the values, as Beam's in PyFlink."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -100,7 +100,7 @@ class TaskDistribution(TaskMetric, Distribution):
 
 
 class TaskGauge(TaskMetric):
-    """A function that is asked for a value."""
+    """A gauge: the value of a function; of several tasks the last one counts."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -126,7 +126,7 @@ class TaskMetricGroup(MetricGroup):
     Parameters
     ----------
     scope : tuple of str
-        Names of the groups from the outermost on.
+        Names of the groups, the outermost first.
 
     Notes
     -----
@@ -163,19 +163,19 @@ class TaskMetricGroup(MetricGroup):
         return metric
 
     def held(self) -> dict[str, TaskMetric]:
-        """Return all metrics as they are now, by their full names, to be taken to another process."""
+        """Return all metrics as they are now, by full name, to be sent to another process."""
         held = {".".join((*self._scope, name)): metric.held() for name, metric in self._metrics.items()}
         for group in self._groups.values():
             held |= group.held()
         return held
 
     def values(self) -> dict[str, Any]:
-        """Return the values of all metrics, by their full names."""
+        """Return the values of all metrics by full name."""
         return {name: metric.value for name, metric in self.held().items()}
 
 
 def values_of_tasks(tasks: Iterable[dict[str, TaskMetric]]) -> dict[str, Any]:
-    """Return the values of the metrics of tasks, by their full names; those of one name are one metric."""
+    """Return the values of the metrics of all tasks by full name; metrics of the same name are added."""
     metrics: dict[str, TaskMetric] = {}
     for held in tasks:
         for name, metric in held.items():

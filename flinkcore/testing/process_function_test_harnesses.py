@@ -33,9 +33,17 @@ from flinkcore.runtime.operators import (
     ProcessOperator,
     TimestampsAndWatermarksOperator,
 )
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.runtime.windowing import make_window_operator
-from flinkcore.testing.abstract_stream_operator_test_harness import TASK, AbstractStreamOperatorTestHarness, K
+from flinkcore.testing.abstract_stream_operator_test_harness import (
+    TASK,
+    AbstractStreamOperatorTestHarness,
+    K,
+    StreamOperatorParameters,
+)
 from flinkcore.testing.one_input_stream_operator_test_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
@@ -111,13 +119,7 @@ def for_keyed_process_function(
     _require(function, KeyedProcessFunction)
     return _opened(
         KeyedOneInputStreamOperatorTestHarness(
-            lambda given: KeyedProcessOperator(
-                function,
-                given.key_selector,
-                given.output,
-                given.keyed_state_backend,
-                given.processing_time_service,
-            ),
+            lambda given: KeyedProcessOperator(function, given.key_selector, *_keyed(given)),
             key_selector,
             key_type,
             task=task,
@@ -153,12 +155,7 @@ def for_keyed_co_process_function(
     return _opened(
         KeyedTwoInputStreamOperatorTestHarness(
             lambda given: KeyedCoProcessOperator(
-                function,
-                given.key_selector,
-                given.key_selector2,
-                given.output,
-                given.keyed_state_backend,
-                given.processing_time_service,
+                function, given.key_selector, given.key_selector2, *_keyed(given)
             ),
             key_selector1,
             key_selector2,
@@ -267,13 +264,7 @@ def for_window_operation(
     _require(operation, WindowOperation)
     return _opened(
         KeyedOneInputStreamOperatorTestHarness(
-            lambda given: make_window_operator(
-                operation,
-                given.key_selector,
-                given.output,
-                given.keyed_state_backend,
-                given.processing_time_service,
-            ),
+            lambda given: make_window_operator(operation, given.key_selector, *_keyed(given)),
             key_selector,
             key_type,
             task=task,
@@ -311,12 +302,7 @@ def for_interval_join(
     return _opened(
         KeyedTwoInputStreamOperatorTestHarness(
             lambda given: IntervalJoinOperator(
-                operation,
-                given.key_selector,
-                given.key_selector2,
-                given.output,
-                given.keyed_state_backend,
-                given.processing_time_service,
+                operation, given.key_selector, given.key_selector2, *_keyed(given)
             ),
             key_selector1,
             key_selector2,
@@ -357,6 +343,10 @@ def for_watermark_strategy(
         ),
         None,
     )
+
+
+def _keyed(given: StreamOperatorParameters) -> tuple[Output, KeyedStateBackend, ProcessingTimeService]:
+    return given.output, given.keyed_state_backend, given.processing_time_service
 
 
 def _require(function: object, kind: type) -> None:

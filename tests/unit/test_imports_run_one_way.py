@@ -39,6 +39,20 @@ FOLDERS = {
         "formats",
         "timestamps",
     ),
+    "runtime": (
+        *(
+            "elements",
+            "output",
+            "messages",
+            "copies",
+            "dense_ids",
+            "java_keys",
+            "key_context",
+            "processing_time",
+        ),
+        *("gauges", "histogram", "latency", "combined_watermark_status", "state", "timers", "checkpoint"),
+        *("task_metrics", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),
+    ),
     "replay": ("log", "time_plane"),
     "spark": ("sessions", "shipping", "exchange", "logs", "elements"),
 }
@@ -127,6 +141,11 @@ def test_every_part_of_the_package_has_a_rank() -> None:
     assert parts <= set(RANKS)
 
 
+def test_every_part_of_the_runtime_has_its_place() -> None:
+    parts = {path.stem for path in (PACKAGE / "runtime").iterdir() if path.suffix in ("", ".py")}
+    assert parts - {"__init__", "__pycache__"} == set(FOLDERS["runtime"])
+
+
 @pytest.mark.parametrize(
     ("source", "module"),
     [
@@ -157,6 +176,8 @@ def test_every_part_of_the_package_has_a_rank() -> None:
         ),
         ("from flinkcore.spark.replay import SparkReplay", "flinkcore.spark.elements.element_run"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
+        ("from flinkcore.runtime.operators import ProcessOperator", "flinkcore.runtime.state.heap_states"),
+        ("from flinkcore.runtime.timers import InternalTimer", "flinkcore.runtime.key_context"),
     ],
 )
 def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
@@ -188,6 +209,7 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
         ("from flinkcore.spark.shipping.tasks import portable", "flinkcore.spark.exchange.blocks"),
         ("from flinkcore.spark.elements.element_run import SparkElementRun", "flinkcore.spark.environment"),
         ("import numpy", "flinkcore.common.time"),
+        ("from flinkcore.runtime.elements import StreamRecord", "flinkcore.runtime.tasks.task_output"),
     ],
 )
 def test_an_arrow_in_order_is_not_complained_of(source: str, module: str) -> None:
