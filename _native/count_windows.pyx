@@ -345,7 +345,7 @@ cdef bint _count_take_row(CountWindows* state, const InputRows* input, uint32_t 
     cdef int64_t id, phase
     cdef uint32_t entry
     cdef bint is_full
-    if not core_advance(&state.core, &COUNT_VERBS, input.arrivals[row], False):
+    if not core_advance(&state.core, &COUNT_VERBS, input.steps_before[row], False):
         return False
     id = _count_key(state, input.keys, row)
     key = &state.counted[id]
@@ -697,7 +697,7 @@ cdef bint _sliced_take_row(SlicedCountWindows* state, const InputRows* input, ui
     # WindowOperator.processElement, for one row; false where results are full before it.
     cdef SlicedKey* key
     cdef int64_t id
-    if not core_advance(&state.core, &SLICED_VERBS, input.arrivals[row], False):
+    if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
         return False
     id = _sliced_key(state, input.keys, row)
     key = &state.sliced[id]

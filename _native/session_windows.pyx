@@ -911,7 +911,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         _prefetch_key(state, input, i + 2 * LOOK_AHEAD)
         _prefetch_session(state, input, i + LOOK_AHEAD)
         row = input_row(input, i)
-        if not core_advance(&state.core, &VERBS, input.arrivals[row], False):
+        if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
             break
         _take_row(state, input.keys, row, input.timestamps[row])
         i += 1

@@ -84,8 +84,8 @@ from flinkcore._native.window_operator cimport (
     core_add_late,
     core_add_unassigned,
     core_advance,
-    cursor_clock_of,
     cursor_step,
+    cursor_step_reaching,
     input_row,
     is_over,
     pending_add,
@@ -101,7 +101,7 @@ cdef struct TimeWindows:
     WindowCore core
     AlignedWindows windows
     bint purges          # a firing empties the window
-    int64_t quiet_until  # no window fires or ends for rows that arrive up to this clock
+    int64_t quiet_until  # no window fires or ends for rows with at most so many steps before them
     PaneList live
     int64_t n_fired      # the first of them, kept for late rows
     int64_t n_emitted    # keys of the next to fire whose results are out already
@@ -109,13 +109,13 @@ cdef struct TimeWindows:
 
 
 cdef void _time_plan_next(TimeWindows* state) noexcept nogil:
-    # Finds the clock of the step that next fires or ends a window.
+    # Finds the step that next fires or ends a window.
     cdef int64_t due = INT64_MAX
     if state.n_fired:
         due = cleanup_time(&state.core, state.live.panes[0].end)
     if state.n_fired < state.live.n:
         due = min(due, state.live.panes[state.n_fired].end - 1)
-    state.quiet_until = cursor_clock_of(&state.core.cursor, due)
+    state.quiet_until = cursor_step_reaching(&state.core.cursor, due)
 
 
 cdef Pane* _pane(TimeWindows* state, int64_t start, int64_t end) except NULL nogil:
@@ -179,7 +179,7 @@ cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) ex
     cdef int64_t k, n_known
     cdef Pane* pane
     cdef bint skipped = True, known
-    if not core_advance(&state.core, &TIME_VERBS, input.arrivals[row], False):
+    if not core_advance(&state.core, &TIME_VERBS, input.steps_before[row], False):
         return False
     while is_window(&visit):
         if not is_over(&state.core, visit.end):
@@ -208,7 +208,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
     cdef AlignedWindows aligned = state.windows
     cdef const uint64_t* hashes = input.keys.hashes
     cdef const int64_t* timestamps = input.timestamps
-    cdef const int64_t* arrivals = input.arrivals
+    cdef const int64_t* steps_before = input.steps_before
     cdef int64_t i = first, n = 0, previous, timestamp, end, width = most_windows(&aligned)
     cdef int64_t low = 0, high = 0  # timestamps from `low` to below `high` have `pane` for their first window
     cdef Pane* pane = NULL
@@ -218,7 +218,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
     while i < input.n and n + width <= BLOCK_PAIRS:
         row = input_row(input, i)
         timestamp = timestamps[row]
-        if arrivals[row] > state.quiet_until:
+        if steps_before[row] > state.quiet_until:
             break
         if timestamp < low or timestamp >= high:
             end = first_end(&aligned, timestamp)
@@ -843,7 +843,7 @@ cdef struct SlicedWindows:
     WindowCore core
     AlignedWindows windows
     double slides_per_ms
-    int64_t quiet_until  # no window fires or ends for rows that arrive up to this clock
+    int64_t quiet_until  # no window fires or ends for rows with at most so many steps before them
     PaneList slices      # one per slide; `fired` where the first of its windows has
     int64_t n_fired      # the first of them
     int64_t fired_to     # windows that end here or before have fired
@@ -895,13 +895,13 @@ cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
 
 
 cdef void _sliced_plan_next(SlicedWindows* state) noexcept nogil:
-    # Finds the clock of the step that next fires or ends a window.
+    # Finds the step that next fires or ends a window.
     cdef int64_t due = _next_end(state)
     if due != INT64_MAX:
         due -= 1
     if state.slices.n:
         due = min(due, cleanup_time(&state.core, _last_end(state, state.slices.panes[0].end)))
-    state.quiet_until = cursor_clock_of(&state.core.cursor, due)
+    state.quiet_until = cursor_step_reaching(&state.core.cursor, due)
 
 
 cdef Pane* _slice(SlicedWindows* state, int64_t end) except NULL nogil:
@@ -1018,7 +1018,7 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
     cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
     cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
-    if not core_advance(&state.core, &SLICED_VERBS, input.arrivals[row], False):
+    if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
         return False
     if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)
@@ -1056,7 +1056,7 @@ cdef int64_t _sliced_find_windows(const void* windows, const InputRows* input, i
     cdef uint32_t row
     while first + n < input.n and n < BLOCK_PAIRS:
         row = input_row(input, first + n)
-        if input.arrivals[row] > state.quiet_until:
+        if input.steps_before[row] > state.quiet_until:
             break
         slice = _slice_of(state, input.timestamps[row])
         if slice == NULL or slice.fired:

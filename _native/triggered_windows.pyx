@@ -404,7 +404,7 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
     cdef uint32_t known
     cdef int64_t timestamp = input.timestamps[row], i, n
     cdef bint firing = False
-    if not core_advance(&state.core, &VERBS, input.arrivals[row], False):
+    if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
         return False
     n = _assign(state, timestamp, panes)
     for i in range(n):

@@ -191,15 +191,15 @@ cdef NativeArray firings_take(
 # ---- the walk along the timeline, and updates that wait for the accumulators -------------------------------------
 
 
-cdef int64_t cursor_clock_of(const TimelineCursor* cursor, int64_t due) noexcept nogil:
-    cdef int64_t low = cursor.next, high = cursor.steps, middle
+cdef int64_t cursor_step_reaching(const TimelineCursor* cursor, int64_t due) noexcept nogil:
+    cdef int64_t low = cursor.next, high = cursor.n_steps, middle
     while low < high:
         middle = (low + high) >> 1
         if cursor.watermarks[middle] < due:
             low = middle + 1
         else:
             high = middle
-    return cursor.clocks[low] if low < cursor.steps else INT64_MAX
+    return cursor.steps[low] if low < cursor.n_steps else INT64_MAX
 
 
 cdef int pending_flush(PendingUpdates* pending, AccumulatorTable* table) except -1 nogil:
@@ -398,8 +398,9 @@ cdef class WindowOperator:
         The aggregates, made for this operator.
     key_names, aggregate_names : list of str
         Names of the result's columns.
-    clocks, watermarks : numpy.ndarray of int64, shape (n_steps,)
-        The timeline; clocks never go back, watermarks rise.
+    steps, watermarks : numpy.ndarray of int64, shape (n_steps,)
+        Numbers of the timeline's steps at which the operator gets a watermark, ascending from 0 or more, and the
+        watermarks, ms since the epoch.
     row_limit : int
         Result rows that may wait at most, but for what one late row fires on top.
     byte_limit : int
@@ -409,12 +410,12 @@ cdef class WindowOperator:
     retracting : bool
         Whether a window withdraws its result before it gives another one.
     steps_done : int
-        Steps of the timeline that lie before the first row, where the operator goes on from a checkpoint.
+        How many of these steps lie before the first row, where the operator goes on from a checkpoint.
 
     Raises
     ------
     ConfigurationError
-        If a limit or the steps are out of their range, or clocks and watermarks differ in number.
+        If a limit or the steps done are out of their range, or steps and watermarks differ in number.
     ValueError
         If the kernel or the accumulators have been used.
     """
@@ -427,7 +428,7 @@ cdef class WindowOperator:
         Accumulators accumulators not None,
         list key_names not None,
         list aggregate_names not None,
-        clocks,
+        steps,
         watermarks,
         int64_t row_limit,
         int64_t byte_limit,
@@ -435,7 +436,7 @@ cdef class WindowOperator:
         bint retracting=False,
         int64_t steps_done=0,
     ):
-        cdef const int64_t[::1] clock_view, watermark_view
+        cdef const int64_t[::1] step_view, watermark_view
         if kernel.state == NULL or kernel.in_use:
             raise ValueError("each operator needs a kernel of its own, made by time_windows or session_windows")
         if accumulators.in_use or accumulators.table.n_entries:
@@ -445,10 +446,10 @@ cdef class WindowOperator:
                 f"results are limited to {row_limit} rows and {byte_limit} bytes: both must be positive, and the bytes at "
                 f"most {MOST_BYTES}"
             )
-        self._clocks = np.ascontiguousarray(clocks, dtype=np.int64)
+        self._steps = np.ascontiguousarray(steps, dtype=np.int64)
         self._watermarks = np.ascontiguousarray(watermarks, dtype=np.int64)
-        if len(self._clocks) != len(self._watermarks):
-            raise ConfigurationError("the timeline needs as many clocks as watermarks")
+        if len(self._steps) != len(self._watermarks):
+            raise ConfigurationError("a timeline has as many steps as watermarks")
         self._keys = keys
         self._accumulators = accumulators
         self._key_names = key_names
@@ -461,15 +462,15 @@ cdef class WindowOperator:
         self.core.retracts = retracting
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
-        clock_view = self._clocks
+        step_view = self._steps
         watermark_view = self._watermarks
-        self.core.cursor.steps = clock_view.shape[0]
-        if clock_view.shape[0]:
-            self.core.cursor.clocks = &clock_view[0]
+        self.core.cursor.n_steps = step_view.shape[0]
+        if step_view.shape[0]:
+            self.core.cursor.steps = &step_view[0]
             self.core.cursor.watermarks = &watermark_view[0]
         self.core.cursor.watermark = INT64_MIN
-        if not 0 <= steps_done <= self.core.cursor.steps:
-            raise ConfigurationError(f"{steps_done} of {self.core.cursor.steps} steps of the timeline cannot be done")
+        if not 0 <= steps_done <= self.core.cursor.n_steps:
+            raise ConfigurationError(f"{steps_done} of {self.core.cursor.n_steps} steps of the timeline cannot be done")
         self.core.cursor.next = steps_done
         if steps_done:
             self.core.cursor.watermark = watermark_view[steps_done - 1]
@@ -483,7 +484,7 @@ cdef class WindowOperator:
         KeyEncoder keys not None,
         rows,
         const int64_t[::1] timestamps not None,
-        const int64_t[::1] arrivals not None,
+        const int64_t[::1] steps_before not None,
         int64_t first=0,
     ):
         """Take in rows of a batch, in total order, until results are full.
@@ -496,8 +497,10 @@ cdef class WindowOperator:
             Has encoded the keys of this batch, which are of the types of the operator's own keys.
         rows : numpy.ndarray of uint32, shape (n,), or None
             The rows to take, in total order; None: all, as they lie.
-        timestamps, arrivals : numpy.ndarray of int64, shape (n_rows of the batch,)
-            Milliseconds since the epoch; arrivals never go back along `rows`.
+        timestamps : numpy.ndarray of int64, shape (n_rows of the batch,)
+            Milliseconds since the epoch.
+        steps_before : numpy.ndarray of int64, shape (n_rows of the batch,)
+            How many steps of the timeline come before each row; they never go back along `rows`.
         first : int
             How many of the rows an earlier call has taken in.
 
@@ -528,8 +531,8 @@ cdef class WindowOperator:
         input.rows = NULL
         input.n = batch.num_rows
         input.keys = &keys.batch
-        if timestamps.shape[0] != input.n or arrivals.shape[0] != input.n or keys.batch.length != input.n:
-            raise ValueError("timestamps, arrivals and keys must have one value per row of the batch")
+        if timestamps.shape[0] != input.n or steps_before.shape[0] != input.n or keys.batch.length != input.n:
+            raise ValueError("timestamps, steps and keys must have one value per row of the batch")
         if rows is not None:
             chosen = rows
             input.n = chosen.shape[0]
@@ -542,7 +545,7 @@ cdef class WindowOperator:
         if first == input.n:
             return first
         input.timestamps = &timestamps[0]
-        input.arrivals = &arrivals[0]
+        input.steps_before = &steps_before[0]
         self._accumulators.bind(batch)
         with nogil:
             bad = _first_outside(&input, first, kernel.lowest_timestamp, kernel.highest_timestamp)
@@ -566,14 +569,14 @@ cdef class WindowOperator:
         self._in_call = False
         return taken
 
-    cdef bint _advance(self, int64_t arrival, bint to_end) except -1:
+    cdef bint _advance(self, int64_t steps_before, bint to_end) except -1:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         cdef WindowKernel kernel = self._kernel
         cdef bint done
         self._begin()
         with nogil:
-            done = core_advance(self.core, kernel.verbs, arrival, to_end)
+            done = core_advance(self.core, kernel.verbs, steps_before, to_end)
         self._in_call = False
         return done
 
@@ -584,15 +587,15 @@ cdef class WindowOperator:
         self._in_call = True
         return 0
 
-    def advance(self, int64_t arrival):
-        """Walk the timeline up to what a row that arrives at this time (ms) would see; what is due fires.
+    def advance(self, int64_t steps_before):
+        """Walk the timeline to where so many of its steps are done; what is due fires.
 
         Returns
         -------
         bool
             False where results are full before that: take them, and call again.
         """
-        return self._advance(arrival, False)
+        return self._advance(steps_before, False)
 
     def finish(self):
         """Walk the rest of the timeline: everything that is due fires.

@@ -31,6 +31,15 @@ def order_events(
     bases: _Int64s,
     running_arrivals_ms: _Int64s,
 ) -> tuple[_Int64s, _Int32s, _Int64s]: ...
+def steps_before(
+    clocks_ms: _Int64s,
+    step_splits: _Int64s,
+    step_positions: _Int64s,
+    arrivals_ms: _Int64s,
+    splits: _Int32s,
+    positions: _Int64s,
+    rows: npt.NDArray[np.uint32] | None = None,
+) -> _Int64s: ...
 def hold_back(
     arrivals_ms: _Int64s,
     splits: _Int32s,

@@ -80,29 +80,29 @@ cdef int firings_append_bytes_keys(
 
 
 cdef struct TimelineCursor:
-    # The watermark in force, and the step that changes it next.
-    const int64_t* clocks
+    # The watermark in force, and the step of the timeline that changes it next.
+    const int64_t* steps  # numbers, ascending
     const int64_t* watermarks
-    int64_t steps
+    int64_t n_steps
     int64_t next
     int64_t watermark
 
 
-# Clock of the first step, from the next one on, whose watermark is at least `due`; INT64_MAX where there is none.
-cdef int64_t cursor_clock_of(const TimelineCursor* cursor, int64_t due) noexcept nogil
+# Number of the first step, from the next one on, whose watermark is at least `due`; INT64_MAX where there is none.
+cdef int64_t cursor_step_reaching(const TimelineCursor* cursor, int64_t due) noexcept nogil
 
 
-# Whether a row with this arrival, or the end of the timeline, sees a further step.
-cdef inline bint cursor_has_step(const TimelineCursor* cursor, int64_t arrival, bint to_end) noexcept nogil:
-    return cursor.next < cursor.steps and (to_end or cursor.clocks[cursor.next] < arrival)
+# Whether a row with so many steps of the timeline before it, or the end of the timeline, sees a further one.
+cdef inline bint cursor_has_step(const TimelineCursor* cursor, int64_t steps_before, bint to_end) noexcept nogil:
+    return cursor.next < cursor.n_steps and (to_end or cursor.steps[cursor.next] < steps_before)
 
 
 cdef inline int64_t cursor_step(TimelineCursor* cursor) noexcept nogil:
-    # Puts the watermark of the next step in force; the step's clock.
-    cdef int64_t clock = cursor.clocks[cursor.next]
+    # Puts the watermark of the next step in force; the step's number.
+    cdef int64_t step = cursor.steps[cursor.next]
     cursor.watermark = cursor.watermarks[cursor.next]
     cursor.next += 1
-    return clock
+    return step
 
 
 cdef struct PendingUpdates:
@@ -139,7 +139,7 @@ cdef struct InputRows:
     const uint32_t* rows  # NULL: all rows of the batch, as they lie
     int64_t n
     const int64_t* timestamps
-    const int64_t* arrivals
+    const int64_t* steps_before  # each row, of the timeline
 
 
 cdef inline uint32_t input_row(const InputRows* input, int64_t i) noexcept nogil:
@@ -267,11 +267,11 @@ cdef struct WindowVerbs:
     void (*free)(void* state) noexcept nogil
 
 
-cdef inline bint core_advance(WindowCore* core, const WindowVerbs* verbs, int64_t arrival, bint to_end) except -1 nogil:
-    # Walks the timeline to what a row with this arrival sees, or to its end; false where results are full before that.
+cdef inline bint core_advance(WindowCore* core, const WindowVerbs* verbs, int64_t steps_before, bint to_end) except -1 nogil:
+    # Walks so many steps of the timeline, or to its end; false where results are full before that.
     if core.due and not verbs.fire_due(core):
         return False
-    while cursor_has_step(&core.cursor, arrival, to_end):
+    while cursor_has_step(&core.cursor, steps_before, to_end):
         core_turn(core)
         if not verbs.step(core):
             return False
@@ -301,11 +301,11 @@ cdef class WindowOperator:
     cdef WindowCore* core  # of the kernel
     cdef KeyEncoder _keys
     cdef Accumulators _accumulators
-    cdef object _clocks
+    cdef object _steps
     cdef object _watermarks
     cdef list _key_names
     cdef list _aggregate_names
     cdef str _time_format
     cdef bint _in_call
     cdef int _begin(self) except -1
-    cdef bint _advance(self, int64_t arrival, bint to_end) except -1
+    cdef bint _advance(self, int64_t steps_before, bint to_end) except -1

@@ -26,7 +26,7 @@ class WindowOperator:
         accumulators: Accumulators,
         key_names: list[str],
         aggregate_names: list[str],
-        clocks: npt.NDArray[np.int64],
+        steps: npt.NDArray[np.int64],
         watermarks: npt.NDArray[np.int64],
         row_limit: int,
         byte_limit: int,
@@ -40,10 +40,10 @@ class WindowOperator:
         keys: KeyEncoder,
         rows: npt.NDArray[np.uint32] | None,
         timestamps: npt.NDArray[np.int64],
-        arrivals: npt.NDArray[np.int64],
+        steps_before: npt.NDArray[np.int64],
         first: int = 0,
     ) -> int: ...
-    def advance(self, arrival: int) -> bool: ...
+    def advance(self, steps_before: int) -> bool: ...
     def finish(self) -> bool: ...
     def windows(self) -> tuple[NativeArray, npt.NDArray[np.uint32]]: ...
     def restore(

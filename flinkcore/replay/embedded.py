@@ -160,7 +160,7 @@ class EmbeddedReplay:
         for step in steps:
             ready = step.ready_for.get(number, [])
             if merges_results:
-                ready = [(placed(*each, time.timeline, number, inputs), None) for each in ready]
+                ready = [(placed(*each, number, inputs), None) for each in ready]
             yield replace(step, ready=ready)
 
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:

@@ -86,7 +86,11 @@ class LogMerge:
 
     def steps(self) -> Generator[ReadStep, None, None]:
         """The events in total order; what is still to come bounds what is held back."""
-        merges = {number: TotalOrderMerge() for number, stage in enumerate(self._plan.stages) if stage.logs}
+        merges = {
+            number: TotalOrderMerge(self._time.timelines[number])
+            for number, stage in enumerate(self._plan.stages)
+            if stage.logs
+        }
         # Events of one split never go back: none that is still to come precedes those read.
         is_in_order = self._time.first_splits[-1] == 1
         last_arrival_ms = self._time.last_arrival_ms

@@ -16,7 +16,7 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import Events, concatenate
+from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
 from flinkcore.runtime.element_rows import event_key_groups
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
@@ -101,7 +101,7 @@ class MapTask:
         enough_rows = 2 * LEAST_BLOCK_ROWS * self.partitions
         sent = np.zeros(self.partitions, np.int64)
         events_read, filtered, rejected = 0, 0, Counter[str]()
-        held: list[Events] = []
+        held: list[LogEvents] = []
         progress = TaskProgress(self.progress, False, number)
         for mapped in stage.read(chunk):
             events_read += mapped.events_read
@@ -132,7 +132,7 @@ class MapTask:
         progress.advance(0, at_end=True)
 
     def _distribute(
-        self, writer: BlockWriter, held: list[Events], sent: npt.NDArray[np.int64]
+        self, writer: BlockWriter, held: list[LogEvents], sent: npt.NDArray[np.int64]
     ) -> Iterator[pa.RecordBatch]:
         """Pack events into blocks, and count those for each partition; rows of the shuffle when there are enough."""
         events = concatenate(held) if len(held) > 1 else held[0]

@@ -17,7 +17,7 @@ from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
 from flinkcore.replay.stages.stage_output import Output
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, LogEvents, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.exchange.blocks import (
     Block,
@@ -100,7 +100,7 @@ class PartitionReplay:
         self._check()
 
     def _run(self, stage: Stage) -> Iterator[Output]:
-        merge = PlacedMerge() if self._takes_results else TotalOrderMerge()
+        merge = PlacedMerge() if self._takes_results else TotalOrderMerge(self._context.timeline)
         rows_added = 0
         for block in self._blocks:
             if block.kind is BlockKind.MANIFEST:
@@ -136,7 +136,7 @@ class PartitionReplay:
         for events, rows in ready:
             yield from self._process(stage, events, rows)
 
-    def _events(self, block: Block) -> Events:
+    def _events(self, block: Block) -> LogEvents:
         inputs = self._by_splits
         if inputs is None:
             return read_events(block, self._schema)
@@ -148,7 +148,8 @@ class PartitionReplay:
         if number is not None:
             results = read_placed(block, self._schema_of(number))
             return results.coming_to(self._number, number, self._context.inputs)
-        return placed(self._events(block), None, self._context.timeline, self._number, self._by_splits)
+        events = self._events(block).in_timeline(self._context.timeline)
+        return placed(events, None, self._number, self._by_splits)
 
     def _schema_of(self, number: int) -> pa.Schema:
         return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema

@@ -32,9 +32,7 @@ from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.plans.native_windows import window_kernel
 
 
-def make_operator(
-    item: dict[str, Any], clocks: list[int], watermarks: list[int], shareable: bool
-) -> WindowOperator:
+def make_operator(item: dict[str, Any], watermarks: list[int], shareable: bool) -> WindowOperator:
     return WindowOperator(
         window_kernel(
             assigner_of(item),
@@ -47,7 +45,7 @@ def make_operator(
         accumulators=accumulators_of(item),
         key_names=["key"],
         aggregate_names=[f"a{i}" for i in range(len(aggregates_of(item["function"])))],
-        clocks=np.array(clocks, dtype=np.int64),
+        steps=np.arange(len(watermarks)),
         watermarks=np.array(watermarks, dtype=np.int64),
         row_limit=1 << 18,
         byte_limit=1 << 28,
@@ -55,18 +53,16 @@ def make_operator(
 
 
 class ColumnarRun:
-    """Runs a scenario event by event: event i arrives at clock 2 i + 1, a watermark between its neighbours."""
+    """Runs a scenario event by event; each watermark is a step of the timeline."""
 
     def __init__(self, item: dict[str, Any], shareable: bool) -> None:
         self.item = item
         self.entries: list[dict[str, Any]] = []
         self.late = 0
         self.watermark = MIN
-        events = item["events"]
-        advancing = [at for at, event in enumerate(events) if event[0] == "w"]
-        self.operator = make_operator(
-            item, [2 * at for at in advancing], [events[at][1] for at in advancing], shareable
-        )
+        self.steps = 0
+        watermarks = [event[1] for event in item["events"] if event[0] == "w"]
+        self.operator = make_operator(item, watermarks, shareable)
         self.keys = KeyEncoder(ROWS, ["key"])
 
     def apply(self, at: int) -> None:
@@ -77,9 +73,10 @@ class ColumnarRun:
             batch = pa.record_batch([[event[2]], [event[3]]], schema=ROWS)
             native = RecordBatch(batch)
             self.keys.encode_batch(native)
-            operator.process(native, self.keys, None, np.array([event[1]]), np.array([2 * at]))
+            operator.process(native, self.keys, None, np.array([event[1]]), np.array([self.steps]))
         else:
-            operator.advance(2 * at + 1)
+            self.steps += 1
+            operator.advance(self.steps)
             self.watermark = event[1]
         operator._check()
         for row in pa.record_batch(operator.take()).to_pylist():

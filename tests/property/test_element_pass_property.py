@@ -138,21 +138,18 @@ def idle_spans(plane: TimePlane) -> list[tuple[Any, int, int]]:
 
 def watermarks_at_events(plane: TimePlane, model: ReplayModel) -> list[int]:
     places = [model.place_of(event) for event in range(len(model.events))]
-    arrivals, splits, positions = np.array(places, np.int64).reshape(-1, 3).T
+    arrivals, splits, positions = np.array(places, np.int64).reshape(-1, 3).T.copy()
     before = plane.timeline.steps_before(arrivals, splits.astype(np.int32), positions)
     return plane.timeline.watermark_after(before).tolist()
 
 
 def check_against_model(plane: TimePlane, model: ReplayModel) -> None:
     assert steps(plane) == model.steps
-    if plane.timeline.is_punctuated:
-        made_by = zip(plane.timeline.split.tolist(), plane.timeline.position.tolist(), strict=True)
-        at_ticks = (AFTER_ALL_SPLITS, 0)
-        assert list(made_by) == [
-            at_ticks if split == float("inf") else (split, position) for _, split, position in model.places
-        ]
-    else:
-        assert all(split == float("inf") for _, split, _ in model.places)
+    made_by = zip(plane.timeline.split.tolist(), plane.timeline.position.tolist(), strict=True)
+    at_ticks = (AFTER_ALL_SPLITS, 0)
+    assert list(made_by) == [
+        at_ticks if split == float("inf") else (split, position) for _, split, position in model.places
+    ]
     assert plane.splits.final_watermark_ms.tolist() == list(model.final_watermarks.values())
     assert idle_spans(plane) == model.idle_spans
     assert watermarks_at_events(plane, model) == [
@@ -188,7 +185,7 @@ def test_flinks_generators_make_the_columnar_timeline_event_by_event(
     strategy = strategy_of(bounded_supplier(bound_ms, declared), idleness_ms)
     stepped = stepped_plane(log, strategy, interval_ms, parts=parts, run_rows=run_rows)
     assert steps(stepped) == steps(columnar)
-    assert not stepped.timeline.is_punctuated
+    assert (stepped.timeline.split == AFTER_ALL_SPLITS).all()
     assert idle_spans(stepped) == idle_spans(columnar)
     assert stepped.splits.final_watermark_ms.tolist() == columnar.splits.final_watermark_ms.tolist()
 

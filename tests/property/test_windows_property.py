@@ -104,7 +104,6 @@ NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
 def operator_of(
     job: dict[str, Any],
     schema: pa.Schema,
-    clocks: list[int],
     watermarks: list[int],
     aggregates: Sequence[tuple[str, tuple[str, str | None, str | None]]] = COLLECTED,
     limits: dict[str, int] = NO_LIMIT,
@@ -120,7 +119,7 @@ def operator_of(
         accumulators=accumulators,
         key_names=["key"],
         aggregate_names=[name for name, _ in aggregates],
-        clocks=np.array(clocks, dtype=np.int64),
+        steps=2 * np.arange(len(watermarks)) + 1,  # at the others it gets none
         watermarks=np.array(watermarks, dtype=np.int64),
         retracting=retracting,
         steps_done=steps_done,
@@ -134,6 +133,12 @@ def timeline_of(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     return [*clocks, 2**63 - 1], [*watermarks, 2**63 - 1]
 
 
+def watermarks_before(clocks: list[int], events: list[tuple[int, int, int]]) -> np.ndarray:
+    """How many watermarks come before each event; one at a clock comes after what arrives then."""
+    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    return np.searchsorted(clocks, arrivals, side="left")
+
+
 def model_of(
     job: dict[str, Any],
     keys: list[Any],
@@ -144,12 +149,12 @@ def model_of(
     """The model behind the last event and watermark; the elements are the numbers of the events."""
     model = WindowModel(**{name: value for name, value in job.items() if name != "shares"})
     at = 0
-    for value, ((_, timestamp, key), arrival) in enumerate(
-        zip(events, np.cumsum([step for step, _, _ in events]), strict=True)
+    for value, ((_, timestamp, key), before) in enumerate(
+        zip(events, watermarks_before(clocks, events).tolist(), strict=True)
     ):
-        while clocks[at] < arrival:
-            model.advance(watermarks[at])
-            at += 1
+        for watermark in watermarks[at:before]:
+            model.advance(watermark)
+        at = before
         model.element(keys[key], timestamp, value)
     for watermark in watermarks[at:]:
         model.advance(watermark)
@@ -183,8 +188,8 @@ def test_native_windows_agree_with_the_model(
     steps: list[tuple[int, int]],
     data: st.DataObject,
 ) -> None:
-    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
     clocks, watermarks = timeline_of(steps)
+    before = watermarks_before(clocks, events)
     if job["trigger"] != "continuous_event_time" and data.draw(st.booleans()):
         events = [(step, timestamp * 977, key) for step, timestamp, key in events]
         watermarks = [watermark * 977 for watermark in watermarks[:-1]] + watermarks[-1:]
@@ -200,7 +205,7 @@ def test_native_windows_agree_with_the_model(
         }
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
-    operator = operator_of(job, batch.schema, clocks, watermarks, SHAREABLE if job["shares"] else COLLECTED)
+    operator = operator_of(job, batch.schema, watermarks, SHAREABLE if job["shares"] else COLLECTED)
     encoder = KeyEncoder(batch.schema, ["key"])
     late: list[int] = []
     results: list[dict[str, Any]] = []
@@ -213,7 +218,7 @@ def test_native_windows_agree_with_the_model(
         rows = None
         if data.draw(st.booleans()):
             rows = np.arange(part.num_rows, dtype=np.uint32)
-        taken = operator.process(native, encoder, rows, timestamps[start:stop], arrivals[start:stop])
+        taken = operator.process(native, encoder, rows, timestamps[start:stop], 2 * before[start:stop])
         assert taken == part.num_rows
         late += [int(row) + start for row in operator.take_late()]
         operator._check()
@@ -275,12 +280,12 @@ def test_limits_of_results_cut_batches_and_change_no_row(
         }
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
-    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    before = watermarks_before(clocks, events)
     windows_per_row = -(-job["size"] // job["slide"]) if "size" in job else 1
 
     def run(limits: dict[str, int]) -> tuple[list[dict[str, Any]], list[int], dict[str, int]]:
         aggregates = SHAREABLE if job["shares"] else OF_ANY_SIZE
-        operator = operator_of(job, batch.schema, clocks, watermarks, aggregates, limits)
+        operator = operator_of(job, batch.schema, watermarks, aggregates, limits)
         encoder = KeyEncoder(batch.schema, ["key"])
         results: list[dict[str, Any]] = []
         late: list[int] = []
@@ -296,7 +301,7 @@ def test_limits_of_results_cut_batches_and_change_no_row(
             part = batch.slice(start, batch_rows)
             native = RecordBatch(part)
             encoder.encode_batch(native)
-            times = timestamps[start : start + batch_rows], arrivals[start : start + batch_rows]
+            times = timestamps[start : start + batch_rows], 2 * before[start : start + batch_rows]
             taken = 0
             while taken < part.num_rows:
                 taken = operator.process(native, encoder, None, *times, taken)
@@ -340,10 +345,10 @@ def test_results_less_what_is_withdrawn_are_the_final_ones(
         }
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
-    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    before = watermarks_before(clocks, events)
     limits = {"row_limit": row_limit, "byte_limit": 2**30}
     aggregates = SHAREABLE if job["shares"] else COLLECTED
-    operator = operator_of(job, batch.schema, clocks, watermarks, aggregates, limits, retracting=True)
+    operator = operator_of(job, batch.schema, watermarks, aggregates, limits, retracting=True)
     encoder = KeyEncoder(batch.schema, ["key"])
     results: list[dict[str, Any]] = []
 
@@ -355,7 +360,7 @@ def test_results_less_what_is_withdrawn_are_the_final_ones(
         part = batch.slice(start, batch_rows)
         native = RecordBatch(part)
         encoder.encode_batch(native)
-        times = timestamps[start : start + batch_rows], arrivals[start : start + batch_rows]
+        times = timestamps[start : start + batch_rows], 2 * before[start : start + batch_rows]
         taken = 0
         while taken < part.num_rows:
             taken = operator.process(native, encoder, None, *times, taken)
@@ -442,7 +447,7 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
         }
     )
     timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
-    arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
+    before = watermarks_before(clocks, events)
     groups = key_groups(batch.select(["key"]), KEY_GROUPS)
     results: list[str] = []
 
@@ -455,7 +460,7 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
         rows = np.flatnonzero(
             (numbers >= start) & (numbers < stop) & (groups >= own[0]) & (groups <= own[1])
         ).astype(np.uint32)
-        assert operator.process(native, encoder, rows, timestamps, arrivals) == len(rows)
+        assert operator.process(native, encoder, rows, timestamps, 2 * before) == len(rows)
         late = [repr(batch.slice(int(row), 1).to_pylist()) for row in operator.take_late()]
         assert operator.finish()
         operator._check()
@@ -471,7 +476,6 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
         return operator_of(
             job,
             batch.schema,
-            clocks[:steps],
             watermarks[:steps],
             aggregates,
             retracting=retracting,
@@ -481,7 +485,7 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
 
     whole = run(operator_at(Accumulators(batch.schema, specs)), 0, len(events))
     cut = 1 + cut % len(events)
-    done = int(np.searchsorted(clocks, arrivals[cut - 1], side="left"))
+    done = int(before[cut - 1])
     tables = []
     for own in ranges(partitions[0]):
         accumulators = Accumulators(batch.schema, specs)

@@ -106,7 +106,7 @@ class Job:
         chunks = log.log.chunks(1)
         (time_plane,) = time_planes_of([log], [chunks], 1)
         self.timeline = time_plane.timeline
-        merge = TotalOrderMerge()
+        merge = TotalOrderMerge(self.timeline)
         for chunk in chunks:
             for mapped in MapStage(log, time_plane).read(chunk):
                 merge.add(mapped.events)

@@ -110,7 +110,7 @@ def _operator() -> WindowOperator:
         accumulators=accumulators,
         key_names=["text"],
         aggregate_names=["n"],
-        clocks=np.empty(0, np.int64),
+        steps=np.empty(0, np.int64),
         watermarks=np.empty(0, np.int64),
         row_limit=1_000,
         byte_limit=1 << 20,

@@ -309,7 +309,7 @@ def test_the_kernel_of_slices_refuses_what_it_cannot_share(
             accumulators=Accumulators(schema, [aggregate]),
             key_names=["user"],
             aggregate_names=["a"],
-            clocks=np.empty(0, np.int64),
+            steps=np.empty(0, np.int64),
             watermarks=np.empty(0, np.int64),
             row_limit=10,
             byte_limit=10,

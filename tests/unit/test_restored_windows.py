@@ -59,15 +59,14 @@ STATES = {"count": 1, "sliced_count": 1, "by_count": 0}
 
 def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, Accumulators]:
     accumulators = Accumulators(SCHEMA, [("count", None, None)])
-    steps = np.array([5, 2**40], np.int64)
     made = WindowOperator(
         kernel,
         keys=KeyEncoder(SCHEMA, ["key"]),
         accumulators=accumulators,
         key_names=["key"],
         aggregate_names=["n"],
-        clocks=steps,
-        watermarks=steps,
+        steps=np.arange(2),
+        watermarks=np.array([5, 2**40], np.int64),
         row_limit=100,
         byte_limit=100,
         retracting=retracting,

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from flinkcore.errors import DataError
 from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import (
     Block,
@@ -113,10 +113,10 @@ def test_long_timeline_takes_few_bytes() -> None:
     assert len(pickle.dumps(packed)) < 3 * 100_000
 
 
-def events_of(columns: dict[str, pa.Array]) -> Events:
+def events_of(columns: dict[str, pa.Array]) -> LogEvents:
     batch = pa.record_batch(columns)
     n_rows = batch.num_rows
-    return Events(
+    return LogEvents(
         batch,
         np.arange(n_rows)[::-1] * 1000 - 5,
         np.arange(n_rows) * 40_000,

@@ -1,10 +1,13 @@
 """Where steps of a timeline lie among events."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS, steps_before
+from flinkcore._native.event_log import steps_before
+from flinkcore.errors import DataError
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 
 PLACES = st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3))
@@ -24,6 +27,35 @@ def test_a_step_is_before_the_events_that_follow_its_own(
     arrivals, splits, positions = columns(events)
     before = steps_before(*columns(sorted(steps)), arrivals, splits.astype(np.int32), positions)
     assert before.tolist() == [sum(step < event for step in steps) for event in events]
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    steps=st.lists(st.one_of(PLACES, TICKS), max_size=40),
+    events=st.lists(PLACES, min_size=1, max_size=40),
+    data=st.data(),
+)
+def test_events_that_are_not_asked_for_have_no_steps(
+    steps: list[tuple[int, int, int]], events: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    arrivals, splits, positions = columns(events)
+    rows = data.draw(st.permutations(range(len(events))))[: data.draw(st.integers(0, len(events)))]
+    rows = sorted(rows, key=lambda row: events[row])
+    before = steps_before(
+        *columns(sorted(steps)), arrivals, splits.astype(np.int32), positions, np.array(rows, np.uint32)
+    )
+    expected = [sum(step < event for step in steps) for event in events]
+    assert before.tolist() == [n if row in rows else 0 for row, n in enumerate(expected)]
+
+
+def test_columns_that_do_not_fit_together_are_refused() -> None:
+    one, two, split = np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(1, np.int32)
+    with pytest.raises(DataError, match="2 clocks, 1 splits and 1 positions of steps"):
+        steps_before(two, one, one, one, split, one)
+    with pytest.raises(DataError, match="2 arrivals, 1 splits and 1 positions"):
+        steps_before(one, one, one, two, split, one)
+    with pytest.raises(DataError, match="row 1 of 1"):
+        steps_before(one, one, one, one, split, one, np.array([1], np.uint32))
 
 
 def test_a_timeline_of_ticks_goes_by_arrival() -> None:

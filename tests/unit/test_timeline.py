@@ -5,6 +5,7 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from models.timed_log import Log, steps
@@ -20,7 +21,7 @@ from flinkcore.replay.time_plane.chunk_times import (
 )
 from flinkcore.replay.time_plane.column_ipc import write_columns
 from flinkcore.replay.time_plane.combine_times import combine
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
@@ -295,3 +296,10 @@ def test_a_generator_out_of_range_is_refused() -> None:
         GeneratorSpec(-1)
     with pytest.raises(ConfigurationError, match="idle timeout"):
         GeneratorSpec(0, 0)
+
+
+def test_an_operator_gets_a_watermark_where_it_rises_and_at_the_end_of_the_log() -> None:
+    clock_ms = np.array([1, 2, 3, 4])
+    shared = Timeline.to_end_of_time(clock_ms, np.array([-(2**63), 5, 5, 2**63 - 1]))
+    assert shared.rises().tolist() == [1, 3, 4]
+    assert Timeline(clock_ms, np.array([3, 3, 4, 4])).rises().tolist() == [0, 2]

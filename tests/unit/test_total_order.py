@@ -7,35 +7,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkcore.replay.time_plane import total_order
-from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 
 
-def events(rows: Sequence[tuple[int, int, int]]) -> Events:
+def events(rows: Sequence[tuple[int, int, int]]) -> LogEvents:
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     batch = pa.record_batch(
         {"label": [f"{a}/{s}/{p}" for a, s, p in rows]}, schema=pa.schema([("label", pa.string())])
     )
-    return Events(batch, columns[0] * 10, columns[0].copy(), columns[1].astype(np.int32), columns[2].copy())
+    return LogEvents(
+        batch, columns[0] * 10, columns[0].copy(), columns[1].astype(np.int32), columns[2].copy()
+    )
+
+
+TIMELINE = Timeline(
+    np.array([2, 2, 5, 7]),
+    np.array([10, 20, 20, 40]),
+    np.array([1, AFTER_ALL_SPLITS, 0, AFTER_ALL_SPLITS]),
+    np.array([1, 0, 3, 0]),
+)
+"""Made by event (2, 1, 1), a tick, event (5, 0, 3) and a tick."""
+
+
+def steps_before(key: tuple[int, int, int]) -> int:
+    places = zip(TIMELINE.clock_ms, TIMELINE.split, TIMELINE.position, strict=True)
+    return sum(place < key for place in places)
 
 
 def labels(released: list[tuple[Events, np.ndarray | None]]) -> list[str]:
     found: list[str] = []
     for part, rows in released:
         assert part.timestamps.tolist() == (part.arrivals * 10).tolist()
+        chosen = range(len(part.steps)) if rows is None else rows.tolist()
+        assert [int(part.steps[row]) for row in chosen] == [steps_before(part.key(row)) for row in chosen]
         batch = part.batch if rows is None else part.batch.take(pa.array(rows))
         found += batch.column("label").to_pylist()
     return found
 
 
 def test_rows_that_nothing_can_precede_are_given_at_once() -> None:
-    merge = TotalOrderMerge()
+    merge = TotalOrderMerge(TIMELINE)
     merge.add(events([(1, 0, 0), (2, 0, 1), (5, 0, 2)]))
     assert labels(list(merge.release(5))) == ["1/0/0", "2/0/1"]
     assert labels(list(merge.release(None))) == ["5/0/2"]
 
 
 def test_rows_of_equal_arrival_wait_for_those_still_to_come() -> None:
-    merge = TotalOrderMerge()
+    merge = TotalOrderMerge(TIMELINE)
     merge.add(events([(1, 1, 0)]))
     assert labels(list(merge.release(1))) == []
     merge.add(events([(1, 0, 0)]))
@@ -43,7 +63,7 @@ def test_rows_of_equal_arrival_wait_for_those_still_to_come() -> None:
 
 
 def test_a_run_that_overlaps_no_other_passes_without_a_copy() -> None:
-    merge = TotalOrderMerge()
+    merge = TotalOrderMerge(TIMELINE)
     run = events([(1, 0, 0), (2, 0, 1)])
     merge.add(run)
     ((released, rows),) = merge.release(3)
@@ -52,7 +72,7 @@ def test_a_run_that_overlaps_no_other_passes_without_a_copy() -> None:
     assert merge.held_bytes == 0
 
 
-def interleaved(n_rows: int, n_runs: int) -> list[Events]:
+def interleaved(n_rows: int, n_runs: int) -> list[LogEvents]:
     rows = [(at // 2, at % n_runs, at) for at in range(n_rows)]
     return [events(rows[first::n_runs]) for first in range(n_runs)]
 
@@ -61,7 +81,7 @@ def interleaved(n_rows: int, n_runs: int) -> list[Events]:
 def test_runs_that_overlap_are_given_in_pieces(monkeypatch: pytest.MonkeyPatch, rows: int, size: int) -> None:
     monkeypatch.setattr(total_order, "MERGED_ROWS", rows)
     monkeypatch.setattr(total_order, "MERGED_BYTES", size)
-    merge = TotalOrderMerge()
+    merge = TotalOrderMerge(TIMELINE)
     for run in interleaved(100, 3):
         merge.add(run)
     released = list(merge.release(None))
@@ -74,7 +94,7 @@ def test_runs_that_overlap_are_given_in_pieces(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_piece_may_be_as_small_as_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(total_order, "MERGED_BYTES", 1)
-    merge = TotalOrderMerge()
+    merge = TotalOrderMerge(TIMELINE)
     for run in interleaved(10, 4):
         merge.add(run)
     assert [len(part.arrivals) for part, _ in merge.release(None)] == [1] * 10
@@ -92,7 +112,7 @@ runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
 
 @given(runs, st.data())
 def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: st.DataObject) -> None:
-    merge = TotalOrderMerge()
+    merge = TotalOrderMerge(TIMELINE)
     rows = [
         [(arrival, split, position) for position, arrival in enumerate(run)]
         for split, run in enumerate(arrivals)

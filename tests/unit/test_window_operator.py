@@ -30,7 +30,7 @@ def operator(kernel: WindowKernel, **settings: Any) -> WindowOperator:
             "accumulators": Accumulators(SCHEMA, [("count", None, None)]),
             "key_names": ["key"],
             "aggregate_names": ["n"],
-            "clocks": none,
+            "steps": none,
             "watermarks": none,
             "row_limit": 100,
             "byte_limit": 100,
@@ -103,9 +103,21 @@ def test_limits_are_positive_and_leave_room_for_one_more_result(limits: dict[str
         operator(tumbling(), **limits)
 
 
-def test_a_timeline_has_as_many_clocks_as_watermarks() -> None:
-    with pytest.raises(ConfigurationError, match="as many clocks as watermarks"):
-        operator(tumbling(), clocks=np.array([1], dtype=np.int64))
+def test_a_timeline_has_as_many_steps_as_watermarks() -> None:
+    with pytest.raises(ConfigurationError, match="as many steps as watermarks"):
+        operator(tumbling(), steps=np.array([1], dtype=np.int64))
+
+
+def test_steps_at_which_the_operator_gets_no_watermark_are_counted() -> None:
+    steps, watermarks = np.array([1, 3, 5]), np.array([3, 9, 20])
+    window_operator = operator(tumbling(), steps=steps, watermarks=watermarks)
+    process(window_operator, [1, 2])
+    fired = []
+    for done in range(7):
+        window_operator.advance(done)
+        fired.append(window_operator.rows_ready)
+    assert fired == [0, 0, 0, 0, 1, 1, 1]
+    assert window_operator.current_watermark == 20
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.timeline import Timeline
 
 Int64s = npt.NDArray[np.int64]
@@ -24,11 +23,6 @@ class TimelineMoments:
         self.clocks = timeline.clock_ms.copy()
         self._timeline = timeline
         self._done = 0
-        self._by_events = (
-            np.concatenate(([0], np.cumsum(timeline.split != AFTER_ALL_SPLITS)))
-            if timeline.is_punctuated
-            else None
-        )
 
     def end_at(self, clock_ms: int) -> None:
         """Let the log end at a time: all steps before that are done."""
@@ -38,11 +32,3 @@ class TimelineMoments:
     def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
         """How many steps are done or have a watermark that is not higher; the next one is the first above it."""
         return np.maximum(np.searchsorted(self.watermarks, watermarks_ms, side="right"), self._done)
-
-    def steps_before_timers(self, times_ms: Int64s) -> Int64s:
-        """How many steps come before the processing-time timers due at these times: no tick of the same time does."""
-        before = np.searchsorted(self.clocks, times_ms, side="left")
-        if self._by_events is not None:
-            end = np.searchsorted(self.clocks, times_ms, side="right")
-            before += self._by_events[end] - self._by_events[before]
-        return before

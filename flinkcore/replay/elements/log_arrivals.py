@@ -104,7 +104,7 @@ class LogReading:
 
     def events(self, output: TaskOutput) -> Iterator[Event]:
         """Yield the events in total order; rejected rows go to their side output as they are found."""
-        stage, merge = MapStage(self.plan, self.time_plane), TotalOrderMerge()
+        stage, merge = MapStage(self.plan, self.time_plane), TotalOrderMerge(self.time_plane.timeline)
         rejected_tag = self.plan.rejected_tag
         for chunk in self.plan.log.chunks(1):
             rows_read = 0

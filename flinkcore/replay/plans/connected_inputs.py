@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_groups
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.replay.time_plane.total_order import EventsT, LogEvents
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ConnectedInputs:
             [field.with_name(field.name[len(prefix) :]) for field in schema if field.name.startswith(prefix)]
         )
 
-    def widened(self, number: int, events: Events) -> Events:
+    def widened(self, number: int, events: EventsT) -> EventsT:
         """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
         rows = events.batch.num_rows
         own = list(events.batch.columns)
@@ -60,7 +60,7 @@ class ConnectedInputs:
             columns = [*own, *(pa.nulls(rows, field.type) for field in self.second)]
         return replace(events, batch=pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
-    def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
+    def is_second(self, events: LogEvents) -> npt.NDArray[np.bool_]:
         """Which of the events are of the second stream."""
         return events.splits >= self.second_from
 
@@ -71,7 +71,7 @@ class ConnectedInputs:
         return pa.RecordBatch.from_arrays(batch.columns[start : start + len(schema)], schema=schema)
 
     def key_groups(
-        self, events: Events, keys: tuple[list[str], list[str]], max_parallelism: int
+        self, events: LogEvents, keys: tuple[list[str], list[str]], max_parallelism: int
     ) -> npt.NDArray[np.int32]:
         """The key group of each event; 0 in a stream without keys."""
         groups = np.zeros(len(events.splits), np.int32)

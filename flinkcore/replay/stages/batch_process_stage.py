@@ -131,9 +131,7 @@ class BatchProcessStage:
 
     def _process(self, events: Events) -> Iterator[Output]:
         arrivals = events.arrivals
-        watermarks = self._timeline.watermark_after(
-            self._timeline.steps_before(arrivals, events.splits, events.positions)
-        )
+        watermarks = self._timeline.watermark_after(events.steps)
         self._watermark_ms = int(watermarks[-1])
         yield from self._fire_before(int(watermarks[0]), int(arrivals[0]))
         key_ids = self._calls.key_ids(events.batch)
@@ -248,7 +246,9 @@ class BatchProcessStage:
             if len(self._processing_time):
                 clock_times, exist = self._processing_time.first(key_ids)
                 due = np.maximum(clock_times, clocks)
-                before = np.maximum(self._moments.steps_before_timers(due), self._moments.steps_up_to(passed))
+                before = np.maximum(
+                    self._timeline.steps_before_timers(due), self._moments.steps_up_to(passed)
+                )
                 by_clock = exist & (due < arrivals) & ~(by_watermark & (steps < before))
                 by_watermark &= ~by_clock
                 self._fire_by_clock(key_ids[by_clock], clock_times[by_clock], due[by_clock], before[by_clock])

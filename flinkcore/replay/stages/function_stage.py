@@ -29,7 +29,7 @@ from flinkcore.common.row import Row
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.stages.function_operators import function_operator
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of, steps_of
+from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.stages.stage import StageContext
@@ -159,9 +159,7 @@ class FunctionStage:
         if self._output.places is None:
             return self._output.take()
         no_order = tuple(np.empty(0, np.int64) for _ in range(FIXED_COLUMNS + self._number))
-        return self._output.take(
-            no_order if events is None else order_of(events, self._timeline, self._number)
-        )
+        return self._output.take(no_order if events is None else order_of(events, self._number))
 
     def _rest_of(self, full: OutputFullError, events: Events | None = None) -> Iterator[Output]:
         """What has been given so far, and what calls that wait have still to give, a batch at a time."""
@@ -182,7 +180,6 @@ class FunctionStage:
             yield from self._rest_of(full)
 
     def _process(self, events: Events) -> Iterator[Output]:
-        steps = steps_of(events, self._timeline)
         clock, output = self._clock, self._output
         record: StreamRecord[Row | None] = StreamRecord(None)
         output.elements, output.record = events.batch, record
@@ -191,7 +188,7 @@ class FunctionStage:
             *self._function.rows(events),
             record_timestamps(events),
             events.arrivals.tolist(),
-            steps.tolist(),
+            events.steps.tolist(),
             strict=False,
         ):
             if steps_before > self._steps_done or clock.next_due_ms < arrival:
@@ -313,10 +310,9 @@ class FunctionStage:
             # What an operator before this one emits at the steps of this time comes before the timers.
             return bisect_right(clocks, time_ms, self._steps_done, steps)
         before = bisect_left(clocks, time_ms, self._steps_done, steps)
-        if self._timeline.is_punctuated:
-            by_events = self._timeline.split
-            while before < steps and clocks[before] == time_ms and by_events[before] != AFTER_ALL_SPLITS:
-                before += 1
+        by_events = self._timeline.split
+        while before < steps and clocks[before] == time_ms and by_events[before] != AFTER_ALL_SPLITS:
+            before += 1
         return before
 
     def _pass_steps(self, steps: int) -> None:

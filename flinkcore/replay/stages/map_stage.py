@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import TimedBatch
 from flinkcore.replay.plans.log_plan import REASON, LogPlan
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.replay.time_plane.total_order import LogEvents
 
 
 @dataclass
@@ -36,7 +36,7 @@ class MappedEvents:
         Those rows, where the log has a side output for them.
     """
 
-    events: Events
+    events: LogEvents
     events_read: int
     filtered: int
     rejected: Counter[str] = field(default_factory=Counter)
@@ -74,10 +74,10 @@ class MapStage:
         rows_read = 0
         for timed in self._reader.read(chunk):
             rows_read += timed.rows_read
-            yield self._mapped(chunk, timed, Events(timed.batch, timed.timestamp_ms, *clock.order(timed)))
+            yield self._mapped(chunk, timed, LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed)))
         self._time_plane.check_chunk(clock, chunk.label, rows_read)
 
-    def _mapped(self, chunk: Chunk, timed: TimedBatch, events: Events) -> MappedEvents:
+    def _mapped(self, chunk: Chunk, timed: TimedBatch, events: LogEvents) -> MappedEvents:
         mapped = MappedEvents(
             events,
             events_read=timed.rows_read,
@@ -89,10 +89,10 @@ class MapStage:
         for operation in self._plan.after:
             batch, kept = operation.apply(mapped.events.batch)
             if kept is None:
-                mapped.events = self._replace_batch(mapped.events, batch)
+                mapped.events = replace(mapped.events, batch=batch)
             else:
                 mapped.filtered += mapped.events.batch.num_rows - batch.num_rows
-                mapped.events = Events(
+                mapped.events = LogEvents(
                     batch,
                     mapped.events.timestamps[kept],
                     mapped.events.arrivals[kept],
@@ -114,10 +114,6 @@ class MapStage:
             for field in list(self._rejected_schema)[:-1]
         ]
         return pa.RecordBatch.from_arrays([*columns, reason], schema=self._rejected_schema)
-
-    @staticmethod
-    def _replace_batch(events: Events, batch: pa.RecordBatch) -> Events:
-        return Events(batch, events.timestamps, events.arrivals, events.splits, events.positions)
 
     def _reject_null_keys(self, chunk: Chunk, mapped: MappedEvents) -> None:
         # Flink's keyBy refuses a null key; a part of a composite key may be null.

@@ -32,7 +32,6 @@ import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, Int32Array, Int64Array, RowNumbers
 
 Order: TypeAlias = tuple[Int64Array, ...]
@@ -68,7 +67,7 @@ class PlacedEvents(Events):
         """Rows, their timestamps, places and inputs; None: all are of the first input."""
         if inputs is None:
             inputs = np.zeros(batch.num_rows, np.int32)
-        return cls(batch, timestamps, order[0], inputs, order[3], order)
+        return cls(batch, timestamps, order[0], inputs, order[3], order[1], order)
 
     @classmethod
     def concatenate(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
@@ -81,11 +80,6 @@ class PlacedEvents(Events):
             tuple(map(np.concatenate, zip(*(part.order for part in parts), strict=True))),
             np.concatenate([part.splits for part in parts]),
         )
-
-    @property
-    def steps(self) -> Int64Array:
-        """Steps of the timeline before each row."""
-        return self.order[1]
 
     def take(self, rows: RowNumbers) -> PlacedEvents:
         """The given rows, copied in the given order."""
@@ -173,25 +167,17 @@ class PlacedMerge:
             yield held.slice(0, cut), None
 
 
-def steps_of(events: Events, timeline: Timeline) -> Int64Array:
-    """How many steps of a timeline lie before each event."""
-    if isinstance(events, PlacedEvents):
-        return events.steps
-    return timeline.steps_before(events.arrivals, events.splits, events.positions)
-
-
-def order_of(events: Events, timeline: Timeline, number: int) -> Order:
+def order_of(events: Events, number: int) -> Order:
     """The places of events among each other, as they order what the operator of a number emits for them."""
     if isinstance(events, PlacedEvents):
         return _widened(events.order, number)
     none = np.zeros(len(events.arrivals), np.int64)
-    steps = steps_of(events, timeline)
-    order = events.arrivals, steps, events.splits.astype(np.int64), events.positions, none, none
+    order = events.arrivals, events.steps, events.splits.astype(np.int64), events.positions, none, none
     return _widened(order, number)
 
 
 def placed(
-    events: Events, rows: RowNumbers | None, timeline: Timeline, number: int, inputs: ConnectedInputs | None
+    events: Events, rows: RowNumbers | None, number: int, inputs: ConnectedInputs | None
 ) -> PlacedEvents:
     """Ordered rows of logs as they are merged with results.
 
@@ -199,8 +185,6 @@ def placed(
     ----------
     events, rows
         Rows and their order; None: as they lie.
-    timeline
-        Of the job.
     number
         Of the operator to which they come.
     inputs
@@ -208,7 +192,7 @@ def placed(
     """
     ordered = events if rows is None else events.take(rows)
     of_input = None if inputs is None else inputs.is_second(ordered).astype(np.int32)
-    return PlacedEvents.of(ordered.batch, ordered.timestamps, order_of(ordered, timeline, number), of_input)
+    return PlacedEvents.of(ordered.batch, ordered.timestamps, order_of(ordered, number), of_input)
 
 
 def _widened(order: Order, number: int) -> Order:

@@ -14,13 +14,12 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import DataError
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
-from flinkcore.replay.stages.placed_events import PlacedEvents, order_of
+from flinkcore.replay.stages.placed_events import order_of
 from flinkcore.replay.stages.restored_windows import ExpectedWindows
 from flinkcore.replay.stages.stage import RestoredOperator, StageContext
 from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.stages.window_places import WindowPlaces
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
-from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, Int64Array, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
@@ -29,35 +28,6 @@ from flinkcore.runtime.checkpoint.table_file import refused_as
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28
 """Of keys, strings and lists; what has a fixed width is bounded by the rows."""
-
-
-# The native operators walk a timeline by clock and arrival. Where events made steps, the clock they are given
-# counts the steps: step i happens at clock i, and an event with n steps before it arrives at n.
-
-
-def _operator_steps(timeline: Timeline) -> tuple[Int64Array, Int64Array]:
-    """Clocks and watermarks, those alone that rise, and the end of the log, which fires what waits for it."""
-    watermark_ms = timeline.watermark_ms
-    if not timeline.is_punctuated:
-        return timeline.clock_ms, watermark_ms
-    advances = watermark_ms > timeline.watermark_after(np.arange(len(watermark_ms)))
-    advances[timeline.steps_before_end :] = True
-    steps = np.flatnonzero(advances)
-    return steps, watermark_ms[steps]
-
-
-def _operator_arrivals(timeline: Timeline, events: Events, rows: RowNumbers | None) -> Int64Array:
-    if not timeline.is_punctuated:
-        return events.arrivals
-    if isinstance(events, PlacedEvents):
-        return events.steps
-    if rows is None:
-        return timeline.steps_before(events.arrivals, events.splits, events.positions)
-    arrivals = np.zeros(len(events.arrivals), np.int64)
-    places = events.arrivals[rows], events.splits[rows], events.positions[rows]
-    arrivals[rows] = timeline.steps_before(*places)
-    return arrivals
-
 
 _COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings", "retractions")
 
@@ -108,7 +78,7 @@ class WindowStage:
         self._timestamp_range = aggregation.timestamp_range
         self._places = WindowPlaces(context, aggregation) if context.places_results else None
         kernel, self._accumulators = aggregation.native(schema)
-        clocks, watermarks = _operator_steps(timeline)
+        rises = timeline.rises()
         restored = context.restored
         self._operator = WindowOperator(
             kernel,
@@ -116,8 +86,8 @@ class WindowStage:
             accumulators=self._accumulators,
             key_names=self._keys,
             aggregate_names=[name for name, _ in aggregation.aggregates],
-            clocks=clocks,
-            watermarks=watermarks,
+            steps=rises,
+            watermarks=timeline.watermark_ms[rises],
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
             retracting=aggregation.is_retracting,
@@ -170,11 +140,10 @@ class WindowStage:
         if self._number > 0:
             self._check_timestamps(events.timestamps if rows is None else events.timestamps[rows])
         if self._places is None:
-            arrivals = _operator_arrivals(self._timeline, events, rows)
             taken, n = 0, events.batch.num_rows if rows is None else len(rows)
             while taken < n:
                 taken = self._operator.process(
-                    prepared.columns, prepared.keys, rows, events.timestamps, arrivals, taken
+                    prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
                 )
                 if self._operator.is_full:
                     yield self._results()
@@ -189,17 +158,17 @@ class WindowStage:
         self, places: WindowPlaces, prepared: EncodedEvents, rows: RowNumbers
     ) -> Iterator[Output]:
         events = prepared.events
-        order = order_of(events, self._timeline, self._number)
-        steps = order[1]
+        order = order_of(events, self._number)
+        steps = events.steps
         start = 0
         for alone in (*places.rows_alone(events.timestamps[rows], steps[rows]), len(rows)):
             if start < alone:
-                yield from places.fired_by_steps(self._taken_in(prepared, rows[start:alone], steps))
+                yield from places.fired_by_steps(self._taken_in(prepared, rows[start:alone]))
             if alone < len(rows):
                 row = rows[alone : alone + 1]
                 yield from places.fired_by_steps(self._advanced(int(steps[row[0]])))
                 place = tuple(column[row] for column in order)
-                yield from places.fired_by_event(self._taken_in(prepared, row, steps), place)
+                yield from places.fired_by_event(self._taken_in(prepared, row), place)
             start = alone + 1
 
     def _check_timestamps(self, timestamps: Int64Array) -> None:
@@ -214,17 +183,17 @@ class WindowStage:
                 f"timestamps from {lowest} to {highest}: results of processing-time timers have none (-2**63)"
             )
 
-    def _taken_in(self, prepared: EncodedEvents, rows: RowNumbers, steps: Int64Array) -> list[pa.RecordBatch]:
+    def _taken_in(self, prepared: EncodedEvents, rows: RowNumbers) -> list[pa.RecordBatch]:
+        events = prepared.events
         taken, batches = 0, list[pa.RecordBatch]()
         while taken < len(rows):
             taken = self._operator.process(
-                prepared.columns, prepared.keys, rows, prepared.events.timestamps, steps, taken
+                prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
             )
             self._take_into(batches)
         return batches
 
     def _advanced(self, steps: int) -> list[pa.RecordBatch]:
-        # The native operator counts steps: where n are to be done, an event with n before it arrives.
         return self._all_of(lambda: self._operator.advance(steps))
 
     def _all_of(self, go_on: Callable[[], bool]) -> list[pa.RecordBatch]:

@@ -73,23 +73,13 @@ class StreamTime:
 
     def with_splits_from(self, first_split: int) -> StreamTime:
         """The same, where the splits of the log have other numbers: this is that of the first."""
+        if first_split == 0:
+            return self
         timeline, statuses = self.timeline, self.statuses
-        split, position = timeline.split, timeline.position
-        if not timeline.is_punctuated:
-            split = np.full_like(timeline.clock_ms, AFTER_ALL_SPLITS)
-            position = np.zeros_like(timeline.clock_ms)
         return replace(
             self,
-            timeline=Timeline(
-                timeline.clock_ms, timeline.watermark_ms, _counted_from(first_split, split), position
-            ),
-            statuses=Statuses(
-                statuses.clock_ms,
-                statuses.steps,
-                statuses.idle,
-                _counted_from(first_split, statuses.split),
-                statuses.position,
-            ),
+            timeline=replace(timeline, split=_counted_from(first_split, timeline.split)),
+            statuses=replace(statuses, split=_counted_from(first_split, statuses.split)),
         )
 
 
@@ -265,13 +255,15 @@ def _stream_time(
 ) -> StreamTime:
     is_step = kinds == WATERMARK_KIND
     steps, statuses = causes[is_step], causes[~is_step]
-    places: tuple[Int64s, ...] = ()
-    if (emitted.split[steps] != AFTER_ALL_SPLITS).any():
-        places = emitted.split[steps], emitted.position[steps]
     first_step = None if start is None else start.step
     return StreamTime(
         Timeline.going_on(
-            emitted.clock_ms[steps], watermarks[is_step], *places, first_step=first_step, stops=stops
+            emitted.clock_ms[steps],
+            watermarks[is_step],
+            emitted.split[steps],
+            emitted.position[steps],
+            first_step=first_step,
+            stops=stops,
         ),
         Statuses(
             emitted.clock_ms[statuses],

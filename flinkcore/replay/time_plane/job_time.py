@@ -18,7 +18,7 @@ from flinkcore.replay.time_plane.combined_timeline import (
 from flinkcore.replay.time_plane.stage_timelines import JobStreams, OperatorStreams, stage_timelines
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.replay.time_plane.total_order import LogEvents
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ class JobTime:
         first = self._streams.operators[0]
         if first.unites_inputs:
             united = self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
-            return [merged_by_valve(logs, united).with_splits_from(0)]
+            return [merged_by_valve(logs, united)]
         return [
             merged_by_valve(
                 [logs[number] for number in each.logs],
                 self._cuts[each.logs[0]].input_watermark_ms if self._cuts else MIN_TIMESTAMP,
-            ).with_splits_from(0)
+            )
             for each in first.inputs
         ]
 
@@ -138,24 +138,22 @@ class JobTime:
             cut.last_arrival_ms, cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values)
         )
 
+    @cached_property
+    def timelines(self) -> list[Timeline]:
+        """The watermarks of each operator, all inputs combined; all have the same steps."""
+        operators = self._streams.operators
+        if self._streams.is_chain:
+            return [self._stream_time.timeline] * len(operators)
+        return stage_timelines(operators, self._logs())
+
     def replay_times(self) -> list[ReplayTime]:
         """The time as each operator sees it."""
-        operators = self._streams.operators
-        if len(self.time_planes) == len(operators) == 1:
-            timelines = [self.time_planes[0].timeline]
-        elif self._streams.is_chain:
-            time = self._stream_time
-            if len(operators) > 1:  # the operators go by the places of steps
-                time = time.with_splits_from(0)
-            timelines = [time.timeline] * len(operators)
-        else:
-            timelines = stage_timelines(operators, self._logs())
         return [
             ReplayTime(timeline, self.last_arrival_ms, self.first_splits, self._second_from(streams))
-            for timeline, streams in zip(timelines, operators, strict=True)
+            for timeline, streams in zip(self.timelines, self._streams.operators, strict=True)
         ]
 
-    def placed(self, log: int, events: Events) -> Events:
+    def placed(self, log: int, events: LogEvents) -> LogEvents:
         """Events of a log, with split numbers over all logs."""
         first_split = self.first_splits[log]
         return replace(events, splits=events.splits + np.int32(first_split)) if first_split else events

@@ -8,11 +8,12 @@ log is cut, the timeline is the same.
 
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.event_log import steps_before
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.time_plane.chunk_clock import ChunkClock
@@ -20,11 +21,14 @@ from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimesChecksum
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.statuses import Statuses
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS, steps_before
+from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.time_cut import TimeCut
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
+
+
+_AT_TICKS: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,37 +44,40 @@ class Timeline:
         rise. The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, also where a generator has emitted that
         watermark before; there is none if the job stops with a checkpoint. From a checkpoint on, the first is the
         watermark of that, just before its cut.
-    split, position : numpy.ndarray of int64, shape (n_steps,) or (0,)
+    split, position : numpy.ndarray of int64, shape (n_steps,)
         The event that made the step, which comes right after it, before later events with the same arrival;
-        split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. Empty if no step was
-        made by an event.
+        split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. May be left out where all steps
+        are of that kind.
     """
 
     clock_ms: Int64s
     watermark_ms: Int64s
-    split: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    position: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    split: Int64s = field(default_factory=lambda: _AT_TICKS)
+    position: Int64s = field(default_factory=lambda: _AT_TICKS)
+
+    def __post_init__(self) -> None:
+        if self.split is _AT_TICKS:
+            object.__setattr__(self, "split", np.full_like(self.clock_ms, AFTER_ALL_SPLITS))
+            object.__setattr__(self, "position", np.zeros_like(self.clock_ms))
 
     @classmethod
     def to_end_of_time(
         cls,
         clock_ms: Int64s,
         watermark_ms: Int64s,
-        split: Int64s | None = None,
-        position: Int64s | None = None,
+        *places: Int64s,
     ) -> "Timeline":
         """The timeline of what generators have emitted, and of the end of the log after it.
 
         Parameters
         ----------
         clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        split, position : numpy.ndarray of int64, shape (n_steps,), or None
-            None: no step was made by an event.
+        places : numpy.ndarray of int64, shape (n_steps,)
+            Splits and positions; none: no step was made by an event.
         """
-        steps = np.append(clock_ms, MAX_TIMESTAMP), np.append(watermark_ms, MAX_TIMESTAMP)
-        if split is None or position is None:
-            return cls(*steps)
-        return cls(*steps, np.append(split, AFTER_ALL_SPLITS), np.append(position, 0))
+        end = MAX_TIMESTAMP, MAX_TIMESTAMP, AFTER_ALL_SPLITS, 0
+        columns = clock_ms, watermark_ms, *places
+        return cls(*(np.append(column, value) for column, value in zip(columns, end, strict=False)))
 
     @classmethod
     def going_on(
@@ -105,30 +112,43 @@ class Timeline:
             return 0
         return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
 
-    @property
-    def is_punctuated(self) -> bool:
-        """Whether events made steps, so that arrivals alone do not tell which watermark is in force."""
-        return len(self.split) > 0
-
-    def steps_before(self, arrival_ms: Int64s, split: Int32s, position: Int64s) -> Int64s:
-        """How many steps lie before events.
+    def steps_before(
+        self,
+        arrival_ms: Int64s,
+        split: Int32s,
+        position: Int64s,
+        rows: npt.NDArray[np.uint32] | None = None,
+    ) -> Int64s:
+        """How many steps lie before events in the total order.
 
         Parameters
         ----------
         arrival_ms, split, position : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
-            Their places in the total order.
+            Their places.
+        rows : numpy.ndarray of uint32, shape (n,), or None
+            Those asked for, best in total order; None: all, as they lie.
 
         Returns
         -------
         numpy.ndarray of int64, shape (n_rows,)
+            0 for those not asked for.
         """
-        if not self.is_punctuated:
-            return np.searchsorted(self.clock_ms, arrival_ms, side="left")
-        return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position)
+        return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position, rows)
+
+    def steps_before_timers(self, time_ms: Int64s) -> Int64s:
+        """How many steps lie before the processing-time timers due at these times: no tick of the same time does."""
+        split = np.full(len(time_ms), AFTER_ALL_SPLITS, np.int32)
+        return self.steps_before(time_ms, split, np.zeros(len(time_ms), np.int64))
 
     def watermark_after(self, steps: Int64s) -> Int64s:
         """The watermark in force after so many steps; -2**63 before the first."""
         return self._watermark_after[steps]
+
+    def rises(self) -> Int64s:
+        """Numbers of the steps at which the watermark rises, and of the end of the log, which is an advance always."""
+        rises = self.watermark_ms > self._watermark_after[:-1]
+        rises[self.steps_before_end :] = True
+        return np.flatnonzero(rises)
 
     @cached_property
     def _watermark_after(self) -> Int64s:
@@ -153,7 +173,7 @@ class Timeline:
         """The watermark in force before events that arrive then; -2**63 before the first step.
 
         That is what events meet, but where those before them with the same arrival made steps: ask
-        `watermark_after(steps_before(...))` in a punctuated timeline.
+        `watermark_after(steps_before(...))`.
 
         Parameters
         ----------

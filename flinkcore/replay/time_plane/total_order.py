@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import total_order
+from flinkcore.replay.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
 MERGED_BYTES = 128 << 20
@@ -19,11 +20,12 @@ MERGED_BYTES = 128 << 20
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 RowNumbers = npt.NDArray[np.uint32]
+EventsT = TypeVar("EventsT", bound="LogEvents")
 
 
 @dataclass(frozen=True)
-class Events:
-    """Rows of one batch with what places them in a replay.
+class LogEvents:
+    """Rows of a batch of a log with their places in the total order of the replay.
 
     Attributes
     ----------
@@ -43,29 +45,23 @@ class Events:
     splits: Int32Array
     positions: Int64Array
 
-    def take(self, rows: RowNumbers) -> Events:
+    def _columns(self) -> Iterator[npt.NDArray[Any]]:
+        for column in fields(self)[1:]:
+            yield getattr(self, column.name)
+
+    def take(self: EventsT, rows: RowNumbers) -> EventsT:
         """The given rows, copied in the given order."""
         # numpy converts other index types anew for each column.
         at = rows.astype(np.intp)
-        return Events(
-            self.batch.take(pa.array(rows)),
-            self.timestamps.take(at),
-            self.arrivals.take(at),
-            self.splits.take(at),
-            self.positions.take(at),
-        )
+        columns = (column.take(at) for column in self._columns())
+        return type(self)(self.batch.take(pa.array(rows)), *columns)
 
-    def slice(self, start: int, stop: int) -> Events:
+    def slice(self: EventsT, start: int, stop: int) -> EventsT:
         """A range of rows, without copying."""
-        return Events(
-            self.batch.slice(start, stop - start),
-            self.timestamps[start:stop],
-            self.arrivals[start:stop],
-            self.splits[start:stop],
-            self.positions[start:stop],
-        )
+        columns = (column[start:stop] for column in self._columns())
+        return type(self)(self.batch.slice(start, stop - start), *columns)
 
-    def pieces(self, rows: RowNumbers | None, most_rows: int) -> Iterator[Events]:
+    def pieces(self: EventsT, rows: RowNumbers | None, most_rows: int) -> Iterator[EventsT]:
         """The given rows in the given order (None: all, as they lie), so many at a time."""
         n_rows = len(self.arrivals) if rows is None else len(rows)
         for start in range(0, n_rows, most_rows):
@@ -86,7 +82,7 @@ class Events:
             start = first
         return start
 
-    def in_order(self) -> tuple[Events, RowNumbers | None]:
+    def in_order(self: EventsT) -> tuple[EventsT, RowNumbers | None]:
         """These events and their rows in total order; None where they lie so."""
         return self, total_order(self.arrivals, self.splits, self.positions)
 
@@ -95,10 +91,36 @@ class Events:
         """Bytes of memory that the rows take, about."""
         return int(self.batch.nbytes) + 28 * len(self.timestamps)
 
+    def in_timeline(self, timeline: Timeline, rows: RowNumbers | None = None) -> Events:
+        """The events with the steps of a timeline before each.
 
-def concatenate(parts: list[Events]) -> Events:
+        Parameters
+        ----------
+        timeline
+            Of the operator to which they come.
+        rows
+            Those that come to it, in total order; None: all, as they lie.
+        """
+        steps = timeline.steps_before(self.arrivals, self.splits, self.positions, rows)
+        return Events(self.batch, self.timestamps, self.arrivals, self.splits, self.positions, steps)
+
+
+@dataclass(frozen=True)
+class Events(LogEvents):
+    """Rows of a batch as they come to an operator.
+
+    Attributes
+    ----------
+    steps
+        int64 (n_rows,), how many steps of the timeline come before: they tell the watermark in force.
+    """
+
+    steps: Int64Array
+
+
+def concatenate(parts: list[LogEvents]) -> LogEvents:
     """All rows of the parts, one part after the other."""
-    return Events(
+    return LogEvents(
         pa.concat_batches([part.batch for part in parts]),
         np.concatenate([part.timestamps for part in parts]),
         np.concatenate([part.arrivals for part in parts]),
@@ -112,17 +134,23 @@ class TotalOrderMerge:
 
     Rows pass through without a copy as long as the runs do not overlap. What is held back is bounded by how far the
     runs overlap in arrival, not by the length of the log.
+
+    Parameters
+    ----------
+    timeline
+        Of the operator to which the events come.
     """
 
-    def __init__(self) -> None:
-        self._held: list[Events] = []
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._held: list[LogEvents] = []
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the events held back, about."""
         return sum(part.nbytes for part in self._held)
 
-    def add(self, events: Events) -> None:
+    def add(self, events: LogEvents) -> None:
         """Add events, in any order."""
         if events.batch.num_rows == 0:
             return
@@ -151,9 +179,10 @@ class TotalOrderMerge:
             if cut < n_rows:
                 held.append(part.slice(cut, n_rows) if cut else part)
         self._held = held
-        yield from self._merged(ready)
+        for events, rows in self._merged(ready):
+            yield events.in_timeline(self._timeline, rows), rows
 
-    def _merged(self, runs: list[Events]) -> Iterator[tuple[Events, RowNumbers | None]]:
+    def _merged(self, runs: list[LogEvents]) -> Iterator[tuple[LogEvents, RowNumbers | None]]:
         runs = sorted(runs, key=lambda run: run.key(0))
         while runs:
             overlapping = [runs.pop(0)]
@@ -173,7 +202,9 @@ class TotalOrderMerge:
                     yield from self._merged(part)
 
     @staticmethod
-    def _pass_before(parts: list[Events], arrival: np.int64) -> Iterator[tuple[Events, RowNumbers | None]]:
+    def _pass_before(
+        parts: list[LogEvents], arrival: np.int64
+    ) -> Iterator[tuple[LogEvents, RowNumbers | None]]:
         part = parts[0]
         cut = int(np.searchsorted(part.arrivals, arrival, side="left"))
         if cut:
@@ -181,14 +212,14 @@ class TotalOrderMerge:
             yield part.slice(0, cut), None
 
 
-def _are_few(runs: list[Events]) -> bool:
+def _are_few(runs: list[LogEvents]) -> bool:
     return (
         sum(len(run.arrivals) for run in runs) <= MERGED_ROWS
         and sum(run.nbytes for run in runs) <= MERGED_BYTES
     )
 
 
-def _halves(runs: list[Events]) -> tuple[list[Events], list[Events]]:
+def _halves(runs: list[LogEvents]) -> tuple[list[LogEvents], list[LogEvents]]:
     """Cut runs at the middle of the longest, which has two rows at least: no two runs of one row overlap."""
     longest = max(runs, key=lambda run: len(run.arrivals))
     middle = longest.key(len(longest.arrivals) // 2)

@@ -39,7 +39,6 @@ class ValveTimeline:
         self._steps: list[tuple[Int64s, Int64s, Int64s, Int64s]] = []
         self._n_steps = 0
         self._merged_statuses: list[tuple[Int64s, Int64s, Int64s, Int64s, Int64s]] = []
-        self._is_punctuated = False
 
     def restore(self, cut: TimeCut, columns: Mapping[str, Int64s]) -> None:
         """Go on from a cut, before the first emission.
@@ -95,7 +94,6 @@ class ValveTimeline:
             return
         steps = Emissions(emissions.rows[causes[merged]])
         self._n_steps += len(steps)
-        self._is_punctuated |= bool(steps.by_event.any())
         self._steps.append((steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position))
 
     def timeline(self, *, stops: bool = False) -> Timeline:
@@ -107,8 +105,6 @@ class ValveTimeline:
         self._steps.clear()
         columns = [list(column) for column in zip(*parts, strict=True)]
         del parts
-        if not self._is_punctuated:
-            del columns[2:]
         # A column at a time, so that the others are not held twice.
         return Timeline(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
 

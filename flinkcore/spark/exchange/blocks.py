@@ -31,7 +31,7 @@ from pyarrow import ipc
 
 from flinkcore.errors import DataError
 from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import NARROWED, OrderedEvents
 from flinkcore.spark.exchange.row_format import RowFormat
@@ -228,7 +228,7 @@ def read_rows(block: Block) -> list[pa.RecordBatch]:
     return list(ipc.open_stream(block.payload))
 
 
-def read_events(block: Block, schema: pa.Schema) -> Events:
+def read_events(block: Block, schema: pa.Schema) -> LogEvents:
     """Return the events in a block; the schema is that of the user's columns."""
     batch = ipc.open_stream(block.payload).read_next_batch()
     narrowed = json.loads(batch.schema.metadata[NARROWED])
@@ -238,7 +238,7 @@ def read_events(block: Block, schema: pa.Schema) -> Events:
         for column, field in zip(columns, schema, strict=False)
     ]
     timestamps, arrivals, splits, positions = columns[len(schema) :]
-    return Events(
+    return LogEvents(
         pa.RecordBatch.from_arrays(user_columns, schema=schema),
         timestamps,
         arrivals,

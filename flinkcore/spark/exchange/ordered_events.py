@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import LogEvents, RowNumbers
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 
 NARROWED: Final = b"narrowed"
@@ -29,7 +29,7 @@ class OrderedEvents:
         Their rows in order; None: as they lie.
     """
 
-    def __init__(self, events: Events, order: RowNumbers | None = None) -> None:
+    def __init__(self, events: LogEvents, order: RowNumbers | None = None) -> None:
         self._order = order
         self._arrivals, self._splits, self._positions = events.arrivals, events.splits, events.positions
         batch = events.batch
