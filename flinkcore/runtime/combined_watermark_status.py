@@ -232,23 +232,11 @@ class IndexedCombinedWatermarkStatus:
         return self._combined.idle
 
     def update_watermark(self, index: int, timestamp_ms: int) -> bool:
-        """Take a watermark of an input, in ms since the epoch, which makes the input active.
-
-        Returns
-        -------
-        bool
-            Whether the combined watermark advanced.
-        """
+        """Take a watermark of an input, which makes it active; return whether the combined watermark has advanced."""
         self._partials[index].set_watermark(timestamp_ms)
         return self._combined.update()
 
     def update_status(self, index: int, idle: bool) -> bool:
-        """Take the status of an input.
-
-        Returns
-        -------
-        bool
-            Whether the combined watermark advanced.
-        """
+        """Take the status of an input; return whether the combined watermark has advanced."""
         self._partials[index].set_idle(idle)
         return self._combined.update()

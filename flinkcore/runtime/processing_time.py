@@ -255,12 +255,7 @@ class ProcessingTimeService(ABC):
     ) -> ScheduledTimer:
         """Call back at the first delay from now, and then at every period after it; late calls catch up.
 
-        Raises
-        ------
-        ConfigurationError
-            If the delay is negative, or the period not above zero.
-        LifecycleError
-            If the service was shut down.
+        Errors are those of :meth:`TimerSchedule.register_periodic`.
         """
         now_ms = self.current_processing_time()
         return self._schedule.register_periodic(now_ms, callback, initial_delay_ms, fixed_rate_ms=period_ms)
@@ -270,12 +265,7 @@ class ProcessingTimeService(ABC):
     ) -> ScheduledTimer:
         """Call back after the first delay, and then each time a delay after the end of the previous call.
 
-        Raises
-        ------
-        ConfigurationError
-            If the first delay is negative, or the other not above zero.
-        LifecycleError
-            If the service was shut down.
+        Errors are those of :meth:`TimerSchedule.register_periodic`.
         """
         now_ms = self.current_processing_time()
         return self._schedule.register_periodic(now_ms, callback, initial_delay_ms, fixed_delay_ms=delay_ms)

@@ -30,11 +30,23 @@ class TaskMetric(Metric):
         return self
 
 
-class TaskCounter(TaskMetric, Counter):
-    """A counter."""
-
+class _Count(TaskMetric):
     def __init__(self) -> None:
         self._count = 0
+
+    def get_count(self) -> int:
+        return self._count
+
+    @property
+    def value(self) -> int:
+        return self._count
+
+    def add(self, other: Any) -> None:
+        self._count += other._count
+
+
+class TaskCounter(_Count, Counter):
+    """A counter."""
 
     def inc(self, n: int = 1) -> None:
         self._count += n
@@ -42,35 +54,12 @@ class TaskCounter(TaskMetric, Counter):
     def dec(self, n: int = 1) -> None:
         self._count -= n
 
-    def get_count(self) -> int:
-        return self._count
 
-    @property
-    def value(self) -> int:
-        return self._count
-
-    def add(self, other: TaskCounter) -> None:
-        self._count += other._count
-
-
-class TaskMeter(TaskMetric, Meter):
+class TaskMeter(_Count, Meter):
     """A meter, which counts events: a replay has no rate."""
-
-    def __init__(self) -> None:
-        self._count = 0
 
     def mark_event(self, value: int = 1) -> None:
         self._count += value
-
-    def get_count(self) -> int:
-        return self._count
-
-    @property
-    def value(self) -> int:
-        return self._count
-
-    def add(self, other: TaskMeter) -> None:
-        self._count += other._count
 
 
 class TaskDistribution(TaskMetric, Distribution):

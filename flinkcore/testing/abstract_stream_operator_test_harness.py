@@ -72,7 +72,7 @@ class ManualClock(DrivenProcessingTimeService):
         self.advance_to(self.now_ms + interval_or_ms(interval, "interval"))
 
 
-class CollectedOutput(Generic[OUT]):
+class CollectedOutput(Output, Generic[OUT]):
     """An :class:`Output` that keeps all elements, in order.
 
     Attributes
@@ -103,23 +103,18 @@ class CollectedOutput(Generic[OUT]):
         return self._side.setdefault(output_tag, [])
 
     def collect(self, record: StreamRecord[Any]) -> None:
-        """Keep a record."""
         self.elements.append(StreamRecord(copied(record.value), record.timestamp))
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        """Keep a record of a side output."""
         self.side(output_tag).append(StreamRecord(copied(record.value), record.timestamp))
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Keep a watermark."""
         self.elements.append(watermark)
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        """Keep a status."""
         self.elements.append(status)
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Keep a latency marker."""
         self.elements.append(latency_marker)
 
 

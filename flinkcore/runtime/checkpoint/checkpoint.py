@@ -34,7 +34,8 @@ T = TypeVar("T")
 class Checkpoint:
     """A checkpoint's manifest and its storage: small, to be sent to tasks, which read the tables that they need.
 
-    A file whose checksum is not the manifest's is refused.
+    All methods that read an operator's tables raise a ConfigurationError if there is no such operator, and a
+    CheckpointError if a file is missing, damaged or not what the manifest says.
 
     Notes
     -----
@@ -133,9 +134,7 @@ class Checkpoint:
         Raises
         ------
         ConfigurationError
-            If the checkpoint has another number of key groups or no such operator, or the range is invalid.
-        CheckpointError
-            If a file is missing, damaged or not what the manifest says.
+            If the checkpoint has another number of key groups, or the range is invalid.
         """
         if max_parallelism != self.max_parallelism:
             raise ConfigurationError(
@@ -158,15 +157,7 @@ class Checkpoint:
         return snapshots
 
     def keyed_state(self, uid: str, name: str) -> Iterator[KeyedStateSnapshot]:
-        """Yield the entries of a keyed state in all key groups, by subtask.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such operator.
-        CheckpointError
-            If a file is missing, damaged or not what the manifest says.
-        """
+        """Yield the entries of a keyed state in all key groups, by subtask."""
         for part in self._parts(uid):
             for table in part.tables_of(TableKind.KEYED_STATE):
                 if table.name == name:
@@ -185,13 +176,6 @@ class Checkpoint:
         -------
         list of dict of str to OperatorStateSnapshot
             By subtask, then by name of the state.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such operator, or the parallelism is below 1.
-        CheckpointError
-            If a file is missing, damaged or not what the manifest says.
         """
         snapshots = [
             {
@@ -203,15 +187,7 @@ class Checkpoint:
         return redistribute(snapshots, parallelism)
 
     def splits(self, uid: str) -> list[SplitPosition]:
-        """Return the positions of a source in its splits, of all subtasks.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such operator.
-        CheckpointError
-            If a file is missing, damaged or not what the manifest says.
-        """
+        """Return the positions of a source in its splits, of all subtasks."""
         return [
             split
             for part in self._parts(uid)
@@ -220,15 +196,7 @@ class Checkpoint:
         ]
 
     def time_plane(self, uid: str) -> CheckpointTable:
-        """Return the positions in the splits of a replay's log, and their watermark generators.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such operator, or it generates no watermarks.
-        CheckpointError
-            If a file is missing, damaged or not what the manifest says.
-        """
+        """Return the positions in the splits of a replay's log; a ConfigurationError if it generates no watermarks."""
         tables = [table for part in self._parts(uid) for table in part.tables_of(TableKind.TIME_PLANE)]
         if len(tables) != 1:
             raise ConfigurationError(

@@ -1,4 +1,9 @@
-"""Timers, keyed states, operator states and positions in splits as tables of a checkpoint, and back."""
+"""Timers, keyed states, operator states and positions in splits as tables of a checkpoint, and back.
+
+All functions raise a SchemaError: to a table, if no column can hold a key, namespace or value; from a table, if it is
+not of their kind. `encode_keys` and `decode_keys` are :func:`value_encoding.encode` and :func:`value_decoding.decode`,
+or methods that reuse the keys of the table before.
+"""
 
 import builtins
 from collections.abc import Sequence
@@ -25,20 +30,7 @@ from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnap
 def timers_to_table(
     name: str, snapshot: InternalTimersSnapshot, encode_keys: Encode = encode
 ) -> CheckpointTable:
-    """Return the table of a service's timers in order of registration, event time first.
-
-    Parameters
-    ----------
-    name : str
-    snapshot : InternalTimersSnapshot
-    encode_keys : callable
-        `value_encoding.encode`, or one that remembers.
-
-    Raises
-    ------
-    SchemaError
-        If a column cannot hold one of the keys or namespaces.
-    """
+    """Return the table of a service's timers in order of registration, event time first."""
     domains = snapshot.event_time_timers, snapshot.processing_time_timers
     columns = TableColumns(f"the timers {name!r}")
     lengths = [len(timers.timestamps_ms) for timers in domains]
@@ -69,19 +61,7 @@ def _extent(timestamps_ms: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def timers_of_table(table: CheckpointTable, decode_keys: Decode = decode) -> InternalTimersSnapshot:
-    """Return the timers of a table.
-
-    Parameters
-    ----------
-    table : CheckpointTable
-    decode_keys : callable
-        `value_decoding.decode`, or one that remembers.
-
-    Raises
-    ------
-    SchemaError
-        If it is no table of timers.
-    """
+    """Return the timers of a table."""
     table.check_columns("is_event_time", "timestamp_ms", "key_group", "key", "namespace")
     keys, key_indexes = table.indexed_values("key", decode_keys)
     namespaces, namespace_indexes = table.indexed_values("namespace")
@@ -100,20 +80,7 @@ def timers_of_table(table: CheckpointTable, decode_keys: Decode = decode) -> Int
 def keyed_state_to_table(
     name: str, snapshot: KeyedStateSnapshot, encode_keys: Encode = encode
 ) -> CheckpointTable:
-    """Return the table of a state's entries; values with a time to live are stamped.
-
-    Parameters
-    ----------
-    name : str
-    snapshot : KeyedStateSnapshot
-    encode_keys : callable
-        `value_encoding.encode`, or one that remembers.
-
-    Raises
-    ------
-    SchemaError
-        If a column cannot hold one of the keys, namespaces or values.
-    """
+    """Return the table of a state's entries; values with a time to live are stamped."""
     columns = TableColumns(f"the state {name!r}")
     columns.add_numbers("key_group", snapshot.key_groups, pa.int32())
     columns.add_values("key", snapshot.keys, encode_keys)
@@ -126,19 +93,7 @@ def keyed_state_to_table(
 
 
 def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -> KeyedStateSnapshot:
-    """Return the entries of a table.
-
-    Parameters
-    ----------
-    table : CheckpointTable
-    decode_keys : callable
-        `value_decoding.decode`, or one that remembers.
-
-    Raises
-    ------
-    SchemaError
-        If it is no table of a keyed state.
-    """
+    """Return the entries of a table."""
     table.check_columns("key_group", "key", "namespace", "value")
     type = StateDescriptor.Type(table.attributes["type"])
     ttl_time = table.attributes["ttl_time"]
@@ -173,26 +128,14 @@ def _checked_stamp(stamped: Any) -> None:
 
 
 def operator_state_to_table(name: str, snapshot: OperatorStateSnapshot) -> CheckpointTable:
-    """Return the table of a state's elements in order; those of a broadcast state are pairs.
-
-    Raises
-    ------
-    SchemaError
-        If a column cannot hold one of them.
-    """
+    """Return the table of a state's elements in order; those of a broadcast state are pairs."""
     columns = TableColumns(f"the operator state {name!r}")
     columns.add_values("element", snapshot.elements)
     return columns.table({"mode": snapshot.mode.value})
 
 
 def operator_state_of_table(table: CheckpointTable) -> OperatorStateSnapshot:
-    """Return the elements of a table.
-
-    Raises
-    ------
-    SchemaError
-        If it is no table of an operator state.
-    """
+    """Return the elements of a table."""
     table.check_columns("element")
     mode = DistributionMode(table.attributes["mode"])
     elements = table.values("element")
@@ -202,13 +145,7 @@ def operator_state_of_table(table: CheckpointTable) -> OperatorStateSnapshot:
 
 
 def splits_to_table(splits: Sequence[SplitPosition]) -> CheckpointTable:
-    """Return the table of positions.
-
-    Raises
-    ------
-    SchemaError
-        If a column cannot hold one of their values.
-    """
+    """Return the table of positions."""
     columns = TableColumns("the splits")
     columns.add_values("split", [split.split for split in splits])
     columns.add_values("position", [split.position for split in splits])
@@ -217,13 +154,7 @@ def splits_to_table(splits: Sequence[SplitPosition]) -> CheckpointTable:
 
 
 def splits_of_table(table: CheckpointTable) -> list[SplitPosition]:
-    """Return the positions of a table.
-
-    Raises
-    ------
-    SchemaError
-        If it is no table of positions.
-    """
+    """Return the positions of a table."""
     table.check_columns("split", "position", "state")
     columns = table.values("split"), table.values("position"), table.values("state")
     return [SplitPosition(*row) for row in zip(*columns, strict=True)]

@@ -159,7 +159,7 @@ class EndedOutput:
         raise LifecycleError(f"{self._reason}: the source cannot emit {what} any more")
 
 
-class SourceDataOutput:
+class SourceDataOutput(Output):
     """Forwards elements until the source ends, and then refuses them.
 
     Attributes
@@ -180,25 +180,20 @@ class SourceDataOutput:
         self.watermark_gauge = WatermarkGauge()
 
     def collect(self, record: StreamRecord[Any]) -> None:
-        """Forward a record."""
         self._output.collect(record)
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
-        """Forward a record of a side output."""
         self._output.collect_side(output_tag, record)
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Forward a watermark, and measure it."""
         self._output.emit_watermark(watermark)
         self.watermark_gauge.set_current_watermark(watermark.timestamp)
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
-        """Forward a status."""
         self._output.emit_watermark_status(status)
         self._is_idle = status is WatermarkStatus.IDLE
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Forward a latency marker."""
         self._output.emit_latency_marker(latency_marker)
 
     def end(self) -> None:

@@ -409,18 +409,14 @@ class StreamingReaderOutput(SourceOutputWithWatermarks):
         return self._split_local_outputs.create_output_for_split(split_id)
 
     def release_output_for_split(self, split_id: str) -> None:
-        """Drop the output of a split that has ended; its watermark counts until the next tick or watermark.
-
-        Raises
-        ------
-        LifecycleError
-            If the split has no output.
-        """
+        """Drop the output of a split that has ended; its watermark counts until the next tick or watermark."""
         self._split_local_outputs.release_output_for_split(split_id)
 
 
 class SplitLocalOutputs:
     """The outputs of splits, each with a generator of its own, combined by a multiplexer.
+
+    To release, pause or resume a split without an output is a LifecycleError.
 
     Parameters
     ----------
@@ -480,13 +476,7 @@ class SplitLocalOutputs:
         return output
 
     def release_output_for_split(self, split_id: str) -> None:
-        """Drop the output of a split, which from now on refuses everything.
-
-        Raises
-        ------
-        LifecycleError
-            If the split has no output.
-        """
+        """Drop the output of a split, which from now on refuses everything."""
         output = self._local_outputs.get(split_id)
         if output is None:
             raise LifecycleError(
@@ -509,13 +499,7 @@ class SplitLocalOutputs:
     def pause_or_resume_splits(
         self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
     ) -> None:
-        """Stop the clocks of some splits, and restart those of others.
-
-        Raises
-        ------
-        LifecycleError
-            If a split has no output.
-        """
+        """Stop the clocks of some splits, and restart those of others."""
         for split_id in splits_to_pause:
             self._clock(split_id).pause()
         for split_id in splits_to_resume:

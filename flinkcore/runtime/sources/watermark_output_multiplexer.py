@@ -63,23 +63,11 @@ class WatermarkOutputMultiplexer:
         return True
 
     def get_immediate_output(self, output_id: str) -> WatermarkOutput:
-        """Return an output whose watermarks and idleness count at once.
-
-        Raises
-        ------
-        LifecycleError
-            If no output of this id is registered.
-        """
+        """Return a registered output whose watermarks and idleness count at once."""
         return _ImmediateOutput(self, self._partial(output_id))
 
     def get_deferred_output(self, output_id: str) -> WatermarkOutput:
-        """Return an output whose watermarks and idleness count from the next `on_periodic_emit`.
-
-        Raises
-        ------
-        LifecycleError
-            If no output of this id is registered.
-        """
+        """Return a registered output whose watermarks and idleness count from the next `on_periodic_emit`."""
         return _DeferredOutput(self._partial(output_id))
 
     def on_periodic_emit(self) -> None:

@@ -35,7 +35,8 @@ OUT = TypeVar("OUT")
 class HeapState(State):
     """A view of a table under the current key and namespace.
 
-    An access finds the key's place by the key's id, which the key context found when the key was set.
+    An access finds the key's place by the key's id, which the key context found when the key was set; without a current
+    key it is a LifecycleError.
 
     Parameters
     ----------
@@ -76,13 +77,7 @@ class HeapState(State):
         self._table.remove(self._namespace, key_id)
 
     def get_internal(self) -> Any:
-        """Return the held object itself, of the current key and namespace; None where there is none.
-
-        Raises
-        ------
-        LifecycleError
-            If there is no current key.
-        """
+        """Return the held object itself, of the current key and namespace; None where there is none."""
         key_id = self._key_context.current_key_id
         if key_id < 0:
             raise self._no_current_key()
@@ -92,13 +87,7 @@ class HeapState(State):
             return None
 
     def update_internal(self, value: Any) -> None:
-        """Hold another object, not None, for the current key and namespace.
-
-        Raises
-        ------
-        LifecycleError
-            If there is no current key.
-        """
+        """Hold another object, not None, for the current key and namespace."""
         key_id = self._key_context.current_key_id
         if key_id < 0:
             raise self._no_current_key()
@@ -131,11 +120,6 @@ class HeapMergingState(HeapState):
             Keeps its contents, which come first.
         sources : iterable of hashable
             Merged in this order, and left empty.
-
-        Raises
-        ------
-        LifecycleError
-            If there is no current key.
         """
         key_id = self._key_context.current_key_id
         if key_id < 0:

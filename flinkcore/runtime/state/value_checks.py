@@ -1,4 +1,4 @@
-"""Whether values, elements of lists and entries of maps are of the types that their state was declared with."""
+"""Checks of values, list elements and map entries against the types of their state; each raises a SchemaError."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -30,13 +30,7 @@ class ValueCheck:
         self._accepts = type_info.accepts
 
     def __call__(self, value: Any) -> None:
-        """Check a value; None is accepted.
-
-        Raises
-        ------
-        SchemaError
-            If it is of another type.
-        """
+        """Check a value; None is accepted."""
         if value is not None and not self._accepts(value):
             raise SchemaError(
                 f"the {self._what} of the state {self._state_name!r} are {self._type_info}, "
@@ -66,26 +60,14 @@ class ElementCheck:
         self._type_check = value_check(state_name, "elements", type_info)
 
     def __call__(self, value: Any) -> None:
-        """Check an element.
-
-        Raises
-        ------
-        SchemaError
-            If it is None, or of another type.
-        """
+        """Check an element."""
         if value is None:
             raise SchemaError(f"None cannot be an element of the list state {self._state_name!r}")
         if self._type_check is not None:
             self._type_check(value)
 
     def all(self, values: Iterable[T]) -> list[T]:
-        """Check all elements, and return them as a new list.
-
-        Raises
-        ------
-        SchemaError
-            If they are None, or one of them is refused.
-        """
+        """Check all elements, and return them as a new list."""
         if values is None:
             raise SchemaError(f"the list state {self._state_name!r} takes several elements, not None")
         elements = list(values)
@@ -105,26 +87,14 @@ class EntryCheck:
         self._value_check = value_check(descriptor.name, "values", descriptor.type_info)
 
     def __call__(self, key: Any, value: Any) -> None:
-        """Check an entry.
-
-        Raises
-        ------
-        SchemaError
-            If the key or the value is of another type.
-        """
+        """Check an entry."""
         if self._key_check is not None:
             self._key_check(key)
         if self._value_check is not None:
             self._value_check(value)
 
     def all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-        """Check all entries, and return them as a new dictionary.
-
-        Raises
-        ------
-        SchemaError
-            If they are neither a mapping nor pairs, or one of them is refused.
-        """
+        """Check all entries, and return them as a new dictionary."""
         try:
             added = dict(entries)
         except (TypeError, ValueError) as failure:

@@ -15,6 +15,7 @@ from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecor
 from flinkcore.runtime.gauges import WatermarkGauge
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.stream_operator import Input
+from flinkcore.runtime.output import Output
 from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector
 
 ElementCall = Callable[[StreamRecord[Any]], None]
@@ -236,7 +237,7 @@ def _converting(conversion: Callable[[Any], Any], collect: ElementCall) -> Eleme
     return collect_converted
 
 
-class ChainingOutput:
+class ChainingOutput(Output):
     """Passes the elements of an operator to the next one of the chain by direct calls.
 
     A status, active at first, is not repeated, and watermarks are dropped while it is idle. Records pass in either
@@ -290,5 +291,4 @@ class ChainingOutput:
             self._input.process_watermark_status(status)
 
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
-        """Pass on a latency marker."""
         self._input.process_latency_marker(latency_marker)
