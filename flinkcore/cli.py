@@ -52,33 +52,37 @@ def duration_ms(text: str) -> int:
     return sum(int(number) * UNITS_MS[unit] for number, unit in parts)
 
 
-def instants(column: str | None, unit: str | None) -> Any:
-    """Return a column of times, or the expression from its numbers in a unit (s, ms, us or ns) to timestamps.
+def instants(column: str, unit: str, kind: pa.DataType) -> Any:
+    """Return the expression that makes timestamps of numbers of a type in a unit: s, ms, us or ns.
 
-    Numbers of seconds and milliseconds may have fractions.
+    Numbers of seconds and milliseconds may have fractions, unless they are integers.
     """
-    if column is None or unit is None:
-        return column
-    if SUBSECONDS[unit] is None:
+    if SUBSECONDS[unit] is None or pa.types.is_integer(kind):
         return pc.field(column).cast("int64").cast(pa.timestamp(unit))
     microseconds = pc.round(pc.field(column).cast("float64") * SUBSECONDS[unit])
     return microseconds.cast("int64").cast(pa.timestamp("us"))
 
 
-def _refuse_units_of_times(arguments: argparse.Namespace) -> None:
-    """Refuse a unit for a column of timestamps or dates, whose numbers are in the unit of its type."""
+def _times(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns of times, or the expressions that make times of their numbers, by the names of their settings.
+
+    A unit of a column that has one by its type is refused: read as numbers, its times would be others.
+    """
+    columns = {"timestamp": arguments.timestamp, "arrival": arguments.arrival}
     units = {"timestamp": arguments.timestamp_unit, "arrival": arguments.arrival_unit}
     if not any(units.values()):
-        return
+        return columns
     from flinkcore.replay.log.event_log import EventLog
 
     log = EventLog.of(arguments.input, timestamp=arguments.timestamp, format=arguments.format)
     for setting, unit in units.items():
         if unit is not None:
-            column = getattr(arguments, setting)
+            column = columns[setting]
             kind = log.require(column, f"--{setting}")
             if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
                 raise ConfigurationError(f"{column} is {kind}; leave --{setting}-unit out")
+            columns[setting] = instants(column, unit, kind)
+    return columns
 
 
 WINDOWS: Final = (
@@ -254,7 +258,9 @@ def _print_rows(table: Any, limit: int = 20) -> None:
         print(f"… {table.num_rows - limit:,} more rows")
 
 
-def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
+def _job(
+    environment: StreamExecutionEnvironment, arguments: argparse.Namespace, times: dict[str, Any]
+) -> Any:
     """Return the planned job, which runs when its rows are asked for."""
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
@@ -265,8 +271,8 @@ def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace)
     windowed = (
         environment.from_event_log(
             arguments.input,
-            timestamp=instants(arguments.timestamp, arguments.timestamp_unit),
-            arrival=instants(arguments.arrival, arguments.arrival_unit),
+            timestamp=times["timestamp"],
+            arrival=times["arrival"],
             split=FILE if arguments.split_per_file else arguments.split,
             rate=arguments.rate,
             format=arguments.format,
@@ -294,11 +300,15 @@ def _replay(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--arrival-unit needs --arrival")
     if arguments.split and arguments.split_per_file:
         raise ConfigurationError("--split and --split-per-file exclude each other")
-    _refuse_units_of_times(arguments)
+    for name, value in vars(arguments).items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            setting = "an input" if name == "input" else f"--{name.replace('_', '-')}"
+            raise ConfigurationError(f"{setting} is empty; give it a value, or leave it out")
+    times = _times(arguments)
     if arguments.engine == "spark":
-        # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments)
-    result = _job(_environment(arguments), arguments)
+        # What is wrong with the job is told at once, and not when Spark has started.
+        _job(StreamExecutionEnvironment(), arguments, times)
+    result = _job(_environment(arguments), arguments, times)
     if arguments.output:
         print(
             result.write_parquet(
@@ -354,13 +364,53 @@ def _has_lost_its_reader() -> bool:
     return False
 
 
+_PROGRAM_ONLY: Final = re.compile(r"with_columns\(|pyarrow\.compute\.|format_options=")
+
+_OPTIONS: Final = tuple(
+    (re.compile(setting), option)
+    for setting, option in (
+        (
+            r'let on_bad_row="drop" count them, or an OutputTag collect them',
+            "let --on-bad-row drop count them",
+        ),
+        (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
+        (r"\bon_bad_row=?", "--on-bad-row"),
+        (r"\brestore_from=?", "--restore-from"),
+        (r"\bstop_with_checkpoint=?", "--checkpoint"),
+        (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
+        (r"(?<![\w-])(timestamp|arrival|split|format|rate)=(?=[ ,.;:]|$)", r"--\1"),
+    )
+)
+"""Settings of a program as this command names them."""
+
+
+def _of_shell(message: str) -> str:
+    """Return a message with the command's options in place of a program's settings."""
+    for setting, option in _OPTIONS:
+        message = setting.sub(option, message)
+    if _PROGRAM_ONLY.search(message):
+        message += ". The command has no option for calls of a program's, such as with_columns: write a program for that"
+    return message
+
+
+def _joined_negatives(arguments: Sequence[str]) -> list[str]:
+    """Return arguments in which "--option -4s" is "--option=-4s": argparse takes -4s for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if re.match(r"-\d", argument) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return the exit status: 0, 1 after an error, or 130 after Ctrl-C.
 
     It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
     of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
     """
-    parsed = _parser().parse_args(arguments)
+    parsed = _parser().parse_args(_joined_negatives(sys.argv[1:] if arguments is None else arguments))
     try:
         with warnings.catch_warnings(), _without_gateway_log():
             # The printed report has these warnings.
@@ -371,7 +421,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("flinkcore: interrupted; no results were written", file=sys.stderr)
         return 130
     except FlinkcoreError as error:
-        print(f"flinkcore: {error}", file=sys.stderr)
+        print(f"flinkcore: {_of_shell(str(error))}", file=sys.stderr)
         return 1
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, BrokenPipeError) and _has_lost_its_reader():

@@ -153,6 +153,97 @@ def test_units_of_the_time_columns_can_be_told(
         assert told.err == ""
 
 
+def replayed(log: Path | str, *arguments: str) -> int:
+    """The exit status of a replay of a log."""
+    given = ["replay", str(log), "--engine", "embedded", "--quiet", *arguments]
+    for option, value in (
+        ("--timestamp", "ts"),
+        ("--key", "k"),
+        ("--window", "tumbling:1ms"),
+        ("--aggregate", "n=count()"),
+    ):
+        given += (
+            [] if option in given or any(each.startswith(f"{option}=") for each in given) else [option, value]
+        )
+    return main(given)
+
+
+def log_with(folder: Path, **columns: list[Any]) -> Path:
+    pa.csv.write_csv(pa.table({"ts": [1_700_000_000_000], "k": ["a"]} | columns), folder / "log.csv")
+    return folder / "log.csv"
+
+
+def test_integers_in_a_unit_are_times_without_rounding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = log_with(tmp_path, ts=[9_007_199_254_740_993])
+    assert replayed(log, "--timestamp-unit", "ms") == 0
+    assert "9007199254740993" in capsys.readouterr().out
+
+
+def test_a_unit_that_is_not_that_of_the_numbers_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replayed(log_with(tmp_path), "--timestamp-unit", "s") == 0
+    warning = r"gives times from 55840-.*takes numbers to be in another unit.*another --timestamp-unit"
+    assert re.search(warning, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "option", ["--output", "--arrival", "--split", "--restore-from", "--timestamp", "--format"]
+)
+def test_an_option_that_is_empty_is_refused(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replayed(log_with(tmp_path), option, "") == 1
+    assert f"flinkcore: {option} is empty; give it a value, or leave it out" in capsys.readouterr().err
+
+
+def test_an_empty_input_is_not_the_working_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert replayed("") == 1
+    assert "an input is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", ["--out-of-orderness", "--allowed-lateness", "--idleness", "--watermark-interval"]
+)
+def test_a_negative_duration_is_told_as_one(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replayed(log_with(tmp_path), option, "-4s") == 1
+    assert re.search(r"flinkcore: .*-4", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("columns", "arguments", "told"),
+    [
+        ({"ts": [None]}, [], "let --on-bad-row drop count them$"),
+        ({"k": [None]}, [], "give --on-bad-row drop"),
+        ({}, ["--split", "nope"], "--split names column 'nope'"),
+        ({}, ["--timestamp", "nope"], "there is no column 'nope'"),
+        ({}, ["--format", "tsv"], "format 'tsv' is unknown"),
+    ],
+)
+def test_errors_name_the_options_of_the_command(
+    columns: dict[str, list[Any]],
+    arguments: list[str],
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = tmp_path / "log.parquet"
+    defaults: dict[str, Any] = {"ts": pa.array([1], pa.int64()), "k": pa.array(["a"])}
+    given = {
+        name: pa.array(columns[name], value.type) if name in columns else value
+        for name, value in defaults.items()
+    }
+    pa.parquet.write_table(pa.table(given), log)
+    assert replayed(log, *arguments) == 1
+    shown = capsys.readouterr().err
+    assert re.search(told, shown, re.MULTILINE)
+    assert not re.search(r"\w=|OutputTag", shown)
+
+
 @pytest.mark.parametrize("unit", ["s", "us"])
 @pytest.mark.parametrize("setting", ["timestamp", "arrival"])
 def test_a_unit_of_a_column_of_times_is_refused(

@@ -113,7 +113,7 @@ def unit_warning(
     Parameters
     ----------
     arrow_type : pyarrow.DataType
-        Of the column: only integers can be in a wrong unit.
+        Of the column: only integers, and times that are computed, can be in a wrong unit.
     column : str
         What messages call it.
     timestamps_ms : numpy.ndarray, shape (n,), int64
@@ -128,9 +128,19 @@ def unit_warning(
     str or None
         None if there is nothing to warn of.
     """
-    unit = suspected_unit(timestamps_ms) if pa.types.is_integer(arrow_type) else None
+    gives_times = computed and pa.types.is_timestamp(arrow_type)
+    unit = suspected_unit(timestamps_ms) if gives_times or pa.types.is_integer(arrow_type) else None
     if unit is None:
         return None
+    if gives_times:
+        least, greatest = (
+            np.datetime64(int(end), "ms") for end in (timestamps_ms.min(), timestamps_ms.max())
+        )
+        return (
+            f"expression {column!r} gives times from {least} to {greatest}; if they are wrong, it takes numbers to be "
+            "in another unit than they are: choose another "
+            f"--{'arrival' if is_arrival else 'timestamp'}-unit on the command line"
+        )
     words = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
     convert = {"s": "* 1000", "us": "/ 1000", "ns": "/ 1000000"}[unit]
     if computed:
