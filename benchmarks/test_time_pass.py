@@ -127,9 +127,9 @@ def plan_of(log: TimedLog) -> Any:
 
 
 def test_timeline(benchmark: Any, spark: Any) -> None:
+    from flinkcore.spark.columnar.time_pass import run_time_passes
     from flinkcore.spark.logs.log_input import FileInput
     from flinkcore.spark.logs.spark_log import SparkLog
-    from flinkcore.spark.time_pass import run_time_passes
 
     plan = plan_of(TimedLog(EVENTS, SPLITS))
 

@@ -188,7 +188,7 @@ class DataStream(ConfiguredStream):
     A columnar job is run by each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
     :meth:`to_dataframe`. To get several outputs or the report of one run, take them from the result of
     :meth:`execute`, a :class:`flinkcore.replay.results.result.EmbeddedResult` or
-    :class:`flinkcore.spark.result.SparkResult`.
+    :class:`flinkcore.spark.columnar.result.SparkResult`.
 
     A columnar job starts with one log, or several that are united or connected, steps over columns and
     :meth:`assign_timestamps_and_watermarks`. Operators follow, ``window`` or ``process`` behind :meth:`key_by`, with
@@ -779,7 +779,7 @@ class DataStream(ConfiguredStream):
         ReplayResult
             With ``to_arrow``, ``to_batches``, ``to_dataframe``, ``write_parquet``, ``get_side_output(tag)`` and
             ``report``: a :class:`flinkcore.replay.results.result.EmbeddedResult` or
-            :class:`flinkcore.spark.result.SparkResult`.
+            :class:`flinkcore.spark.columnar.result.SparkResult`.
 
         Raises
         ------

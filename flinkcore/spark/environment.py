@@ -17,11 +17,11 @@ from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.replay import SparkReplay
-from flinkcore.spark.result import SparkResult
 from flinkcore.spark.sessions.session import check_session
 from flinkcore.spark.shipping.sent_files import SentFiles
 

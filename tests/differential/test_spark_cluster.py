@@ -24,12 +24,12 @@ from flinkcore.errors import UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.result import SparkResult
+from flinkcore.spark.columnar.task_outputs import BlocksOutput
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.replay import SparkReplay
-from flinkcore.spark.result import SparkResult
 from flinkcore.spark.shipping.wheel import installed_wheel
-from flinkcore.spark.task_outputs import BlocksOutput
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -141,7 +141,9 @@ def test_reduce_task_that_dies_is_done_again(
     spark: Any, embedded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = str(tmp_path / "died")
-    monkeypatch.setattr("flinkcore.spark.result.BlocksOutput", lambda: DieAfter(BlocksOutput(), marker, 2))
+    monkeypatch.setattr(
+        "flinkcore.spark.columnar.result.BlocksOutput", lambda: DieAfter(BlocksOutput(), marker, 2)
+    )
     result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     assert os.path.exists(marker)
@@ -151,12 +153,12 @@ def test_reduce_task_that_dies_is_done_again(
 def test_files_of_a_task_that_dies_are_not_in_the_result(
     spark: Any, embedded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flinkcore.spark.task_outputs import FilesOutput
+    from flinkcore.spark.columnar.task_outputs import FilesOutput
 
     # It dies when its files are complete and before Spark knows of them.
     marker = str(tmp_path / "died")
     monkeypatch.setattr(
-        "flinkcore.spark.result.FilesOutput",
+        "flinkcore.spark.columnar.result.FilesOutput",
         lambda directories: DieAfter(FilesOutput(directories), marker, 0),
     )
     out = tmp_path / "out"
@@ -170,10 +172,10 @@ def test_files_of_a_task_that_dies_are_not_in_the_result(
 def test_job_that_fails_leaves_no_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.errors import PySparkException
 
-    from flinkcore.spark.task_outputs import FilesOutput
+    from flinkcore.spark.columnar.task_outputs import FilesOutput
 
     monkeypatch.setattr(
-        "flinkcore.spark.result.FilesOutput",
+        "flinkcore.spark.columnar.result.FilesOutput",
         lambda directories: DieAfter(FilesOutput(directories), "/nonexistent/marker", 1),
     )
     with pytest.raises(PySparkException):

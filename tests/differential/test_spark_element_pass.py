@@ -34,7 +34,7 @@ from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import SourceError, UserCodeError
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark import SparkExecutionEnvironment
-from flinkcore.spark.element_pass import deal_out
+from flinkcore.spark.columnar.element_pass import deal_out
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -109,9 +109,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_punctuated_replays_of_files_give_the_rows_and_the_report_of_embedded_ones(
     spark: Any, log: Path, arrival: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.spark.element_pass.PART_ROWS", 100)
-    monkeypatch.setattr("flinkcore.spark.element_pass.RUN_ROWS", 50)
-    monkeypatch.setattr("flinkcore.spark.exchange.gradual_rows.SMALL_PAYLOAD_BYTES", 2000)
+    monkeypatch.setattr("flinkcore.spark.columnar.element_pass.PART_ROWS", 100)
+    monkeypatch.setattr("flinkcore.spark.columnar.element_pass.RUN_ROWS", 50)
+    monkeypatch.setattr("flinkcore.spark.exchange.collecting.SMALL_PAYLOAD_BYTES", 2000)
     options = {"timestamp": "ts", "arrival": arrival, "split": "part"}
     embedded = job(
         StreamExecutionEnvironment().set_parallelism(1).from_event_log(str(log), **options), even_timestamps()

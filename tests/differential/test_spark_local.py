@@ -32,12 +32,13 @@ from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.results.progress import Progress
-from flinkcore.spark import SparkExecutionEnvironment, time_pass
-from flinkcore.spark.exchange import gradual_rows
+from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.columnar import time_pass
+from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.result import SparkResult
+from flinkcore.spark.exchange import collecting
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.replay import SparkReplay
-from flinkcore.spark.result import SparkResult
 from flinkcore.spark.sessions.spark_defaults import read_properties
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -98,8 +99,8 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, small_bytes: int, collected_bytes: int
 ) -> None:
     monkeypatch.setattr(time_pass, "ONE_JOB_BYTES", 0)
-    monkeypatch.setattr(gradual_rows, "SMALL_PAYLOAD_BYTES", small_bytes)
-    monkeypatch.setattr(gradual_rows, "COLLECTED_BYTES", collected_bytes)
+    monkeypatch.setattr(collecting, "SMALL_PAYLOAD_BYTES", small_bytes)
+    monkeypatch.setattr(collecting, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
     files = FileInput(tuple(plan.logs[0].log.chunks(5)))
     replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 2)
@@ -459,7 +460,7 @@ def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
 
 def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flinkcore.spark.exchange.partitioning.chooses_partitions", lambda dataframe: False)
-    monkeypatch.setattr("flinkcore.spark.replay.chooses_partitions", lambda dataframe: False)
+    monkeypatch.setattr("flinkcore.spark.columnar.replay.chooses_partitions", lambda dataframe: False)
     plan = flights_plan()
     (stage,) = plan.stages
     assert isinstance(stage.operator, WindowAggregation)

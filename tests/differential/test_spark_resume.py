@@ -31,7 +31,7 @@ from flinkcore.datastream.window import CountSlidingWindowAssigner
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.runtime.checkpoint import Checkpoint
 from flinkcore.spark import SparkExecutionEnvironment
-from flinkcore.spark.task_outputs import CountsOutput
+from flinkcore.spark.columnar.task_outputs import CountsOutput
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

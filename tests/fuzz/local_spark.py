@@ -21,12 +21,13 @@ from pyspark.sql import Row
 
 from flinkcore.errors import SchemaError
 from flinkcore.replay.log.plain_columns import plain_schema
-from flinkcore.spark import SparkExecutionEnvironment, element_pass, time_pass
+from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.columnar import element_pass, time_pass
+from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.logs import log_input
 from flinkcore.spark.logs.log_input import log_schema
 from flinkcore.spark.shipping import tasks
-from flinkcore.spark.shipping.task_errors import told_plainly
-from flinkcore.spark.spark_types import SparkSchema
+from flinkcore.spark.shipping.task_errors import task_errors_raised
 
 BATCH_ROWS = 3
 """Rows that a task gets at once."""
@@ -192,8 +193,8 @@ def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
 
 
 def rows_at_once(frame: LocalFrame, key: str) -> Generator[Any, None, None]:
-    """Stands for `rows_by_and_by`, which needs functions of the JVM."""
-    with told_plainly():
+    """Stands for `collected_in_parts`, which needs functions of the JVM."""
+    with task_errors_raised():
         rows = frame.collect()
     assert len({row[key] for row in rows}) == len(rows)
     yield from rows
@@ -203,7 +204,7 @@ def without_jvm() -> ExitStack:
     """Within this context, jobs of `local_spark_environment` run."""
     stack = ExitStack()
     for module in (element_pass, time_pass):
-        stack.enter_context(patch.object(module, "rows_by_and_by", rows_at_once))
+        stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
     stack.enter_context(patch.object(tasks, "check_executors"))  # there are none
     stack.enter_context(patch.object(log_input, "TaskContext", LocalTask))
     return stack

@@ -23,14 +23,9 @@ from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
-from flinkcore.spark.exchange.packed_timeline import PackedTime
-from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.logs.log_input import FileInput
-from flinkcore.spark.map_task import MapTask
-from flinkcore.spark.reduce_task import ReduceTask
-from flinkcore.spark.shipping.tasks import portable
-from flinkcore.spark.task_outputs import (
+from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.columnar.reduce_task import ReduceTask
+from flinkcore.spark.columnar.task_outputs import (
     BATCH,
     CHECKPOINT,
     COUNTS,
@@ -39,6 +34,11 @@ from flinkcore.spark.task_outputs import (
     read_batch,
     read_part,
 )
+from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.shipping.tasks import portable
 
 SPARK_TASKS = 8
 ERROR = "error"

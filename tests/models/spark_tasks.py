@@ -12,13 +12,13 @@ from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.columnar.reduce_task import ReduceTask
+from flinkcore.spark.columnar.task_outputs import BATCH, BlocksOutput, read_batch
+from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.logs.log_input import FileInput
-from flinkcore.spark.map_task import MapTask
-from flinkcore.spark.reduce_task import ReduceTask
-from flinkcore.spark.task_outputs import BATCH, BlocksOutput, read_batch
-from flinkcore.spark.time_pass import CountTask, SummariseTask
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -55,7 +55,7 @@ FOLDERS = {
         *("task_metrics", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),
     ),
     "replay": ("log", "time_plane"),
-    "spark": ("sessions", "shipping", "exchange", "logs", "elements"),
+    "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of
 # states take functions.
@@ -176,7 +176,7 @@ def test_every_part_of_the_runtime_has_its_place() -> None:
             "from flinkcore.datastream.transformations import StreamGraph",
             "flinkcore.datastream.window.triggers",
         ),
-        ("from flinkcore.spark.replay import SparkReplay", "flinkcore.spark.elements.element_run"),
+        ("from flinkcore.spark.elements import element_run", "flinkcore.spark.columnar.replay"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
         ("from flinkcore.runtime.operators import ProcessOperator", "flinkcore.runtime.state.heap_states"),
         ("from flinkcore.runtime.timers import InternalTimer", "flinkcore.runtime.key_context"),

@@ -18,16 +18,16 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import SourceError
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.time_plane.time_pass import TimePass, time_planes_of
-from flinkcore.spark import map_task
+from flinkcore.spark.columnar import map_task
+from flinkcore.spark.columnar.map_task import LogPlace, MapTask
+from flinkcore.spark.columnar.reduce_task import ReduceTask
+from flinkcore.spark.columnar.task_outputs import CountsOutput
+from flinkcore.spark.columnar.time_pass import SummariseTask
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.logs.fingerprint import Fingerprint
 from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
-from flinkcore.spark.map_task import LogPlace, MapTask
-from flinkcore.spark.reduce_task import ReduceTask
-from flinkcore.spark.task_outputs import CountsOutput
-from flinkcore.spark.time_pass import SummariseTask
 
 N_ROWS = 300
 TEXTS = [f"{i} " + "x" * (i * i % 1000) for i in range(N_ROWS)]

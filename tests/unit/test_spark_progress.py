@@ -10,8 +10,8 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.results.progress import Progress
-from flinkcore.spark import progress as progress_module
-from flinkcore.spark.progress import ProgressAddress, ProgressReceiver, TaskProgress, progress_of
+from flinkcore.spark.columnar import progress as progress_module
+from flinkcore.spark.columnar.progress import ProgressAddress, ProgressReceiver, TaskProgress, progress_of
 
 
 class Listener:

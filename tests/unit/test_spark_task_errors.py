@@ -28,7 +28,7 @@ from flinkcore.errors import (
 from flinkcore.replay.partition_threads import ReplayStoppedError
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.spark.shipping import task_errors
-from flinkcore.spark.shipping.task_errors import RaisesTaskErrors, told_plainly
+from flinkcore.spark.shipping.task_errors import PacksErrors, task_errors_raised
 
 MESSAGE = "row 7: no time;\n\nParagraph two: ValueError: of a user\n\n  at line 3\nException\n SQLSTATE: 0\n\nend é\n"
 
@@ -68,7 +68,7 @@ def raise_from_a_task(error: BaseException, cause: BaseException | None = None) 
         yield
 
     try:
-        list(RaisesTaskErrors(task)(iter(())))
+        list(PacksErrors(task)(iter(())))
     except BaseException as raised:
         text = "".join(traceback.format_exception(raised))
         account = f"Job aborted: Lost task 0.0: PythonException: {text}\n\tat org.apache.spark.Task\n\n{text}"
@@ -76,7 +76,7 @@ def raise_from_a_task(error: BaseException, cause: BaseException | None = None) 
 
 
 def arrived(error: BaseException, cause: BaseException | None = None) -> BaseException:
-    with pytest.raises(type(error)) as caught, told_plainly():
+    with pytest.raises(type(error)) as caught, task_errors_raised():
         raise_from_a_task(error, cause)
     return caught.value
 
@@ -169,7 +169,7 @@ def test_causes_that_go_in_a_circle_end() -> None:
 
 
 def test_an_error_of_another_kind_stays_what_spark_raises() -> None:
-    with pytest.raises(PythonException, match="ZeroDivisionError: of a user"), told_plainly():
+    with pytest.raises(PythonException, match="ZeroDivisionError: of a user"), task_errors_raised():
         raise_from_a_task(ZeroDivisionError("of a user"))
 
 
@@ -178,7 +178,7 @@ def test_what_a_data_file_says_is_not_unpickled() -> None:
         raise_from_a_task(DataError("a"))
     (packed, signature), *_ = task_errors._PACKED.findall(str(genuine.value))
     forged = f"[packed error {packed} {signature[::-1]}]"
-    with pytest.raises(PythonException, match="packed error"), told_plainly():
+    with pytest.raises(PythonException, match="packed error"), task_errors_raised():
         raise PythonException(f"the text {forged} is no time")
     assert str(arrived(DataError(f"the text {forged} is no time"))) == f"the text {forged} is no time"
 
@@ -191,7 +191,7 @@ def test_a_cause_whose_text_raises_arrives() -> None:
 def test_a_function_that_exits_is_an_error_of_the_job() -> None:
     with (
         pytest.raises(UserCodeError, match=r"a function of the job called sys\.exit\(3\)") as caught,
-        told_plainly(),
+        task_errors_raised(),
     ):
         raise_from_a_task(SystemExit(3))
     assert isinstance(caught.value.__cause__, SystemExit)
@@ -207,12 +207,12 @@ def test_a_function_that_exits_is_an_error_of_the_job() -> None:
 def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
     with (
         pytest.raises(WorkerLostError, match=r"on executor 2 at 10\.0\.0\.7: .*memory") as caught,
-        told_plainly(),
+        task_errors_raised(),
     ):
         raise Py4JError(account)
     assert isinstance(caught.value.__cause__, Py4JError)
 
 
 def test_other_errors_of_the_jvm_stay_as_they_are() -> None:
-    with pytest.raises(Py4JError, match="something else"), told_plainly():
+    with pytest.raises(Py4JError, match="something else"), task_errors_raised():
         raise Py4JError("something else")

@@ -43,7 +43,7 @@ class TaskError(Exception):
 
 
 @dataclass(frozen=True)
-class RaisesTaskErrors:
+class PacksErrors:
     """A task whose errors can be raised again on the driver; picklable if the task is.
 
     Attributes
@@ -85,7 +85,7 @@ class RaisesTaskErrors:
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def task_errors_raised() -> Iterator[None]:
     """Raise the error that flinkcore raised in a task; its innermost cause is Spark's exception, with the traceback."""
     error = None
     try:

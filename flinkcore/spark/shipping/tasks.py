@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.spark.shipping.preflight import check_executors, own_build
 from flinkcore.spark.shipping.sent_files import SentFiles
-from flinkcore.spark.shipping.task_errors import RaisesTaskErrors
+from flinkcore.spark.shipping.task_errors import PacksErrors
 from flinkcore.spark.shipping.worker_environment import provide_flinkcore, provide_modules, worker_place
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -91,7 +91,7 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     wheels = list(sent.wheels)
     modules = list(dict.fromkeys(reversed(sent.python_files.values())))
     builds = [own_build(), *(wheel.build for wheel in wheels)]
-    pickled = pickle.dumps(RaisesTaskErrors(shipped))
+    pickled = pickle.dumps(PacksErrors(shipped))
 
     # A nested function is pickled by value, and so must be what it refers to in flinkcore.
     def run(batches: Any) -> Any:

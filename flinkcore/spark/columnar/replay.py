@@ -20,21 +20,21 @@ from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.spark.element_pass import run_element_pass
+from flinkcore.spark.columnar.element_pass import run_element_pass
+from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask
+from flinkcore.spark.columnar.next_blocks import BlocksForNext
+from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
+from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceTask
+from flinkcore.spark.columnar.task_outputs import TASK_ROW_SCHEMA
+from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.logs.log_input import LogInput, partitions_gone
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.map_task import BLOCK_ROWS, LogPlace, MapTask
-from flinkcore.spark.next_blocks import BlocksForNext
-from flinkcore.spark.progress import ProgressAddress, progress_of
-from flinkcore.spark.reduce_task import ReduceOutput, ReduceTask
 from flinkcore.spark.sessions.session import job_description
-from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
-from flinkcore.spark.task_outputs import TASK_ROW_SCHEMA
-from flinkcore.spark.time_pass import run_time_passes
 
 
 class SparkReplay:
@@ -232,7 +232,7 @@ class SparkReplay:
         """Run the data plane, and return the rows that tell what the reduce tasks did."""
         rows = sum(time_plane.rows_read for time_plane in self.time_planes)
         with (
-            told_plainly(),
+            task_errors_raised(),
             job_description(self._spark, "flinkcore: pass 2 of 2, events by key"),
             progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress,
         ):

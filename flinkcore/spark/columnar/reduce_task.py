@@ -19,6 +19,7 @@ from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext,
 from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.time_plane.total_order import Events, LogEvents, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
     Block,
     BlockKind,
@@ -31,7 +32,6 @@ from flinkcore.spark.exchange.blocks import (
 )
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.logs.log_input import partitions_gone
-from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""

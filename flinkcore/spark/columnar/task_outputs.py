@@ -18,9 +18,9 @@ from pyarrow import ipc
 
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 from flinkcore.runtime.checkpoint import OperatorPart
+from flinkcore.spark.columnar.reduce_task import PartitionReplay
+from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, pieces_of
-from flinkcore.spark.reduce_task import PartitionReplay
-from flinkcore.spark.spark_types import SparkSchema
 
 TASK_ROW_SCHEMA: Final = "kind string, output string, payload binary"
 BATCH, PART, CHECKPOINT, COUNTS = "batch", "part", "checkpoint", "counts"

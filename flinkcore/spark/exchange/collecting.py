@@ -8,7 +8,7 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.shipping.task_errors import task_errors_raised
 
 SMALL_PAYLOAD_BYTES = 32 << 10
 """Payloads of up to this size are collected by the job that computes them."""
@@ -17,7 +17,7 @@ COLLECTED_BYTES = 64 << 20
 """Of the others, about so many are collected at once."""
 
 
-def rows_by_and_by(dataframe: Any, key: str) -> Generator[Any, None, None]:
+def collected_in_parts(dataframe: Any, key: str) -> Generator[Any, None, None]:
     """Yield the rows of a DataFrame in any order; close the generator to release what the executors hold.
 
     One job computes all rows and collects those with small payloads. The executors keep the others on disk, from where
@@ -33,7 +33,7 @@ def rows_by_and_by(dataframe: Any, key: str) -> Generator[Any, None, None]:
     kept = dataframe.persist(StorageLevel.DISK_ONLY)
     size = F.length("payload")
     try:
-        with told_plainly():
+        with task_errors_raised():
             small = F.when(size <= SMALL_PAYLOAD_BYTES, F.col("payload")).alias("payload")
             others = [name for name in kept.columns if name != "payload"]
             rows = kept.select(*others, small, size.alias("size")).collect()
@@ -41,7 +41,7 @@ def rows_by_and_by(dataframe: Any, key: str) -> Generator[Any, None, None]:
         waiting = [(row[key], row.size) for row in rows if row.payload is None]
         del rows
         for keys in _of_bounded_size(waiting):
-            with told_plainly():
+            with task_errors_raised():
                 rows = kept.where(F.col(key).isin(keys)).collect()
             yield from rows
     finally:

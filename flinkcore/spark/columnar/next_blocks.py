@@ -17,8 +17,8 @@ from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_output import PlacedOutput
 from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.spark.columnar.reduce_task import PartitionReplay
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces_of
-from flinkcore.spark.reduce_task import PartitionReplay
 
 SENT_ROWS = 1 << 16
 """Results are sent when there are so many."""

@@ -37,7 +37,7 @@ from flinkcore.replay.time_plane.split_states import SplitStates
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.spark.exchange.gradual_rows import rows_by_and_by
+from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.logs.log_input import DataFrameInput, LogInput, partitions_gone
@@ -258,7 +258,7 @@ def run_element_pass(
     task = GeneratorTask(timed, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
     emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.ddl)
     told, wanted, states = set[int](), set[int](), list[SplitStates]()
-    with EmissionRuns() as runs, closing(rows_by_and_by(emitted, "run")) as rows:
+    with EmissionRuns() as runs, closing(collected_in_parts(emitted, "run")) as rows:
         for row in rows:
             told.add(row.run)
             if row.last:

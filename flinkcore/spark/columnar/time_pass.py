@@ -14,7 +14,7 @@ from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.spark.exchange.gradual_rows import rows_by_and_by
+from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.fingerprint import Fingerprint
 from flinkcore.spark.logs.log_input import (
@@ -25,7 +25,7 @@ from flinkcore.spark.logs.log_input import (
     partition_new,
 )
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.shipping.task_errors import told_plainly
+from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
 ONE_JOB_BYTES = 512 << 20
@@ -115,13 +115,15 @@ def _summaries(
     if time_pass.rate is not None:
         counts = _known_counts(time_pass, log_input)
         if counts is None:
-            with told_plainly():
+            with task_errors_raised():
                 counted = run(CountTask(time_pass, log_input)).collect()
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
         bases = time_pass.position_bases(counts)
     summarised = run(SummariseTask(time_pass, log_input, bases))
     is_small = log_input.size_bytes is not None and log_input.size_bytes <= ONE_JOB_BYTES
-    with closing(_rows_of_one_job(summarised) if is_small else rows_by_and_by(summarised, "chunk")) as rows:
+    with closing(
+        _rows_of_one_job(summarised) if is_small else collected_in_parts(summarised, "chunk")
+    ) as rows:
         for row in rows:
             if row.fingerprint is not None:
                 fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
@@ -138,6 +140,6 @@ def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | Non
 
 
 def _rows_of_one_job(summaries: Any) -> Generator[Any, None, None]:
-    with told_plainly():
+    with task_errors_raised():
         rows = summaries.collect()
     yield from rows

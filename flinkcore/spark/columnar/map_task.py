@@ -18,10 +18,10 @@ from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
 from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
 from flinkcore.spark.logs.log_input import LogInput
-from flinkcore.spark.progress import ProgressAddress, TaskProgress
 
 BLOCK_ROWS = 1 << 17
 LEAST_BLOCK_ROWS = 1 << 12

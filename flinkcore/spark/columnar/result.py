@@ -14,10 +14,9 @@ from flinkcore.replay.job_checkpoint import StoppingJob
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import TakenBatches
-from flinkcore.spark.replay import SparkReplay
-from flinkcore.spark.shipping.task_errors import told_plainly
-from flinkcore.spark.spark_types import SparkSchema
-from flinkcore.spark.task_outputs import (
+from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.columnar.task_outputs import (
     BATCH,
     CHECKPOINT,
     COUNTS,
@@ -30,6 +29,7 @@ from flinkcore.spark.task_outputs import (
     read_batch,
     read_part,
 )
+from flinkcore.spark.shipping.task_errors import task_errors_raised
 
 
 class SparkResult:
@@ -104,7 +104,7 @@ class SparkResult:
             yield from self._collected[tag_id].to_batches()
             return
         last_rows = []
-        with told_plainly(), self._replay.begin() as stopping:
+        with task_errors_raised(), self._replay.begin() as stopping:
             rows = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, pending=stopping.pending)
             for row in rows.toLocalIterator(prefetchPartitions=True):
                 if row.kind == BATCH and row.output == tag_id:

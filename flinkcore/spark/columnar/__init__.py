@@ -1,0 +1,1 @@
+"""Columnar jobs on Spark: one Spark job for the time plane, and one for each output that is asked for."""
