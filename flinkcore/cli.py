@@ -389,7 +389,7 @@ def _of_shell(message: str) -> str:
     for setting, option in _OPTIONS:
         message = setting.sub(option, message)
     if _PROGRAM_ONLY.search(message):
-        message += ". The command has no option for calls of a program's, such as with_columns: write a program for that"
+        message += ". The command has no option for such calls of a program: write one for that"
     return message
 
 
