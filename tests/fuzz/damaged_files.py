@@ -23,7 +23,7 @@ from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_, sum_
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.log.log_sources import FileSource
+from flinkcore.replay.log.log_sources import LogFiles
 
 ROWS = 300
 FLAT = ("ts", "arrival", "split", "user", "price", "amount", "flag", "at")
@@ -298,7 +298,7 @@ def request(kind: str, damages: list[Damage]) -> Any:
 
 
 def _rows(path: Path, suspicions: list[str]) -> pa.Table:
-    source = FileSource.discover(path)
+    source = LogFiles.discover(path)
     batches = [batch for chunk in source.chunks(2) for batch in chunk.read(None, 128, (), suspicions)]
     for batch in batches:
         batch.validate(full=True)

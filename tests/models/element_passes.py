@@ -11,8 +11,7 @@ from flinkcore.common import WatermarkStrategy
 from flinkcore.common.watermark import Watermark
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
 from flinkcore.replay.time_plane.element_pass import ElementPass, PlacedTimes, with_emissions
-from flinkcore.replay.time_plane.emission_runs import EmissionRuns
-from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.emissions import EmissionRuns, Emissions
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator

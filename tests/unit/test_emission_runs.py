@@ -11,8 +11,7 @@ from flinkcore.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.errors import SourceError
 from flinkcore.replay.time_plane.chunk_times import GeneratorSpec
 from flinkcore.replay.time_plane.element_pass import ElementPass, PlacedTimes
-from flinkcore.replay.time_plane.emission_runs import EmissionRuns
-from flinkcore.replay.time_plane.emissions import Emissions
+from flinkcore.replay.time_plane.emissions import EmissionRuns, Emissions
 from flinkcore.replay.time_plane.record_store import RecordStore
 
 

@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
 from flinkcore.replay.log.files import discover_files
-from flinkcore.replay.log.log_sources import FileSource, TableSource
+from flinkcore.replay.log.log_sources import LogFiles, TableSource
 
 ROWS = 1000
 
@@ -74,7 +74,7 @@ def read_all(source, target=1, columns=None, batch_rows=1 << 17):
 def test_every_format_gives_the_same_rows(tmp_path, name):
     table = events()
     WRITERS[name](table, tmp_path / name)
-    source = FileSource.discover(tmp_path / name)
+    source = LogFiles.discover(tmp_path / name)
     assert source.schema == table.schema
     assert read_all(source) == table
 
@@ -83,7 +83,7 @@ def test_every_format_gives_the_same_rows(tmp_path, name):
 def test_columns_come_in_the_order_asked_for_and_no_others(tmp_path, name):
     table = events()
     WRITERS[name](table, tmp_path / name)
-    assert read_all(FileSource.discover(tmp_path / name), columns=["price", "ts"]) == table.select(
+    assert read_all(LogFiles.discover(tmp_path / name), columns=["price", "ts"]) == table.select(
         ["price", "ts"]
     )
 
@@ -93,7 +93,7 @@ def test_columns_come_in_the_order_asked_for_and_no_others(tmp_path, name):
 def test_chunks_cut_by_pieces_give_the_rows_of_the_whole(tmp_path, name, target):
     table = events()
     WRITERS[name](table, tmp_path / name)
-    source = FileSource.discover(tmp_path / name)
+    source = LogFiles.discover(tmp_path / name)
     chunks = source.chunks(target)
     assert len(chunks) == min(target, 10)
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
@@ -102,7 +102,7 @@ def test_chunks_cut_by_pieces_give_the_rows_of_the_whole(tmp_path, name, target)
 
 def test_parquet_chunks_know_their_rows_and_where_they_start(tmp_path):
     WRITERS["log.parquet"](events(), tmp_path / "log.parquet")
-    chunks = FileSource.discover(tmp_path / "log.parquet").chunks(3)
+    chunks = LogFiles.discover(tmp_path / "log.parquet").chunks(3)
     assert [(chunk.first_row, chunk.rows) for chunk in chunks] == [(0, 400), (400, 300), (700, 300)]
     assert chunks[1].label == f"{tmp_path}/log.parquet (row groups 4-6)"
     assert chunks[1].row_name(5) == f"row 405 (from 0) of {tmp_path}/log.parquet"
@@ -112,7 +112,7 @@ def test_uneven_row_groups_are_cut_by_rows(tmp_path):
     with pq.ParquetWriter(tmp_path / "a.parquet", events().schema) as writer:
         for rows in (900, 20, 30, 50):
             writer.write_table(events(rows=rows), row_group_size=rows)
-    source = FileSource.discover(tmp_path / "a.parquet")
+    source = LogFiles.discover(tmp_path / "a.parquet")
     assert [chunk.rows for chunk in source.chunks(2)] == [900, 100]
     assert [chunk.rows for chunk in source.chunks(9)] == [900, 20, 30, 50]
 
@@ -120,7 +120,7 @@ def test_uneven_row_groups_are_cut_by_rows(tmp_path):
 def test_no_file_is_opened_beyond_the_first_if_there_are_enough_files(tmp_path):
     for i in range(6):
         pq.write_table(events(i * 10, 10), tmp_path / f"{i}.parquet")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     for path in [tmp_path / f"{i}.parquet" for i in range(1, 6)]:
         path.write_bytes(bytes(path.stat().st_size))  # not Parquet
     assert [chunk.rows for chunk in source.chunks(4)] == [None] * 6
@@ -130,7 +130,7 @@ def test_a_large_file_among_small_ones_is_cut_alone(tmp_path):
     pq.write_table(events(rows=10), tmp_path / "a.parquet")
     pq.write_table(events(10, 100_000), tmp_path / "b.parquet", row_group_size=1000)
     pq.write_table(events(100_010, 10), tmp_path / "c.parquet")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     chunks = source.chunks(4)
     assert [chunk.rows for chunk in chunks] == [None, 25_000, 25_000, 25_000, 25_000, None]
     assert read_all(source, 4)["ts"].to_pylist() == list(range(100_020))
@@ -141,7 +141,7 @@ def test_a_large_file_among_small_ones_is_cut_alone(tmp_path):
 def test_batches_are_no_longer_than_asked_for_and_not_much_shorter(tmp_path, name, batch_rows):
     table = events()
     WRITERS[name](table, tmp_path / name)
-    (chunk,) = FileSource.discover(tmp_path / name).chunks(1)
+    (chunk,) = LogFiles.discover(tmp_path / name).chunks(1)
     batches = list(chunk.read(None, batch_rows))
     assert max(batch.num_rows for batch in batches) <= batch_rows
     assert len(batches) <= max(2 * ROWS // batch_rows + 1, 2)
@@ -150,7 +150,7 @@ def test_batches_are_no_longer_than_asked_for_and_not_much_shorter(tmp_path, nam
 
 def test_chunks_survive_pickling(tmp_path):
     WRITERS["log.parquet"](events(), tmp_path / "log.parquet")
-    chunks = pickle.loads(pickle.dumps(FileSource.discover(tmp_path).chunks(3)))
+    chunks = pickle.loads(pickle.dumps(LogFiles.discover(tmp_path).chunks(3)))
     rows = [n for chunk in chunks for batch in chunk.read(["ts"], 100) for n in batch["ts"].to_pylist()]
     assert rows == list(range(ROWS))
 
@@ -306,7 +306,7 @@ def test_a_file_whose_name_looks_like_a_glob_is_found_by_its_name(tmp_path):
 def test_files_are_read_through_a_given_filesystem(tmp_path):
     pq.write_table(events(), tmp_path / "a.parquet", row_group_size=100)
     inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    source = FileSource.discover("a.parquet", filesystem=inside)
+    source = LogFiles.discover("a.parquet", filesystem=inside)
     assert read_all(source, 2).combine_chunks() == events()
     assert [chunk.label for chunk in source.chunks(2)] == [
         "a.parquet (row groups 0-4)",
@@ -350,14 +350,14 @@ def test_mixed_formats_are_an_error_that_names_two_files(tmp_path):
     pq.write_table(events(), tmp_path / "a.parquet")
     write_csv(events(), tmp_path / "b.csv")
     with pytest.raises(SourceError, match=r"a\.parquet is parquet, .*b\.csv is csv"):
-        FileSource.discover(tmp_path)
+        LogFiles.discover(tmp_path)
 
 
 def test_an_unknown_extension_asks_for_the_format(tmp_path):
     pq.write_table(events(), tmp_path / "a.data")
     with pytest.raises(SourceError, match=r"a\.data does not tell a format.*give format="):
-        FileSource.discover(tmp_path)
-    assert read_all(FileSource.discover(tmp_path, format="parquet")) == events()
+        LogFiles.discover(tmp_path)
+    assert read_all(LogFiles.discover(tmp_path, format="parquet")) == events()
 
 
 def test_unknown_formats_and_options_are_errors(tmp_path):
@@ -371,7 +371,7 @@ def test_unknown_formats_and_options_are_errors(tmp_path):
         ({"format": "json", "format_options": {"column_types": {"a": "integer"}}}, "'integer' of column 'a'"),
     ]:
         with pytest.raises(ConfigurationError, match=message):
-            FileSource.discover(tmp_path, **given)
+            LogFiles.discover(tmp_path, **given)
 
 
 def test_csv_options_are_followed(tmp_path):
@@ -382,14 +382,14 @@ def test_csv_options_are_followed(tmp_path):
         "column_types": {"id": "int32"},
         "newlines_in_values": True,
     }
-    source = FileSource.discover(tmp_path, format_options=options)
+    source = LogFiles.discover(tmp_path, format_options=options)
     assert source.schema == pa.schema([("id", pa.int32()), ("note", pa.string())])
     assert read_all(source).to_pydict() == {"id": [1, None, 3], "note": ["x", None, "a\nb"]}
 
 
 def test_a_column_type_for_a_column_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("id\n1\n")
-    source = FileSource.discover(tmp_path, format_options={"column_types": {"ID": "int32"}})
+    source = LogFiles.discover(tmp_path, format_options={"column_types": {"ID": "int32"}})
     with pytest.raises(ConfigurationError, match=r"names 'ID', which .*a\.csv does not have: id"):
         source.chunks(1)
 
@@ -403,7 +403,7 @@ def test_fractions_of_seconds_may_come_after_whole_seconds(tmp_path, name):
     else:
         (tmp_path / "1.json").write_text(json.dumps({"at": times[0]}) + "\n")
         (tmp_path / "2.json").write_text(json.dumps({"at": times[1]}) + "\n")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     assert source.schema.field("at").type == pa.timestamp("us")
     assert read_all(source)["at"].cast(pa.int64()).to_pylist() == [978307200000000, 978307200250000]
 
@@ -411,14 +411,14 @@ def test_fractions_of_seconds_may_come_after_whole_seconds(tmp_path, name):
 def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path):
     (tmp_path / "a.json").write_text('{"a": 1}\n\n{"a": null, "z": [1]}\n')
     (tmp_path / "b.json").write_text('{"b": 1}\n{"a": 4}')
-    assert read_all(FileSource.discover(tmp_path), columns=["a"])["a"].to_pylist() == [1, None, None, 4]
+    assert read_all(LogFiles.discover(tmp_path), columns=["a"])["a"].to_pylist() == [1, None, None, 4]
 
 
 def test_blocks_of_json_lines_are_cut_at_line_ends(tmp_path, monkeypatch):
     monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 64)
     table = events()
     write_json(table, tmp_path / "a.json")
-    assert read_all(FileSource.discover(tmp_path)).combine_chunks() == table
+    assert read_all(LogFiles.discover(tmp_path)).combine_chunks() == table
 
 
 # ---- schemas
@@ -432,7 +432,7 @@ def test_hive_partitions_become_columns_of_every_format(tmp_path):
         ):
             (base / part).mkdir(parents=True)
             writer(events(i * 10, 10), base / part / name)
-        source = FileSource.discover(base)
+        source = LogFiles.discover(base)
         assert source.schema == events().schema.append(pa.field("date", pa.string())).append(
             pa.field("hour", pa.int64())
         )
@@ -448,13 +448,13 @@ def test_a_partition_value_that_is_no_number_makes_all_strings(tmp_path):
     for part in ("p=1", "p=x%20y"):
         (tmp_path / part).mkdir()
         pq.write_table(events(rows=1), tmp_path / part / "a.parquet")
-    assert read_all(FileSource.discover(tmp_path), columns=["p"])["p"].to_pylist() == ["1", "x y"]
+    assert read_all(LogFiles.discover(tmp_path), columns=["p"])["p"].to_pylist() == ["1", "x y"]
 
 
 def test_a_partition_directory_takes_the_place_of_the_files_own_column(tmp_path):
     (tmp_path / "user=9").mkdir()
     pq.write_table(events(rows=2), tmp_path / "user=9" / "a.parquet")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     assert source.schema.names == ["ts", "price", "user"]
     assert read_all(source)["user"].to_pylist() == [9, 9]
 
@@ -488,7 +488,7 @@ def test_partition_directories_count_below_the_given_path_only(tmp_path, given, 
         (f"file://{root}/{given}".replace("/./", "/").replace("/.", ""), {}),
         (f"user=nobody/log/{given}".replace("/./", "/").replace("/.", ""), inside),
     ):
-        source = FileSource.discover(path, **filesystem)
+        source = LogFiles.discover(path, **filesystem)
         assert [name for name, _ in source.files[0].partition] == partitions
         assert source.schema.names == [*events().schema.names, *partitions]
         assert read_all(source)["user"].to_pylist() == events(rows=2)["user"].to_pylist()
@@ -499,14 +499,14 @@ def test_partition_directories_that_differ_are_an_error(tmp_path):
         (tmp_path / part).mkdir()
         pq.write_table(events(rows=1), tmp_path / part / "x.parquet")
     with pytest.raises(SchemaError, match=r"a=1/x\.parquet has \['a'\], .*b=1/x\.parquet has \['b'\]"):
-        FileSource.discover(tmp_path).chunks(1)
+        LogFiles.discover(tmp_path).chunks(1)
 
 
 @pytest.mark.parametrize("name", ["parquet", "arrow", "csv"])
 def test_a_column_that_is_missing_in_a_file_is_an_error_that_names_both(tmp_path, name):
     WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
     WRITERS[f"log.{name}"](events().drop_columns(["user"]), tmp_path / f"2.{name}")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     with pytest.raises(
         SchemaError,
         match=rf"column 'user' \(string\) of .*1\.{name} is missing in .*2\.{name}, which has ts, price",
@@ -521,7 +521,7 @@ def test_a_column_of_another_type_is_an_error_that_names_both(tmp_path, name):
     other = events().set_column(0, "ts", events()["ts"].cast(pa.int32()))
     WRITERS[f"log.{name}"](other, tmp_path / f"2.{name}")
     with pytest.raises(SchemaError, match=rf"column 'ts' is int64 in .*1\.{name} but int32 in .*2\.{name}"):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["csv", "json"])
@@ -531,7 +531,7 @@ def test_a_text_value_of_another_type_is_an_error_that_names_the_file(tmp_path, 
     with pytest.raises(
         SchemaError, match=rf"2\.{name} has a value of another type.*ts int64 \(from .*1\.{name}\)"
     ):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 def test_encodings_may_differ_between_files(tmp_path):
@@ -540,7 +540,7 @@ def test_encodings_may_differ_between_files(tmp_path):
         (events()["user"].dictionary_encode(), events()["user"].cast(pa.large_string()))
     ):
         pq.write_table(events().set_column(1, "user", user), tmp_path / f"{i + 2}.parquet")
-    assert read_all(FileSource.discover(tmp_path)).num_rows == 3 * ROWS
+    assert read_all(LogFiles.discover(tmp_path)).num_rows == 3 * ROWS
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "parquet"])
@@ -548,7 +548,7 @@ def test_a_column_of_nulls_takes_the_type_of_another_file(tmp_path, name):
     empty = events(rows=5).set_column(2, "price", pa.nulls(5))
     WRITERS[f"log.{name}"](empty, tmp_path / f"1.{name}")
     WRITERS[f"log.{name}"](events(rows=5), tmp_path / f"2.{name}")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     assert source.schema.field("price").type == pa.float64()
     assert read_all(source)["price"].to_pylist() == [None] * 5 + [0.0, 0.25, 0.5, 0.75, 1.0]
 
@@ -556,7 +556,7 @@ def test_a_column_of_nulls_takes_the_type_of_another_file(tmp_path, name):
 def test_a_name_that_occurs_twice_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("a,a\n1,2\n")
     with pytest.raises(SchemaError, match=r"'a' occurs more than once in .*a\.csv"):
-        FileSource.discover(tmp_path).chunks(1)
+        LogFiles.discover(tmp_path).chunks(1)
     with pytest.raises(SchemaError, match="'a' occurs more than once in the table"):
         TableSource.of(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]))
 
@@ -574,7 +574,7 @@ def test_a_truncated_file_is_an_error_that_names_it(tmp_path, name, part):
     WRITERS[name](events(rows=5000), tmp_path / f"2.{extension}")
     data = (tmp_path / f"2.{extension}").read_bytes()
     (tmp_path / f"2.{extension}").write_bytes(data[: int(len(data) * part)])
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     with pytest.raises(
         SourceError, match=rf"2\.{extension} cannot be read: .*The file is truncated, damaged or not"
     ):
@@ -586,7 +586,7 @@ def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
     write_json(events(), tmp_path / "1.json")
     (tmp_path / "2.json").write_text(text)
     with pytest.raises((SourceError, SchemaError), match=r"2\.json"):
-        read_all(FileSource.discover(tmp_path), columns=["ts"])
+        read_all(LogFiles.discover(tmp_path), columns=["ts"])
 
 
 @pytest.mark.parametrize("block", [16, 8 << 20])
@@ -605,7 +605,7 @@ def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text
     write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
     (tmp_path / "2.json").write_text(text)
     with pytest.raises(error, match=rf"2\.json .*{message}"):
-        read_all(FileSource.discover(tmp_path), columns=["ts"])
+        read_all(LogFiles.discover(tmp_path), columns=["ts"])
 
 
 @pytest.mark.parametrize("columns", [None, ["ts"]])
@@ -622,25 +622,25 @@ def test_json_that_is_nested_without_measure_is_an_error_that_names_the_line(tmp
         with pytest.raises(
             SourceError, match=r"1\.json cannot be read: .* more than 100 levels deep in line 2"
         ):
-            read_all(FileSource.discover(tmp_path / name), columns=columns)
+            read_all(LogFiles.discover(tmp_path / name), columns=columns)
 
 
 def test_json_may_have_many_lists_and_brackets_within_text(tmp_path):
     rows = [{"ts": 1, "lists": [[]] * 200, "text": "[" * 200 + '\\"]{'}, {"ts": 2, "lists": [], "text": "}"}]
     (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_all(FileSource.discover(tmp_path)).to_pylist() == rows
+    assert read_all(LogFiles.discover(tmp_path)).to_pylist() == rows
 
 
 def test_a_json_column_that_changes_its_type_while_types_are_inferred_is_named(tmp_path):
     (tmp_path / "1.json").write_text('{"ts": 1}\n{"ts": "x"}\n')
     with pytest.raises(SchemaError, match=r"'ts' changed from number to string in line 2.*repair the lines"):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 def test_a_fault_of_a_parquet_file_is_one_sentence_and_one_advice(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1" * 9 + b"cut")
     with pytest.raises(SourceError) as error:
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
     assert ".." not in str(error.value)
     assert "format=" not in str(error.value)
 
@@ -665,7 +665,7 @@ def test_a_csv_file_that_ends_within_a_row_is_an_error(
     (tmp_path / "1.csv").write_text('a,b\n1,"x"\n')
     (tmp_path / "2.csv").write_text(text)
     monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block)
-    source = FileSource.discover(tmp_path, format_options={"newlines_in_values": newlines_in_values})
+    source = LogFiles.discover(tmp_path, format_options={"newlines_in_values": newlines_in_values})
     message = (
         "ends within a quoted value|newlines_in_values|two block boundaries"
         if is_quoted
@@ -683,9 +683,9 @@ def test_lines_of_csv_that_a_stray_quote_makes_one_are_an_error(tmp_path, monkey
     message = "3 rows in 5 lines below the header" if block > 16 else ""
     for columns in (["a"], ["b"]):
         with pytest.raises(SourceError, match=rf"2\.csv cannot be read: .*{message}.*newlines_in_values"):
-            read_all(FileSource.discover(tmp_path), columns=columns)
+            read_all(LogFiles.discover(tmp_path), columns=columns)
     monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 8 << 20)
-    source = FileSource.discover(tmp_path, format_options={"newlines_in_values": True})
+    source = LogFiles.discover(tmp_path, format_options={"newlines_in_values": True})
     assert read_all(source)["b"].to_pylist() == ["x", "x", "y\n3,z\n4,w", "v"]
 
 
@@ -714,7 +714,7 @@ def test_a_csv_file_without_a_last_line_break_is_read_with_a_warning(
 ):
     (tmp_path / "a.csv").write_bytes(text.encode())
     monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block)
-    source = FileSource.discover(tmp_path, format_options={"column_types": {"a": "int64", "b": "string"}})
+    source = LogFiles.discover(tmp_path, format_options={"column_types": {"a": "int64", "b": "string"}})
     table, warnings = read_with_warnings(source)
     assert [tuple(row.values()) for row in table.to_pylist()] == rows
     assert [text.split(":")[0] for text in warnings] == [
@@ -727,7 +727,7 @@ def test_a_csv_file_without_a_last_line_break_is_read_with_a_warning(
 def test_an_empty_text_file_among_others_is_warned_of(tmp_path, name, text):
     WRITERS[f"log.{name.replace('json.gz', 'ndjson.gz')}"](events(rows=3), tmp_path / f"1.{name}")
     (tmp_path / f"2.{name}").write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    table, warnings = read_with_warnings(FileSource.discover(tmp_path))
+    table, warnings = read_with_warnings(LogFiles.discover(tmp_path))
     assert table == events(rows=3)
     assert warnings == [
         f"{tmp_path}/2.{name} is empty: it adds no event. Take it out of the log if nothing is missing"
@@ -739,16 +739,16 @@ def test_a_line_of_json_that_does_not_end_does_not_fill_the_memory(tmp_path, mon
     write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
     (tmp_path / "2.json").write_text('{"ts": 1, "text": "' + 1100 * "x" + '"}\n')
     with pytest.raises(SourceError, match=r"2\.json cannot be read: a line has more than 1,024 bytes"):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 def test_an_arrow_stream_whose_end_is_missing_is_warned_of(tmp_path):
     write_ipc(events(), tmp_path / "a.arrows", pa.ipc.new_stream)
-    assert read_with_warnings(FileSource.discover(tmp_path)) == (events(), [])
+    assert read_with_warnings(LogFiles.discover(tmp_path)) == (events(), [])
     data = (tmp_path / "a.arrows").read_bytes()
     assert data.endswith(little_endian(-1, 0))
     (tmp_path / "a.arrows").write_bytes(data[:-8])
-    table, (warning,) = read_with_warnings(FileSource.discover(tmp_path))
+    table, (warning,) = read_with_warnings(LogFiles.discover(tmp_path))
     assert table == events()
     assert warning.startswith(f"{tmp_path}/a.arrows is an Arrow stream without an end-of-stream marker")
 
@@ -758,13 +758,13 @@ def test_what_follows_the_end_of_an_arrow_stream_is_not_passed_over(tmp_path):
     data = (tmp_path / "a.arrows").read_bytes()
     (tmp_path / "a.arrows").write_bytes(data + data)
     with pytest.raises(SourceError, match=rf"a\.arrows cannot be read: {len(data)} bytes follow the end"):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 def test_a_csv_row_with_too_few_values_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(SourceError, match=r"a\.csv cannot be read: .*Expected 2 columns, got 1"):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 def test_a_damaged_page_is_an_error(tmp_path):
@@ -774,7 +774,7 @@ def test_a_damaged_page_is_an_error(tmp_path):
     data[middle : middle + 200] = bytes(200)
     (tmp_path / "a.parquet").write_bytes(data)
     with pytest.raises(SourceError, match=r"a\.parquet cannot be read"):
-        read_all(FileSource.discover(tmp_path), 3)
+        read_all(LogFiles.discover(tmp_path), 3)
 
 
 def replace_once(path, found, other):
@@ -819,7 +819,7 @@ def test_what_an_arrow_file_says_of_its_values_is_checked_before_it_is_followed(
 ):
     write_ipc(pa.table({"ts": range(len(column)), "other": column}), tmp_path / "a.arrow", opener)
     replace_once(tmp_path / "a.arrow", found, lie)
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     with pytest.raises(SourceError, match=r"a\.arrow cannot be read: column 'other': .*write it again"):
         read_all(source)
     assert read_all(source, columns=["ts"])["ts"].to_pylist() == list(range(len(column)))
@@ -828,7 +828,7 @@ def test_what_an_arrow_file_says_of_its_values_is_checked_before_it_is_followed(
 @pytest.mark.parametrize("name", ["log.arrow", "log.arrows", "log.parquet"])
 def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path, name):
     WRITERS[name](events(rows=100_000), tmp_path / name)
-    (chunk,) = FileSource.discover(tmp_path).chunks(1)
+    (chunk,) = LogFiles.discover(tmp_path).chunks(1)
     batches = chunk.read(None, 100)
     next(batches)
     with (tmp_path / name).open("r+b") as file:
@@ -847,7 +847,7 @@ def test_a_length_that_no_memory_holds_is_an_error_that_names_the_file(tmp_path)
     with pytest.raises(
         SourceError, match=r"a\.arrow cannot be read: .*more memory than there is.*write it again"
     ):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -855,7 +855,7 @@ def test_checksums_of_parquet_pages_are_verified(tmp_path, version):
     options = {"compression": "none", "use_dictionary": False, "data_page_version": version}
     pq.write_table(events(), tmp_path / "a.parquet", write_page_checksum=True, **options)
     replace_once(tmp_path / "a.parquet", little_endian(500, 501, width=8), little_endian(500, 502, width=8))
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     with pytest.raises(SourceError, match=r"a\.parquet cannot be read: .*CRC checksum verification failed"):
         read_all(source)
     assert read_all(source, columns=["user"]) == events().select(["user"])
@@ -889,7 +889,7 @@ def test_a_parquet_footer_that_contradicts_itself_on_the_rows_is_an_error(tmp_pa
     with pytest.raises(
         SourceError, match=r"a\.parquet cannot be read: .*(rows|values).*The file is truncated, damaged"
     ):
-        read_all(FileSource.discover(tmp_path))
+        read_all(LogFiles.discover(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.jsonl"])
@@ -907,9 +907,9 @@ def test_text_that_is_not_utf_8_is_an_error_that_names_the_column(tmp_path, name
         rows = [{"ts": ts, "text": value} for ts, value in enumerate(text)]
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (tmp_path / name).write_bytes(lines.encode())
-    assert read_all(FileSource.discover(tmp_path))["text"].to_pylist() == text
+    assert read_all(LogFiles.discover(tmp_path))["text"].to_pylist() == text
     replace_once(tmp_path / name, "Grüße".encode(), b"Gr\xffsser")
-    source = FileSource.discover(tmp_path)
+    source = LogFiles.discover(tmp_path)
     with pytest.raises(SourceError, match=rf"{name} cannot be read: column 'text': .*Invalid UTF8"):
         read_all(source)
     assert read_all(source, columns=["ts"]).num_rows == 2
@@ -918,7 +918,7 @@ def test_text_that_is_not_utf_8_is_an_error_that_names_the_column(tmp_path, name
 def test_a_file_that_vanished_is_an_error(tmp_path):
     pq.write_table(events(), tmp_path / "1.parquet")
     pq.write_table(events(), tmp_path / "2.parquet")
-    chunks = FileSource.discover(tmp_path).chunks(1)
+    chunks = LogFiles.discover(tmp_path).chunks(1)
     (tmp_path / "2.parquet").unlink()
     with pytest.raises(SourceError, match=r"2\.parquet is not there any more"):
         list(chunks[1].read(None, 100))
@@ -932,17 +932,17 @@ def test_files_without_rows_add_nothing(tmp_path, name):
     if extension in ("csv", "json"):
         (tmp_path / f"0.{extension}").touch()
         (tmp_path / f"3.{extension}").touch()
-    assert read_all(FileSource.discover(tmp_path))["ts"].to_pylist() == [0, 1, 2]
+    assert read_all(LogFiles.discover(tmp_path))["ts"].to_pylist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 def test_a_file_of_no_bytes_is_damaged(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(SourceError, match=f"{name} cannot be read"):
-        FileSource.discover(tmp_path).chunks(1)
+        LogFiles.discover(tmp_path).chunks(1)
 
 
 def test_files_that_are_all_empty_have_no_schema(tmp_path):
     (tmp_path / "a.json").touch()
     with pytest.raises(SourceError, match=r"its file is empty: .*a\.json. Skip the replay, or add"):
-        FileSource.discover(tmp_path).chunks(1)
+        LogFiles.discover(tmp_path).chunks(1)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 
 from flinkcore.errors import DataError
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
 from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import (

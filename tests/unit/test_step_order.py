@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from flinkcore._native.event_log import steps_before
 from flinkcore.errors import DataError
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
 
 PLACES = st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3))
 TICKS = st.tuples(st.integers(0, 4), st.just(AFTER_ALL_SPLITS), st.just(0))

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkcore.replay.time_plane import total_order
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
 from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.columns_to_read import ColumnsToRead
-from flinkcore.replay.log.file_format import FileFormat
+from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
 

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
-from flinkcore.replay.log.columns_to_read import ColumnsToRead
-from flinkcore.replay.log.file_format import source_faults
+from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.sound_columns import check_layout, check_values

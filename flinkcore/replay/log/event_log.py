@@ -13,7 +13,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.log_sources import FileSource, TableSource
+from flinkcore.replay.log.log_sources import LogFiles, TableSource
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class EventLog:
 
     Parameters
     ----------
-    source : FileSource or TableSource
+    source : LogFiles or TableSource
         Where the rows are; :meth:`of` builds it from paths or data.
     timestamp : str
         Column with the source timestamp: an Arrow timestamp (any unit; without a zone it is UTC) or date, an
@@ -49,7 +49,7 @@ class EventLog:
         If a setting has no meaning.
     """
 
-    source: FileSource | TableSource
+    source: LogFiles | TableSource
     timestamp: str
     arrival: str | Expression | None = None
     split: str | SplitOrigin | None = None
@@ -71,7 +71,7 @@ class EventLog:
             and (not isinstance(self.split, str) or not self.split)
         ):
             raise ConfigurationError(f"split= is the name of a column, FILE or None, not {self.split!r}")
-        if self.split is FILE and not isinstance(self.source, FileSource):
+        if self.split is FILE and not isinstance(self.source, LogFiles):
             raise ConfigurationError("split=FILE needs a log of files; this one is an in-memory table")
         if not isinstance(self.rate, int | float) or not math.isfinite(self.rate) or self.rate <= 0:
             raise ConfigurationError(f"rate= is a number of events per second above 0, not {self.rate!r}")
@@ -127,7 +127,7 @@ class EventLog:
         SchemaError
             If the arrival or split column is missing.
         """
-        source: FileSource | TableSource
+        source: LogFiles | TableSource
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             if format is not None or filesystem is not None or format_options:
                 raise ConfigurationError(
@@ -135,7 +135,7 @@ class EventLog:
                 )
             source = TableSource.of(data)
         elif isinstance(data, str | os.PathLike | Iterable):
-            source = FileSource.discover(data, format, filesystem, format_options)
+            source = LogFiles.discover(data, format, filesystem, format_options)
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "

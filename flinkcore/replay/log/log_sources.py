@@ -25,7 +25,7 @@ _LEAST_MEAN_ROWS = 8192
 
 
 @dataclass(frozen=True)
-class FileSource:
+class LogFiles:
     """The files of a log, found when it is defined, so that every pass reads the same files.
 
     Parameters
@@ -46,7 +46,7 @@ class FileSource:
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
-    ) -> "FileSource":
+    ) -> "LogFiles":
         """Find the files; see :func:`~flinkcore.replay.log.files.discover_files` and ``file_format``."""
         files = discover_files(paths, filesystem)
         return cls(files, file_format(files, format, format_options))

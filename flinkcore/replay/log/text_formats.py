@@ -19,8 +19,7 @@ from flinkcore.common.text_files import (
     refuse_other_encodings,
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
-from flinkcore.replay.log.columns_to_read import ColumnsToRead
-from flinkcore.replay.log.file_format import source_faults
+from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.sound_columns import check_values

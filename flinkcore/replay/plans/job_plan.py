@@ -48,7 +48,7 @@ from flinkcore.replay.plans.keyed_operator import (
 from flinkcore.replay.plans.log_plan import LogPlan, check_keys, column_op, plan_of_log
 from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
-from flinkcore.replay.time_plane.stage_timelines import JobStreams
+from flinkcore.replay.time_plane.job_time import JobStreams
 
 OPERATORS = (WindowTransformation, ProcessTransformation, TwoInputTransformation)
 

@@ -11,7 +11,7 @@ from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.keyed_operator import KeyedOperator
-from flinkcore.replay.time_plane.stage_timelines import InputStreams, OperatorStreams
+from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import Output
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.element_rows import groups_of_keys

@@ -9,7 +9,7 @@ import numpy as np
 
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.total_order import Int64Array
 from flinkcore.runtime.key_context import KeyContext
 

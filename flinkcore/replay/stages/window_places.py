@@ -15,7 +15,7 @@ from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.total_order import Int64Array
 from flinkcore.runtime.element_rows import event_key_groups
 

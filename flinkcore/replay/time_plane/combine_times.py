@@ -15,9 +15,15 @@ from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
 from flinkcore.replay.time_plane.paused_spans import PausedSpans, summary_interval_ms
 from flinkcore.replay.time_plane.record_store import RecordStore
-from flinkcore.replay.time_plane.statuses import Statuses
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import ArrivalFloors, ChunkStarts, SplitTimes, Timeline, TimePlane
+from flinkcore.replay.time_plane.timeline import (
+    ArrivalFloors,
+    ChunkStarts,
+    SplitTimes,
+    Statuses,
+    Timeline,
+    TimePlane,
+)
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]

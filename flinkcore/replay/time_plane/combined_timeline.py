@@ -14,9 +14,7 @@ import numpy.typing as npt
 
 from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.time_plane.statuses import Statuses
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Timeline
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 
 Int64s = npt.NDArray[np.int64]

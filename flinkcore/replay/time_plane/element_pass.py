@@ -17,10 +17,8 @@ import numpy.typing as npt
 from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
-from flinkcore.replay.time_plane.emissions import Emissions
-from flinkcore.replay.time_plane.split_operator import SplitOperator
-from flinkcore.replay.time_plane.split_states import SplitState, SplitStates
+from flinkcore.replay.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
+from flinkcore.replay.time_plane.split_operator import SplitOperator, SplitState, SplitStates
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timed_log import TimedLog

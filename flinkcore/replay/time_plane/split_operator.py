@@ -2,20 +2,126 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.time import Time
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkGenerator, WatermarksWithIdleness
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.time_plane.emissions import Cause, SplitEmissions
-from flinkcore.replay.time_plane.split_states import SplitState
+from flinkcore.replay.time_plane.emissions import EmissionCause, SplitEmissions
 from flinkcore.replay.time_plane.tick_clock import TickClock
+from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
 from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
+
+Int64s = npt.NDArray[np.int64]
+
+_SHAPES = b"flinkcore.shapes"
+
+
+@dataclass(frozen=True)
+class SplitState:
+    """The operator of one split.
+
+    Parameters
+    ----------
+    generator : object
+        What the generator holds; with an idleness what `WatermarksWithIdleness` does.
+    unseen : bool
+        Whether there were events since its last periodic call.
+    watermark_ms : int
+        The last watermark that it has emitted.
+    is_idle : bool
+        The last status that it has emitted.
+    """
+
+    generator: Any
+    unseen: bool
+    watermark_ms: int
+    is_idle: bool
+
+
+@dataclass(frozen=True)
+class SplitStates:
+    """The operators of some splits.
+
+    Parameters
+    ----------
+    splits : sequence of int
+        Numbers of the splits.
+    states : sequence of SplitState
+    """
+
+    splits: Sequence[int]
+    states: Sequence[SplitState]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[SplitStates]) -> SplitStates:
+        """The operators of all parts, by number."""
+        found = sorted(
+            ((split, state) for part in parts for split, state in zip(part.splits, part.states, strict=True)),
+            key=lambda entry: entry[0],
+        )
+        return cls([split for split, _ in found], [state for _, state in found])
+
+    @property
+    def generators(self) -> list[Any]:
+        """What the generators hold."""
+        return [state.generator for state in self.states]
+
+    @property
+    def columns(self) -> dict[str, Int64s]:
+        """The rest, as columns of a `TimeCut`."""
+        return {
+            "unseen": np.array([state.unseen for state in self.states], np.int64),
+            "watermark_ms": np.array([state.watermark_ms for state in self.states], np.int64),
+            "operator_idle": np.array([state.is_idle for state in self.states], np.int64),
+        }
+
+    def to_ipc(self) -> bytes:
+        """The states as an Arrow IPC stream.
+
+        Raises
+        ------
+        SchemaError
+            If a column cannot hold what a generator holds.
+        """
+        columns = TableColumns("the splits")
+        columns.add_numbers("split", np.array(self.splits, np.int64), pa.int64())
+        columns.add_values("generator", self.generators)
+        for name, numbers in self.columns.items():
+            columns.add_numbers(name, numbers, pa.int64())
+        table = columns.table({})
+        batch = table.batch.replace_schema_metadata({_SHAPES: json.dumps(dict(table.shapes))})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return bytes(sink.getvalue())
+
+    @classmethod
+    def from_ipc(cls, data: bytes) -> SplitStates:
+        """The states that `to_ipc` wrote."""
+        with pa.ipc.open_stream(data) as reader:
+            batch = reader.read_next_batch()
+        table = CheckpointTable(batch, json.loads(batch.schema.metadata[_SHAPES]), {})
+        unseen, watermarks, idle = (
+            table.numbers(name, pa.int64()).tolist() for name in ("unseen", "watermark_ms", "operator_idle")
+        )
+        states = [
+            SplitState(generator, bool(has_unseen), watermark_ms, bool(is_idle))
+            for generator, has_unseen, watermark_ms, is_idle in zip(
+                table.values("generator"), unseen, watermarks, idle, strict=True
+            )
+        ]
+        return cls(table.numbers("split", pa.int64()).tolist(), states)
 
 
 class SplitOperator:
@@ -104,13 +210,13 @@ class SplitOperator:
         """
         place = self.emissions
         on_event, output = self._generator.on_event, self._output
-        place.cause = Cause.EVENT
+        place.cause = EmissionCause.EVENT
         for position, arrival, tick, timestamp in zip(
             positions, arrivals_ms, ticks_ms, timestamps_ms, strict=True
         ):
             if tick > self._next_tick:
                 self._call_before(tick)
-                place.cause = Cause.EVENT
+                place.cause = EmissionCause.EVENT
             self._unseen = True
             place.clock_ms, place.position = arrival, position
             try:
@@ -129,7 +235,7 @@ class SplitOperator:
             If the generator raises, or emits what is no watermark.
         """
         self._call_before(self._clock.end_of_ticks_ms)
-        self._call(self._clock.last_arrival_ms, Cause.END_OF_LOG)
+        self._call(self._clock.last_arrival_ms, EmissionCause.END_OF_LOG)
 
     def stop(self) -> SplitState:
         """Make the calls at the ticks that come before the cut; where the operator stands.
@@ -153,22 +259,22 @@ class SplitOperator:
         self._next_tick = end_ms
         if self._calls_every_tick:
             for tick in range(first, end_ms, interval):
-                self._call(tick, Cause.TICK)
+                self._call(tick, EmissionCause.TICK)
             return
         had_events = self._unseen
-        self._call(first, Cause.TICK)
+        self._call(first, EmissionCause.TICK)
         if self._idleness is None:
             return
         if had_events and first + interval < end_ms:
-            self._call(first + interval, Cause.TICK)
+            self._call(first + interval, EmissionCause.TICK)
         if self._idleness.start_of_inactivity_ms == 0:
             return
         counts_from = self._clock.opened_ms + self._idleness.start_of_inactivity_ms
         found_at = counts_from + (self._idleness_ms // interval + 1) * interval
         if first < found_at < end_ms:
-            self._call(found_at, Cause.TICK)
+            self._call(found_at, EmissionCause.TICK)
 
-    def _call(self, clock_ms: int, cause: Cause) -> None:
+    def _call(self, clock_ms: int, cause: EmissionCause) -> None:
         place = self.emissions
         place.cause, place.clock_ms, place.position = cause, clock_ms, 0
         self._unseen = False

@@ -20,10 +20,9 @@ from flinkcore.replay.time_plane.chunk_times import (
 from flinkcore.replay.time_plane.combine_times import combine
 from flinkcore.replay.time_plane.element_pass import run_element_pass
 from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
-from flinkcore.replay.time_plane.tick_calls import warn_of_tick_calls
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_warnings import time_warnings
+from flinkcore.replay.time_plane.time_warnings import tick_calls_warning, time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 
@@ -125,11 +124,12 @@ class TimePass:
         )
         if replay_range is not None:
             return time_plane
-        if self.timed.is_by_element and time_plane.events:
-            assert time_plane.replay_range is not None
+        suspicions = [*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)]
+        if self.timed.is_by_element and time_plane.events and time_plane.replay_range is not None:
             clock = TickClock(interval_ms, *time_plane.replay_range)
-            warn_of_tick_calls(self.timed.strategy, clock, len(time_plane.split_values))
-        for text in [*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)]:
+            of_ticks = tick_calls_warning(self.timed.strategy, clock, len(time_plane.split_values))
+            suspicions += [of_ticks] if of_ticks is not None else []
+        for text in suspicions:
             warnings.warn(text, UserWarning, stacklevel=2)
         return time_plane
 

@@ -1,12 +1,17 @@
-"""Suspicions about the times of a log: integers in another unit, arrivals out of order. Reported, never acted on."""
+"""What is suspicious of the times of a log: units, the order of arrivals, very many ticks. Reported, never acted on."""
+
+from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.common.split_origin import FILE
+from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.column_ops import output_schema, shown_column
 from flinkcore.replay.log.event_reader import arrival_column
+from flinkcore.replay.time_plane.split_operator import own_generator
+from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import SplitTimes
 
@@ -157,4 +162,39 @@ def unit_warning(
         f"{'expression' if computed else 'column'} {column!r} was read as milliseconds since the epoch, but "
         f"its values {int(timestamps_ms.min())} to {int(timestamps_ms.max())} look like {words}; if they are, "
         f"{advice}"
+    )
+
+
+MANY_CALLS = 50_000_000
+CALLS_PER_SECOND = 5_000_000
+
+
+def tick_calls_warning(strategy: WatermarkStrategy, clock: TickClock, n_splits: int) -> str | None:
+    """Return what to warn of if a generator that has not declared `changes_at_events_only` makes the pass take long.
+
+    Parameters
+    ----------
+    strategy : WatermarkStrategy
+        Has a generator of its own.
+    clock : TickClock
+    n_splits : int
+
+    Returns
+    -------
+    str or None
+        From `MANY_CALLS` calls on: how many, how long they take at least, and what to do.
+    """
+    if clock.interval_ms == 0:
+        return None
+    ticks = (clock.end_of_ticks_ms - clock.opened_ms) // clock.interval_ms - 1
+    calls = ticks * n_splits
+    if calls < MANY_CALLS or own_generator(strategy, lambda: 0).changes_at_events_only:
+        return None
+    seconds = calls / CALLS_PER_SECOND
+    splits = "1 split" if n_splits == 1 else f"{n_splits:,} splits"
+    return (
+        f"{strategy}: on_periodic_emit is called at every tick of the log, {ticks:,} ticks of {clock.interval_ms:,} ms "
+        f"in each of {splits}, which takes {seconds:,.0f} s or more. If a call without an event since the one before "
+        "changes nothing, say so: changes_at_events_only = True in the class of the generator. A longer "
+        "auto-watermark interval helps, too"
     )

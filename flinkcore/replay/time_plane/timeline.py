@@ -6,6 +6,8 @@ data plane gets the clock of its chunk (`ChunkClock`) and the watermark in force
 log is cut, the timeline is the same.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
@@ -20,12 +22,46 @@ from flinkcore.replay.time_plane.chunk_clock import ChunkClock
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimesChecksum
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
-from flinkcore.replay.time_plane.statuses import Statuses
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.time_cut import TimeCut
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
+
+AFTER_ALL_SPLITS: Final = 2**31 - 1
+"""In place of a split: the step comes after all events with its clock, as a tick does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statuses:
+    """Watermark statuses of all splits of a log taken together, among the steps of its timeline.
+
+    Parameters
+    ----------
+    clock_ms : numpy.ndarray of int64, shape (n_statuses,)
+        Non-decreasing.
+    steps : numpy.ndarray of int64, shape (n_statuses,)
+        How many steps of the timeline come before.
+    idle : numpy.ndarray of int64, shape (n_statuses,)
+        1: all splits are idle, 0: one is active again.
+    split, position : numpy.ndarray of int64, shape (n_statuses,)
+        The event that was the cause; split `AFTER_ALL_SPLITS`, position 0: a tick.
+    """
+
+    clock_ms: Int64s
+    steps: Int64s
+    idle: Int64s
+    split: Int64s
+    position: Int64s
+
+    @classmethod
+    def none(cls) -> Statuses:
+        """The log was always active."""
+        return cls(*(np.empty(0, np.int64) for _ in range(5)))
+
+    @classmethod
+    def at_ticks(cls, clock_ms: Int64s, steps: Int64s, idle: Int64s) -> Statuses:
+        """Statuses none of which was made by an event."""
+        return cls(clock_ms, steps, idle, np.full_like(clock_ms, AFTER_ALL_SPLITS), np.zeros_like(clock_ms))
 
 
 _AT_TICKS: Final = np.empty(0, np.int64)
@@ -66,7 +102,7 @@ class Timeline:
         clock_ms: Int64s,
         watermark_ms: Int64s,
         *places: Int64s,
-    ) -> "Timeline":
+    ) -> Timeline:
         """The timeline of what generators have emitted, and of the end of the log after it.
 
         Parameters
@@ -87,7 +123,7 @@ class Timeline:
         *places: Int64s,
         first_step: tuple[int, int] | None,
         stops: bool,
-    ) -> "Timeline":
+    ) -> Timeline:
         """The timeline of what generators have emitted after a cut and up to another one.
 
         Parameters
@@ -421,7 +457,7 @@ class TimePlane:
         return write_columns("TimePlane", header, columns)
 
     @classmethod
-    def from_ipc(cls, data: bytes) -> "TimePlane":
+    def from_ipc(cls, data: bytes) -> TimePlane:
         """The time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("TimePlane", data)
         parts: dict[str, Any] = {

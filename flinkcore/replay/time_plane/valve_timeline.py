@@ -10,10 +10,8 @@ import numpy.typing as npt
 from flinkcore._native.watermarks import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.time_plane.emissions import Emissions
-from flinkcore.replay.time_plane.statuses import Statuses
-from flinkcore.replay.time_plane.step_order import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Timeline
 
 Int64s = npt.NDArray[np.int64]
 

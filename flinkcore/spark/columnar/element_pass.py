@@ -31,9 +31,8 @@ from flinkcore.replay.time_plane.element_pass import (
     with_emissions,
 )
 from flinkcore.replay.time_plane.element_pass import run_element_pass as element_pass_here
-from flinkcore.replay.time_plane.emission_runs import RUN_ROWS, EmissionRuns
-from flinkcore.replay.time_plane.emissions import Emissions
-from flinkcore.replay.time_plane.split_states import SplitStates
+from flinkcore.replay.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
+from flinkcore.replay.time_plane.split_operator import SplitStates
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane

@@ -17,8 +17,7 @@ from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.progress import ProgressListener
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
-from flinkcore.replay.time_plane.statuses import Statuses
-from flinkcore.replay.time_plane.timeline import ArrivalFloors, Timeline, TimePlane
+from flinkcore.replay.time_plane.timeline import ArrivalFloors, Statuses, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask
