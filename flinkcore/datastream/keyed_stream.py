@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, is_schema
@@ -307,19 +307,15 @@ WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "wa
 """Columns of every window result beside the keys and the aggregates."""
 
 
-Windows = TypeVar("Windows", bound="WindowedStream")
+Applied = TypeVar("Applied", bound=AnyWindowFunction)
+Processed = TypeVar("Processed", bound=AnyWindowFunction)
+Windows = TypeVar("Windows", bound="_Windows[Any, Any]")
 
 
-class WindowedStream:
-    """A keyed stream cut into windows, to be aggregated.
+class _Windows(Generic[Applied, Processed]):
+    """Windows over a stream, whose functions for `apply` and `process` are of these classes."""
 
-    Notes
-    -----
-    Follows ``pyflink.datastream.WindowedStream``. Deliberate difference: each call returns a new object and leaves
-    the old one as it was.
-    """
-
-    _window_function_types: ClassVar[tuple[type, ...]] = (ProcessWindowFunction, WindowFunction)
+    _window_function_types: ClassVar[tuple[type, ...]]
 
     def __init__(self, stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         self._stream = stream
@@ -459,7 +455,7 @@ class WindowedStream:
     def aggregate(
         self,
         aggregate_function: AggregateFunction[Any, Any, Any],
-        window_function: AnyWindowFunction | None = None,
+        window_function: Applied | Processed | None = None,
         accumulator_type: Any = None,
         output_type: Schema | TypeInformation | None = None,
         *,
@@ -576,7 +572,7 @@ class WindowedStream:
     def reduce(
         self,
         reduce_function: ReduceFunction[Any] | Callable[[Any, Any], Any],
-        window_function: AnyWindowFunction | None = None,
+        window_function: Applied | Processed | None = None,
         output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -611,7 +607,7 @@ class WindowedStream:
 
     def apply(
         self,
-        window_function: AnyWindowFunction,
+        window_function: Applied,
         output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -622,7 +618,7 @@ class WindowedStream:
 
     def process(
         self,
-        process_window_function: AnyWindowFunction,
+        process_window_function: Processed,
         output_type: Schema | TypeInformation | None = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
@@ -713,7 +709,19 @@ class WindowedStream:
         return is_schema(output_type) or (output_type is None and gives_rows)
 
 
-class AllWindowedStream(WindowedStream):
+class WindowedStream(_Windows[WindowFunction[Any, Any, Any, Any], ProcessWindowFunction[Any, Any, Any, Any]]):
+    """A keyed stream cut into windows, to be aggregated.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.WindowedStream``. Deliberate difference: each call returns a new object and leaves
+    the old one as it was.
+    """
+
+    _window_function_types = (ProcessWindowFunction, WindowFunction)
+
+
+class AllWindowedStream(_Windows[AllWindowFunction[Any, Any, Any], ProcessAllWindowFunction[Any, Any, Any]]):
     """A stream without keys, cut into windows that all rows share.
 
     The windows run in one partition, those of functions row by row. Parameters and errors of the calls are those of
@@ -725,7 +733,7 @@ class AllWindowedStream(WindowedStream):
     Follows ``pyflink.datastream.AllWindowedStream``.
     """
 
-    _window_function_types: ClassVar[tuple[type, ...]] = (ProcessAllWindowFunction, AllWindowFunction)
+    _window_function_types = (ProcessAllWindowFunction, AllWindowFunction)
 
     def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(KeyedStream(stream, ()), window_assigner)
