@@ -31,7 +31,7 @@ def kept_context(method: str) -> LifecycleError:
     """Return the error to raise if a context is used outside of a call."""
     return LifecycleError(
         f"{method}() is asked of a context outside of the call that it was passed to: before and after it, a context "
-        "has no element, timer or window; keep what it tells during the call instead"
+        "has no element, timer or window; keep its values during the call instead"
     )
 
 

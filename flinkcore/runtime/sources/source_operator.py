@@ -141,8 +141,9 @@ class SourceOperator(Generic[SplitT]):
     -----
     Flink's ``org.apache.flink.streaming.api.operators.SourceOperator`` as of 2.3, with what
     ``SourceOperatorStreamTask`` adds at the end of the input. Deliberate differences: `emit_next` polls once, where
-    Flink goes on until the task has other work; a split that is added twice is an error; alignment ends, and the end of
-    the input is reported for it, with that poll, where Flink takes one more sample and reports with the one after it.
+    Flink continues until the task has other work; a split that is added twice is an error; alignment ends, and the end
+    of the input is reported for it, with that poll, where Flink takes one more sample and reports with the one after
+    it.
     """
 
     def __init__(

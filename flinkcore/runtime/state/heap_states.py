@@ -77,7 +77,7 @@ class HeapState(State):
         self._table.remove(self._namespace, key_id)
 
     def get_internal(self) -> Any:
-        """Return the held object itself, of the current key and namespace; None where there is none."""
+        """Return the held object itself, of the current key and namespace; None if there is none."""
         key_id = self._key_context.current_key_id
         if key_id < 0:
             raise self._no_current_key()

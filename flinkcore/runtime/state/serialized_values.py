@@ -54,7 +54,7 @@ def serialization(state_name: str, type_info: StateType | None) -> Conversion:
     if not isinstance(name, str) or not name:
         raise ConfigurationError(
             f"the serializer {serializer!r} of the state {state_name!r} has no name: give its class the attribute "
-            "name, a text that tells it from others"
+            "name, a text that no other serializer has"
         )
 
     def serialize(value: Any) -> Any:

@@ -128,7 +128,7 @@ class InternalTimerService:
 
     @property
     def name(self) -> str:
-        """The name that tells the services of an operator apart."""
+        """The name of the service, unique in its operator."""
         return self._name
 
     def start(self, triggerable: Triggerable) -> None:

@@ -153,7 +153,7 @@ def window_call(
 
     Notes
     -----
-    Flink's ``InternalIterableWindowFunction`` and its kin.
+    Flink's ``InternalIterableWindowFunction`` and the like.
     """
     if isinstance(function, ProcessWindowFunction):
         process = function.process
