@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore.common import WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import DataStream, KeyedBatchProcessFunction, StreamExecutionEnvironment
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -31,6 +31,8 @@ from flinkcore.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from flinkcore.errors import UserCodeError
+from flinkcore.replay.batch_functions import batch_process_outputs
+from flinkcore.replay.elements import element_run
 from flinkcore.replay.partition_threads import RESULTS_AHEAD
 from flinkcore.replay.stages import process_output, row_results
 
@@ -51,7 +53,7 @@ class Shared:
 
     def numbers(self) -> Iterator[tuple[int]]:
         for self.last in count():
-            assert self.last < 100 * BATCH_ROWS, "nobody takes them"
+            assert self.last < 200 * BATCH_ROWS, "nobody takes them"
             yield (self.last,)
 
 
@@ -206,7 +208,7 @@ PLACES: dict[str, Callable[[StreamExecutionEnvironment, Shared], DataStream]] = 
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("parallelism", "batches_ahead"), [(1, 1), (2, RESULTS_AHEAD + 1)])
+@pytest.mark.parametrize(("parallelism", "batches_ahead"), [(1, 1), (2, 2 * RESULTS_AHEAD + 1)])
 def test_results_without_end_are_taken_as_they_come(place: str, parallelism: int, batches_ahead: int) -> None:
     shared = Shared()
     stream = PLACES[place](StreamExecutionEnvironment().set_parallelism(parallelism), shared)
@@ -257,3 +259,32 @@ def test_many_calls_may_give_more_than_one_whose_results_another_operator_takes(
             stream.key_by("at").process(Ten(), NUMBERS).key_by("n").process(PassOn(), NUMBERS).to_arrow()
         )
     assert results.num_rows == 10_000
+
+
+@pytest.mark.parametrize(("given", "is_too_much"), [(1000, False), (1001, True), (5000, True)])
+def test_what_one_element_leads_to_is_held_up_to_a_bound(given: int, is_too_much: bool) -> None:
+    stream = StreamExecutionEnvironment().from_collection([1]).flat_map(lambda value: range(given))
+    with patch.object(element_run, "MOST_COLLECTED", 1000):
+        if is_too_much:
+            with pytest.raises(
+                UserCodeError, match=r"more than 1,000 collected elements.*let a sink take them"
+            ):
+                list(stream.execute_and_collect())
+        else:
+            assert list(stream.execute_and_collect()) == list(range(given))
+
+
+def test_a_call_without_end_over_batches_is_an_error() -> None:
+    class Endless(KeyedBatchProcessFunction):
+        def process_batch(self, elements: Any, ctx: Any) -> Any:
+            while True:
+                yield {"n": [1, 2, 3]}
+
+    job = keyed(StreamExecutionEnvironment().set_parallelism(1)).process(Endless(), NUMBERS)
+    with (
+        patch.object(batch_process_outputs, "CALL_BYTES", 1 << 20),
+        pytest.raises(
+            UserCodeError, match=r"Endless\.process_batch failed at .*one call gave more than 1 MiB"
+        ),
+    ):
+        job.to_arrow()

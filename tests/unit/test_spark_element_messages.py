@@ -212,3 +212,16 @@ def test_batches_hold_limited_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
         [50],
     ]
     assert list(pieces([])) == []
+
+
+def test_a_call_that_sends_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages_module, "RUN_BYTES", 1 << 10)
+    monkeypatch.setattr(messages_module, "MOST_HELD_BYTES", 1 << 20)
+    writer = MessageWriter()
+
+    def send_without_end() -> None:
+        while True:
+            writer.send(1, 0, "value")
+
+    with pytest.raises(UserCodeError, match="led to more than 1 MiB of messages to other tasks"):
+        send_without_end()

@@ -14,6 +14,9 @@ from flinkcore.runtime.messages import shown
 
 HELD_ROWS = 1 << 15
 
+CALL_BYTES = 1 << 31
+"""So much of one call is held; a call that never ends gives more."""
+
 
 class BatchProcessOutputs:
     """Takes results and side outputs as batches.
@@ -32,6 +35,7 @@ class BatchProcessOutputs:
         self._held: dict[OutputTag | None, list[pa.RecordBatch]] = {tag: [] for tag in self._schemas}
         self._rows: dict[OutputTag | None, int] = dict.fromkeys(self._schemas, 0)
         self._held_rows = 0
+        self._held_bytes = 0
         self._dropped = 0
 
     @property
@@ -47,13 +51,19 @@ class BatchProcessOutputs:
         SchemaError
             If it is no batch, or has other columns or types than declared.
         DataError
-            If columns are not equally long, or there is a null where none may be.
+            If columns are not equally long, there is a null where none may be, or the call gives too much.
         """
+        before = self._held_bytes
         for result in _results(given):
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                 self._add(*result)
             else:
                 self._add(None, result)
+            if self._held_bytes - before > CALL_BYTES:
+                raise DataError(
+                    f"one call gave more than {CALL_BYTES >> 20:,} MiB, and has not ended: what it gives is held until "
+                    "it has. Let it end, or give the rest at a timer"
+                )
 
     def _add(self, tag: OutputTag | None, given: Any) -> None:
         columns = _columns(given, tag)
@@ -66,10 +76,11 @@ class BatchProcessOutputs:
             self._held[tag].append(batch)
             self._rows[tag] += batch.num_rows
             self._held_rows += batch.num_rows
+            self._held_bytes += batch.nbytes
 
     def take(self) -> Iterator[tuple[OutputTag | None, pa.RecordBatch]]:
         """Give what has come since the last time, by side output; results under None."""
-        self._held_rows = 0
+        self._held_rows = self._held_bytes = 0
         for tag, batches in self._held.items():
             if batches:
                 self._held[tag] = []

@@ -48,6 +48,9 @@ MOST_RUN_BYTES: Final = 2**31 - 1 - (1 << 20)
 HELD_BYTES: Final = 8 << 20
 """Most bytes of a batch of runs; those that a task holds may exceed it by what one call emits."""
 
+MOST_HELD_BYTES: Final = 1 << 31
+"""What a call may give at once; one that never ends gives more."""
+
 Message = tuple[bytes, int, Any, int | None]
 """Key, kind, value and timestamp."""
 
@@ -245,6 +248,12 @@ class MessageWriter:
         run = self._runs.pop(target)
         self._complete.append(RunRow(target, run.first_key, run.payload()))
         self._complete_bytes += run.nbytes
+        if self._complete_bytes > MOST_HELD_BYTES:
+            raise UserCodeError(
+                f"one element or watermark led to more than {MOST_HELD_BYTES >> 20:,} MiB of messages to other tasks, "
+                "which are held until all of them are there: let the call that gives them end, or give the rest at a "
+                "timer"
+            )
 
     @property
     def is_full(self) -> bool:
