@@ -49,6 +49,7 @@ from flinkcore.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindows,
+    MergingWindowAssigner,
     ProcessingTimeoutTrigger,
     ProcessingTimeSessionWindows,
     PurgingTrigger,
@@ -480,8 +481,14 @@ class Function(Job):
 class FunctionOfUnion(Function):
     logs: int = field(default=2, init=False, repr=False)
 
+    @property
+    def values(self) -> list[str]:
+        return [*VALUE_POOLS]  # one of them: the streams of a union have the same columns
+
     def build(self, logs: Logs) -> DataStream:
-        return super().build([logs[0].union(logs[1])])
+        names = names_of(self.keys)
+        first, second = (log.select(*names, "number", "value", "ts", "actions") for log in logs)
+        return super().build([first.union(second)])
 
 
 @dataclass(frozen=True)
@@ -594,8 +601,8 @@ class FunctionBehindWindows(WindowsOverColumns):
             .build(logs)
             .with_columns(
                 number=pc.field("watermark"),
-                ts=pc.field("watermark"),
-                actions=pa.scalar("event:3 processing:5"),
+                ts=pc.min_element_wise(pc.field("watermark"), pc.scalar(2**62)),  # timers come behind it
+                actions=pc.scalar("event:3 processing:5"),
                 value=pc.field("watermark"),
             )
         )
@@ -820,7 +827,6 @@ AGGREGATES = [
     "collect",
 ]
 NUMERIC = {"sum", "mean"}
-modes = st.sampled_from(["accumulating"] * 4 + ["retracting", "delta"])
 
 
 @st.composite
@@ -828,9 +834,18 @@ def settings_of_windows(draw: st.DrawFn, drawn: Any) -> tuple[Any, ...]:
     return (*draw(drawn), draw(st.sampled_from([0, 0, 4, 20])), draw(st.booleans()))
 
 
+def modes_of(assigner: WindowAssigner[Any, Any], trigger: Any, evictor: Any) -> list[str]:
+    """How these windows can give their results."""
+    counted = isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner)
+    if evictor is not None or counted or isinstance(trigger, PurgingTrigger):
+        return ["accumulating"]
+    changes = ["retracting"] if isinstance(assigner, MergingWindowAssigner) else ["retracting", "delta"]
+    return ["accumulating"] * 4 + changes
+
+
 @st.composite
-def aggregated(draw: st.DrawFn) -> tuple[str, str, tuple[str, ...]]:
-    mode, value = draw(modes), draw(st.sampled_from(list(VALUE_POOLS)))
+def aggregated(draw: st.DrawFn, modes: list[str]) -> tuple[str, str, tuple[str, ...]]:
+    mode, value = draw(st.sampled_from(modes)), draw(st.sampled_from(list(VALUE_POOLS)))
     names = ["count", "sum"] if mode == "delta" else AGGREGATES
     if value in ("string", "bool", "decimal128", "timestamp[ms]"):
         names = [name for name in names if name not in NUMERIC]
@@ -842,7 +857,8 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     """A job of any shape over logs with these keys."""
     kind = draw(st.sampled_from(SHAPES))
     if kind in (WindowsOverColumns, FunctionBehindWindows):
-        return kind(keys, *draw(settings_of_windows(windows)), *draw(aggregated()))
+        drawn = draw(settings_of_windows(windows))
+        return kind(keys, *drawn, *draw(aggregated(modes_of(*drawn[:3]))))
     if kind is WindowsOfBothPaths:
         return kind(keys, *draw(settings_of_windows(windows)))
     if kind is WindowsByFunctions:

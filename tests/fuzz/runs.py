@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from fuzz.jobs import Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
-from fuzz.logs import INT64_MIN, Log, exact
+from fuzz.logs import INT64_MIN, SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
 from models.small_batches import reading_batches_of
@@ -27,7 +27,9 @@ from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
 from flinkcore.spark import SparkExecutionEnvironment
 
-BAD = OutputTag("bad")
+BAD = OutputTag("bad 0"), OutputTag("bad 1")
+"""Of each log: their columns differ."""
+
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Where files are synced at once."""
 
@@ -254,8 +256,9 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
             outcome.add(part)
             if len(parts) == 1:
                 outcome.facts, outcome.of_both_paths = part.facts, part.of_both_paths
-    for rows in outcome.outputs.get(BAD.tag_id, {}).values():
-        rows.sort()  # tasks find them side by side
+    for tag in BAD:
+        for rows in outcome.outputs.get(tag.tag_id, {}).values():
+            rows.sort()  # tasks find them side by side
     return outcome
 
 
@@ -268,8 +271,8 @@ def run(
 ) -> Outcome:
     env.get_config().set_auto_watermark_interval(scenario.interval)
     streams = [
-        stream_of(env, log, source, strategy)
-        for log, source, strategy in zip(scenario.logs, sources, scenario.strategies, strict=True)
+        stream_of(env, log, source, strategy, bad)
+        for log, source, strategy, bad in zip(scenario.logs, sources, scenario.strategies, BAD, strict=False)
     ]
     if job.of_elements:
         return collected(job, streams)
@@ -327,14 +330,16 @@ class Source:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def stream_of(env: StreamExecutionEnvironment, log: Log, source: Source, strategy: Strategy) -> DataStream:
+def stream_of(
+    env: StreamExecutionEnvironment, log: Log, source: Source, strategy: Strategy, bad: OutputTag
+) -> DataStream:
     from_source = env.from_dataframe if hasattr(source.data, "mapInArrow") else env.from_event_log  # type: ignore[attr-defined]
     return from_source(  # type: ignore[no-any-return]
         source.data,
         timestamp="ts",
         arrival="at" if log.has_arrivals else None,
         split=source.split,
-        on_bad_row=BAD if log.on_bad_row == "bad" else log.on_bad_row,
+        on_bad_row=bad if log.on_bad_row == "bad" else log.on_bad_row,
         **source.options,
     ).assign_timestamps_and_watermarks(strategy.build())
 
@@ -378,6 +383,18 @@ def source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -
     return Source([*map(str, tables)], FILE if way.splits == "file" else column, options)
 
 
+FOLDERS = ("int64", "string")
+"""What names of folders can tell: integers, and text that is not empty."""
+
+
+def possible(way: Way, logs: Sequence[Log]) -> Way:
+    """The way, or a similar one that there is for logs with other splits."""
+    wanted = {"folder": FOLDERS, "file": tuple(SPLIT_POOLS)}.get(way.splits)
+    if wanted is not None and not all(log.split in wanted for log in logs):
+        return replace(way, splits="column")
+    return way
+
+
 def rows_of_files(log: Log, rows: list[int], way: Way) -> dict[str, list[int]] | None:
     """Which rows are in which file, by its name without an extension; None: no files can tell the splits so."""
     if way.splits == "column":
@@ -392,8 +409,8 @@ def rows_of_files(log: Log, rows: list[int], way: Way) -> dict[str, list[int]] |
     in_order = sorted(of_split, key=split_order)
     if way.splits == "file":
         return {str(number): of_split[split] for number, split in enumerate(in_order)}
-    if log.split not in ("int64", "string") or "" in of_split:
-        return None  # the name of a folder tells integers or text
+    if log.split not in FOLDERS or "" in of_split:
+        return None
     return {f"split={quote(str(split), safe='')}/log": of_split[split] for split in in_order}
 
 

@@ -1,4 +1,32 @@
-"""Random jobs over random logs give the same rows, in the same order per key, however they are run."""
+"""Random jobs over random logs give the same rows, in the same order per key, however they are run.
+
+An example is a `Scenario`: one or two logs (`fuzz.logs`), a watermark strategy for each
+(`fuzz.watermark_strategies`), a job (`fuzz.jobs`), and some ways to run it (`fuzz.runs`).
+
+- **Logs**: one to three key columns of every type that can be a key, in the layouts of Arrow; values null, NaN, at
+  the ends of their range; up to three splits of any type, some idle, empty or of one row; arrivals with ties, and
+  some that go back; event times at both ends of int64, negative, null by policy.
+- **Strategies**: all built in, and generators of a user's that go back, stand still, idle, or emit the maximum amid
+  the log; idleness, alignment.
+- **Jobs**: windows of all kinds with triggers, evictors, lateness and output modes, over columns and by functions of
+  every sort; process functions that do what the rows tell them with all kinds of state and timers, also over batches;
+  joins, connected, broadcast and united logs; operators in a row, also those of `models.resumed_jobs`; programs over
+  Python objects from `models.element_steps`.
+- **Ways**: embedded, or Spark's tasks and exchange in this process (`fuzz.local_spark`), with a budget also a real
+  session; parallelism and batch sizes; from a table, a DataFrame, or files of each format, which tell splits by a
+  column, by folders, or by being one; in parts, each restored from the checkpoint of the one before, at another
+  parallelism.
+
+Each way is compared with the plain one: a table, embedded, with one partition (programs over Python objects: with as
+many, as these may depend on it). Equal must be the kind of the error, if there is one; otherwise rows and side
+outputs in their order per key (of Python objects: in the order of all), the counts of the report, and, of a run in
+one part, what it says of time and splits. Windows that functions and columns can compute must have the same rows by
+both. What cannot be run in a way is counted as "way not possible", and a job that is refused as "refused": of both
+there should be few.
+
+A disagreement is shrunk by Hypothesis and printed as the scenario, which can be pasted, with the seed that repeats
+it. It is mended at its root, and a plain test of the shrunk case goes to the unit tests of its concept.
+"""
 
 import os
 import signal
@@ -51,7 +79,7 @@ def scenarios(draw: st.DrawFn, job: st.SearchStrategy[Job] | None = None) -> Sce
         tuple(of_logs),
         tuple(draw(strategies) for _ in of_logs),
         draw(st.sampled_from([0, 1, 5, 50, 200])),
-        tuple(draw(st.lists(ways, min_size=1, max_size=4))),
+        tuple(runs.possible(way, of_logs) for way in draw(st.lists(ways, min_size=1, max_size=4))),
     )
 
 

@@ -1,6 +1,6 @@
 """Random watermark strategies: all built-in ones, and generators that do what a generator should not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -114,6 +114,7 @@ class Strategy:
         return strategy
 
 
+ALIGNED = {"bounded", "monotonous", "none"}
 kinds = st.one_of(
     st.sampled_from(["bounded", "bounded", "monotonous", "none", "percentile"]), st.sampled_from(HABITS)
 )
@@ -123,4 +124,5 @@ strategies = st.builds(
     st.sampled_from([0, 2, 15]),
     st.sampled_from([None, None, None, 3, 40]),
     st.sampled_from([None] * 7 + [5]),
-)
+).map(lambda drawn: drawn if drawn.kind in ALIGNED else replace(drawn, alignment=None))
+"""Generators that are called event by event are not aligned."""
