@@ -48,7 +48,8 @@ class AbstractStreamOperator:
     Attributes
     ----------
     latency_stats : LatencyStats or None
-        Measures the latency markers that pass; set, if at all, by the task before it opens the operator.
+        Measures the latency markers that pass, which a `SourceOperator` with a latency tracking interval emits. By
+        default None: markers are only forwarded.
 
     Notes
     -----
