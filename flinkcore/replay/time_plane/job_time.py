@@ -1,4 +1,13 @@
-"""The time of a replay of several logs: split numbers over all of them, and the watermarks that its operator meets."""
+"""The time of a replay of several logs: split numbers over all of them, and the watermarks that each operator meets.
+
+All operators count the same steps, so that places of results mean the same to each::
+
+    what logs emit   a:3  b:5  a idle  b:9          operator 1 takes a, operator 2 takes b,
+    step              0    1     2      3           operator 3 takes the results of both
+    operator 1        3    3     3      3
+    operator 2        -    5     5      9
+    operator 3        -    3     5      9           its watermark rises with a status, too
+"""
 
 from __future__ import annotations
 
@@ -7,24 +16,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from flinkcore._native.watermarks import WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.time_plane.combined_timeline import (
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.replay.time_plane.stream_watermarks import (
+    LogStreams,
+    Stream,
     StreamStart,
-    StreamTime,
     combined_by_operator,
-    emitted_in_order,
     merged_by_valve,
-    put_out_by_operator,
 )
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline, TimePlane
+from flinkcore.replay.time_plane.timeline import Int64s, Timeline, TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents
-from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -78,96 +81,6 @@ class JobStreams:
             any(each.logs for each in one.inputs) or sum(len(each.operators) for each in one.inputs) > 1
             for one in self.operators[1:]
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """Watermarks and statuses of a stream, by the number of what a log has told first; shape (n,) each."""
-
-    cause: Int64s
-    kind: npt.NDArray[np.int8]
-    watermark_ms: Int64s
-
-    @property
-    def is_watermark(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(self.kind == WATERMARK_KIND)
-
-
-def stage_timelines(operators: Sequence[OperatorStreams], logs: Sequence[StreamTime]) -> list[Timeline]:
-    """Return the watermarks of each operator, all with the same steps; the end of time is the last.
-
-    Parameters
-    ----------
-    operators
-        The streams of each, behind those whose results it takes.
-    logs
-        What each log tells; their splits are numbered over all of them.
-
-    Notes
-    -----
-    An operator of Flink passes watermarks and statuses on when it has done what they are the cause of.
-    """
-    emitted, log = emitted_in_order(logs)
-    of_logs = [
-        _Told(np.flatnonzero(log == number), emitted.kind[log == number], emitted.watermark_ms[log == number])
-        for number in range(len(logs))
-    ]
-    of_stages: list[_Told] = []
-    for streams in operators:
-        inputs = [
-            [*(of_logs[each] for each in one.logs), *(of_stages[each] for each in one.operators)]
-            for one in streams.inputs
-        ]
-        if streams.unites_inputs:
-            inputs = [[each for one in inputs for each in one]]
-        of_stages.append(_by_operator([_by_valve(channels) for channels in inputs]))
-    causes = np.unique(np.concatenate([told.cause[told.is_watermark] for told in of_stages]))
-    return [
-        Timeline(
-            np.append(emitted.clock_ms[causes], MAX_TIMESTAMP),
-            np.append(_watermarks(told, causes), MAX_TIMESTAMP),
-            np.append(emitted.split[causes], AFTER_ALL_SPLITS),
-            np.append(emitted.position[causes], 0),
-        )
-        for told in of_stages
-    ]
-
-
-def _watermarks(told: _Told, causes: Int64s) -> Int64s:
-    rises = np.full(len(causes), MIN_TIMESTAMP)
-    rises[np.searchsorted(causes, told.cause[told.is_watermark])] = told.watermark_ms[told.is_watermark]
-    return np.maximum.accumulate(rises)
-
-
-def _by_valve(channels: Sequence[_Told]) -> _Told:
-    if len(channels) == 1:
-        return channels[0]
-    merged, channel = _merged(channels)
-    valve = StatusWatermarkValve(len(channels))
-    return _put_out(merged, *valve.input_batch(channel, merged.kind, merged.watermark_ms))
-
-
-def _by_operator(inputs: Sequence[_Told]) -> _Told:
-    if len(inputs) == 1:
-        return inputs[0]
-    merged, number = _merged(inputs)
-    combined = IndexedCombinedWatermarkStatus(len(inputs))
-    return _put_out(merged, *put_out_by_operator(combined, number, merged.kind, merged.watermark_ms))
-
-
-def _merged(streams: Sequence[_Told]) -> tuple[_Told, npt.NDArray[np.int32]]:
-    """What all streams tell by its cause, and the number of the stream of each; of one cause by stream."""
-    number = np.repeat(np.arange(len(streams), dtype=np.int32), [len(told.cause) for told in streams])
-    cause, kind, watermark = (
-        np.concatenate([getattr(told, name) for told in streams])
-        for name in ("cause", "kind", "watermark_ms")
-    )
-    order = np.argsort(cause, kind="stable")
-    return _Told(cause[order], kind[order], watermark[order]), number[order]
-
-
-def _put_out(merged: _Told, at: Int64s, kinds: npt.NDArray[np.int8], watermarks: Int64s) -> _Told:
-    return _Told(merged.cause[at], kinds, watermarks)
 
 
 @dataclass(frozen=True)
@@ -229,10 +142,11 @@ class JobTime:
         """Where the logs end, if the job stops with a checkpoint; none if it does not."""
         if any(time_plane.cut is None for time_plane in self.time_planes):
             return []
-        operator_ms = self._stream_time.final_watermark_ms
+        inputs, outputs = self._inputs, self._outputs
+        operator_ms = outputs[0].final_watermark_ms
         by_log = {
             number: stream.final_watermark_ms
-            for stream, each in zip(self._inputs, self._streams.operators[0].inputs, strict=False)
+            for stream, each in zip(inputs, self._streams.operators[0].inputs, strict=False)
             for number in each.logs
         }
         return [
@@ -245,24 +159,28 @@ class JobTime:
             if time_plane.cut is not None
         ]
 
-    def _logs(self) -> list[StreamTime]:
-        return [
-            StreamTime(
-                time_plane.timeline, time_plane.statuses, self._start(number), time_plane.cut is not None
-            ).with_splits_from(first_split)
-            for number, (time_plane, first_split) in enumerate(
-                zip(self.time_planes, self.first_splits, strict=False)
-            )
-        ]
+    @cached_property
+    def _logs(self) -> LogStreams:
+        starts = [self._start(number) for number in range(len(self.time_planes))]
+        return LogStreams.of(self.time_planes, self.first_splits, starts)
+
+    def _start(self, number: int) -> StreamStart | None:
+        if not self._cuts or self._cuts[number].last_arrival_ms is None:
+            return None
+        cut = self._cuts[number]
+        return StreamStart(cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values))
+
+    @property
+    def _restored_ms(self) -> int:
+        """The last watermark of the first operator before the logs."""
+        return self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
 
     @cached_property
-    def _inputs(self) -> list[StreamTime]:
-        """What each input of the first operator has; all together, where it unites them."""
-        logs = self._logs()
-        first = self._streams.operators[0]
+    def _inputs(self) -> list[Stream]:
+        """What comes to the inputs of the first operator, to which logs come; all together, if it unites them."""
+        first, logs = self._streams.operators[0], self._logs.streams
         if first.unites_inputs:
-            united = self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
-            return [merged_by_valve(logs, united)]
+            return [merged_by_valve(logs, self._restored_ms)]
         return [
             merged_by_valve(
                 [logs[number] for number in each.logs],
@@ -272,28 +190,47 @@ class JobTime:
         ]
 
     @cached_property
-    def _stream_time(self) -> StreamTime:
-        """Watermarks and statuses that the operator meets, and passes on."""
-        return combined_by_operator(
-            self._inputs, self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
-        )
-
-    def _start(self, number: int) -> StreamStart | None:
-        if not self._cuts or self._cuts[number].last_arrival_ms is None:
-            return None
-        cut = self._cuts[number]
-        assert cut.last_arrival_ms is not None
-        return StreamStart(
-            cut.last_arrival_ms, cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values)
-        )
+    def _outputs(self) -> list[Stream]:
+        """What each operator meets, and passes on when it has done what that is the cause of."""
+        outputs = [combined_by_operator(self._inputs, self._restored_ms)]
+        for streams in self._streams.operators[1:]:
+            inputs = [
+                [
+                    *(self._logs.streams[number] for number in each.logs),
+                    *(outputs[number] for number in each.operators),
+                ]
+                for each in streams.inputs
+            ]
+            if streams.unites_inputs:
+                inputs = [[each for one in inputs for each in one]]
+            outputs.append(combined_by_operator([merged_by_valve(channels) for channels in inputs]))
+        return outputs
 
     @cached_property
     def timelines(self) -> list[Timeline]:
         """The watermarks of each operator, all inputs combined; all have the same steps."""
         operators = self._streams.operators
-        if self._streams.is_chain:
-            return [self._stream_time.timeline] * len(operators)
-        return stage_timelines(operators, self._logs())
+        if len(self.time_planes) == 1 and self._streams.is_chain:
+            return [self.time_planes[0].timeline] * len(operators)
+        logs, outputs = self._logs, self._outputs
+        causes = np.unique(np.concatenate([stream.cause[stream.is_watermark] for stream in outputs]))
+        places = logs.clock_ms[causes], logs.split[causes], logs.position[causes]
+        return [self._timeline(stream.watermarks_at(causes), *places, stream.start) for stream in outputs]
+
+    def _timeline(
+        self,
+        watermark_ms: Int64s,
+        clock_ms: Int64s,
+        split: Int64s,
+        position: Int64s,
+        start: StreamStart | None,
+    ) -> Timeline:
+        first_step = None
+        if start is not None and start.watermark_ms != MIN_TIMESTAMP:
+            assert self._cuts[0].last_arrival_ms is not None
+            first_step = self._cuts[0].last_arrival_ms - 1, start.watermark_ms
+        stops = self.time_planes[0].cut is not None
+        return Timeline.going_on(clock_ms, watermark_ms, split, position, first_step=first_step, stops=stops)
 
     def replay_times(self) -> list[ReplayTime]:
         """The time as each operator sees it."""

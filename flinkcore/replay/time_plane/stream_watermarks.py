@@ -1,0 +1,234 @@
+"""Watermarks and statuses of the streams of a job: of its logs, of unions of them, and what operators pass on.
+
+A stream that is resumed from a checkpoint has emitted a watermark and a status before: valve and operator stand where
+these have brought them, and put out nothing for them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Int64s, TimePlane
+from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
+
+Kinds = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class StreamStart:
+    """What a stream that is resumed from a checkpoint has emitted last.
+
+    Parameters
+    ----------
+    watermark_ms : int
+        -2**63 if there was none.
+    is_idle : bool
+    """
+
+    watermark_ms: int
+    is_idle: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Watermarks and statuses of a stream, in order.
+
+    Parameters
+    ----------
+    cause : numpy.ndarray of int64, shape (n,)
+        Which watermark or status of a log was the cause: its number among those of all logs, in total order.
+    kind : numpy.ndarray of int8, shape (n,)
+    watermark_ms : numpy.ndarray of int64, shape (n,)
+        0 where it is a status.
+    start : StreamStart or None
+        None: it begins with its logs.
+    """
+
+    cause: Int64s
+    kind: Kinds
+    watermark_ms: Int64s
+    start: StreamStart | None = None
+
+    @property
+    def is_watermark(self) -> npt.NDArray[np.bool_]:
+        """Which are watermarks; shape (n,)."""
+        return np.asarray(self.kind == WATERMARK_KIND)
+
+    @property
+    def _started_ms(self) -> int:
+        return MIN_TIMESTAMP if self.start is None else self.start.watermark_ms
+
+    @property
+    def final_watermark_ms(self) -> int:
+        """The last watermark; -2**63 if there was none."""
+        watermarks = self.watermark_ms[self.is_watermark]
+        return int(watermarks[-1]) if len(watermarks) else self._started_ms
+
+    def watermarks_at(self, causes: Int64s) -> Int64s:
+        """Return the watermark behind each of some causes, which are in order and have all of its watermarks."""
+        rises = np.full(len(causes), self._started_ms)
+        at = self.is_watermark
+        rises[np.searchsorted(causes, self.cause[at])] = self.watermark_ms[at]
+        return np.maximum.accumulate(rises)
+
+
+@dataclass(frozen=True, eq=False)
+class LogStreams:
+    """What all logs of a job emit, in total order.
+
+    Parameters
+    ----------
+    clock_ms, split, position : numpy.ndarray of int64, shape (n,)
+        The places of all watermarks and statuses, as those of the steps of a timeline, with splits numbered over all
+        logs. Those of several logs at one tick come in the order of the logs.
+    streams : list of Stream
+        Of each log.
+    """
+
+    clock_ms: Int64s
+    split: Int64s
+    position: Int64s
+    streams: list[Stream]
+
+    @classmethod
+    def of(
+        cls,
+        time_planes: Sequence[TimePlane],
+        first_splits: Sequence[int],
+        starts: Sequence[StreamStart | None],
+    ) -> LogStreams:
+        """What logs emit, but for what they have emitted before, and the end of time.
+
+        Parameters
+        ----------
+        time_planes
+            Of each log.
+        first_splits
+            Number of the first split of each log.
+        starts
+            Of each log.
+        """
+        emitted = [
+            _emitted(time_plane, first_split, start)
+            for time_plane, first_split, start in zip(time_planes, first_splits, starts, strict=False)
+        ]
+        log = np.repeat(np.arange(len(emitted)), [len(columns[0]) for columns in emitted])
+        clock, split, position, kind, watermark = map(np.concatenate, zip(*emitted, strict=True))
+        order = np.lexsort((log, position, split, clock))  # stable: at one place a log's keep their order
+        log, kind, watermark = log[order], kind[order], watermark[order]
+        streams = [
+            Stream(np.flatnonzero(log == number), kind[log == number], watermark[log == number], start)
+            for number, start in enumerate(starts)
+        ]
+        return cls(clock[order], split[order], position[order], streams)
+
+
+def _emitted(
+    time_plane: TimePlane, first_split: int, start: StreamStart | None
+) -> tuple[Int64s, Int64s, Int64s, Kinds, Int64s]:
+    """Clock, split, position, kind and watermark of what a log emits."""
+    timeline, statuses = time_plane.timeline, time_plane.statuses
+    steps = timeline.steps_before_end
+    clock = np.concatenate((timeline.clock_ms[:steps], statuses.clock_ms))
+    split = np.concatenate((timeline.split[:steps], statuses.split))
+    position = np.concatenate((timeline.position[:steps], statuses.position))
+    kinds = np.where(statuses.idle == 1, IDLE_KIND, ACTIVE_KIND)
+    kind = np.concatenate((np.full(steps, WATERMARK_KIND), kinds)).astype(np.int8)
+    watermark = np.concatenate((timeline.watermark_ms[:steps], np.zeros_like(statuses.clock_ms)))
+    # A status with n steps before it comes between those numbered n - 1 and n.
+    order = np.argsort(np.concatenate((2 * np.arange(steps) + 1, 2 * statuses.steps)), kind="stable")
+    if start is not None and start.watermark_ms != MIN_TIMESTAMP:
+        order = order[order != 0]
+    split = np.where(split == AFTER_ALL_SPLITS, split, split + first_split)
+    return clock[order], split[order], position[order], kind[order], watermark[order]
+
+
+def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
+    """What a union of streams has: each is a channel of one valve.
+
+    Parameters
+    ----------
+    channels
+        At least one.
+    restored_ms
+        Where they are resumed from a checkpoint: what the valve has put out last.
+
+    Notes
+    -----
+    Flink's ``StatusWatermarkValve``. In a job of Flink each subtask of the streams is a channel; here the splits of
+    a log have a valve of their own before.
+    """
+    if len(channels) == 1:
+        return channels[0]
+    merged, channel = _merged(channels, restored_ms)
+    valve = StatusWatermarkValve(len(channels))
+    if merged.start is not None:
+        starts = [stream.start for stream in channels if stream.start is not None]
+        valve.restore(
+            np.array([each.watermark_ms for each in starts], np.int64),
+            np.array([each.is_idle for each in starts], np.uint8),
+            restored_ms,
+        )
+    at, kinds, watermarks = valve.input_batch(channel, merged.kind, merged.watermark_ms)
+    return Stream(merged.cause[at], kinds, watermarks, merged.start)
+
+
+def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
+    """What an operator with several inputs has, and passes on: the least watermark of those that are not idle.
+
+    Parameters
+    ----------
+    inputs
+        At least one.
+    restored_ms
+        Where they are resumed from a checkpoint: what the operator has passed on last.
+
+    Notes
+    -----
+    Flink's ``AbstractStreamOperator.processWatermark1``, ``processWatermarkStatus1`` and those of the second input.
+    """
+    if len(inputs) == 1:
+        return inputs[0]
+    merged, number = _merged(inputs, restored_ms)
+    combined = IndexedCombinedWatermarkStatus(len(inputs))
+    if merged.start is not None:
+        starts = [stream.start for stream in inputs if stream.start is not None]
+        combined.restore(
+            [each.watermark_ms for each in starts], [each.is_idle for each in starts], restored_ms
+        )
+    at, kinds, watermarks = list[int](), list[int](), list[int]()
+    entries = zip(number.tolist(), merged.kind.tolist(), merged.watermark_ms.tolist(), strict=True)
+    for entry, (index, kind, watermark) in enumerate(entries):
+        was_idle = combined.is_idle
+        if kind == WATERMARK_KIND:
+            advanced = combined.update_watermark(index, watermark)
+        else:
+            advanced = combined.update_status(index, kind == IDLE_KIND)
+        if advanced:
+            at.append(entry)
+            kinds.append(WATERMARK_KIND)
+            watermarks.append(combined.combined_watermark)
+        if kind != WATERMARK_KIND and combined.is_idle != was_idle:
+            at.append(entry)
+            kinds.append(kind)
+            watermarks.append(0)
+    cause = merged.cause[np.array(at, np.int64)]
+    return Stream(cause, np.array(kinds, np.int8), np.array(watermarks, np.int64), merged.start)
+
+
+def _merged(streams: Sequence[Stream], restored_ms: int) -> tuple[Stream, npt.NDArray[np.int32]]:
+    """What all streams emit by its cause, and the number of the stream of each; of one cause by stream."""
+    number = np.repeat(np.arange(len(streams), dtype=np.int32), [len(stream.cause) for stream in streams])
+    cause = np.concatenate([stream.cause for stream in streams])
+    order = np.argsort(cause, kind="stable")
+    kind = np.concatenate([stream.kind for stream in streams])[order]
+    watermark = np.concatenate([stream.watermark_ms for stream in streams])[order]
+    starts = [stream.start for stream in streams if stream.start is not None]
+    start = StreamStart(restored_ms, all(each.is_idle for each in starts)) if starts else None
+    return Stream(cause[order], kind, watermark, start), number[order]
