@@ -43,8 +43,8 @@ class LocalExecutor:
         progress: ProgressListener | None = None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> EmbeddedResult:
-        """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_result`."""
-        from flinkcore.replay.embedded import embedded_result
+        """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_replay.embedded_result`."""
+        from flinkcore.replay.embedded.embedded_replay import embedded_result
 
         return embedded_result(graph, configuration, progress, checkpoints)
 

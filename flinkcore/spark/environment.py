@@ -13,10 +13,10 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.job_checkpoint import JobCheckpoints
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun

@@ -30,7 +30,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import time_pass

@@ -21,7 +21,7 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment, Tumblin
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import DataError, SourceError
-from flinkcore.replay import embedded
+from flinkcore.replay.embedded import embedded_replay
 from flinkcore.replay.plans.job_plan import make_plan
 
 ROWS = 50
@@ -59,14 +59,14 @@ def windows(path: Path) -> DataStream:
 
 
 def replay_embedded(path: Path, change: Change, monkeypatch: pytest.MonkeyPatch) -> Any:
-    first_pass = embedded.time_planes_of
+    first_pass = embedded_replay.time_planes_of
 
     def then_changed(*given: Any, **settings: Any) -> Any:
         found = first_pass(*given, **settings)
         change(path)
         return found
 
-    monkeypatch.setattr(embedded, "time_planes_of", then_changed)
+    monkeypatch.setattr(embedded_replay, "time_planes_of", then_changed)
     return windows(path).execute().to_arrow()
 
 

@@ -33,7 +33,7 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.batch_functions import batch_process_outputs
 from flinkcore.replay.elements import element_run
-from flinkcore.replay.partition_threads import RESULTS_AHEAD
+from flinkcore.replay.embedded.partition_threads import RESULTS_AHEAD
 from flinkcore.replay.stages import process_output, row_results
 
 BATCH_ROWS = 100

@@ -54,7 +54,16 @@ FOLDERS = {
         *("gauges", "histogram", "latency", "combined_watermark_status", "state", "timers", "checkpoint"),
         *("task_metrics", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),
     ),
-    "replay": ("log", "time_plane"),
+    "replay": (
+        "log",
+        "time_plane",
+        "plans",
+        "batch_functions",
+        "stages",
+        "results",
+        "embedded",
+        "elements",
+    ),
     "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of
@@ -148,12 +157,18 @@ def test_every_part_of_the_runtime_has_its_place() -> None:
     assert parts == set(FOLDERS["runtime"])
 
 
+def test_every_folder_of_a_replay_has_a_rank() -> None:
+    folders = {path.name for path in (PACKAGE / "replay").iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(FOLDERS["replay"])
+
+
 @pytest.mark.parametrize(
     ("source", "module"),
     [
         ("from flinkcore.replay.plans.job_plan import make_plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.replay.plans.uids import operator_uid", "flinkcore.replay.time_plane.time_pass"),
         ("from flinkcore.replay import embedded", "flinkcore.replay.log.chunks"),
+        ("from flinkcore.replay.embedded.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
         ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.replay.embedded"),
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
@@ -201,7 +216,7 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
             "from flinkcore.replay.time_plane.timeline import Timeline",
             "flinkcore.replay.time_plane.time_pass",
         ),
-        ("from flinkcore.replay.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
+        ("from flinkcore.replay.stages.map_stage import MapStage", "flinkcore.replay.embedded.log_merge"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.sessions.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
         (

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from flinkcore.errors import DataError, TimerError
-from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.elements.order_key import Cause, cause_of, emission_key, root_key
-from flinkcore.replay.elements.placed_clock import PlacedClock
+from flinkcore.replay.elements.job_clock import JobClock, PlacedClock
+from flinkcore.replay.elements.order_key import ChainCause, cause_of, emission_key, root_key
 
 Fired = list[tuple[str, int, int]]
 
@@ -91,15 +90,15 @@ def test_an_error_of_flinkcore_in_a_timer_is_raised_as_it_is() -> None:
 
 def test_keys_are_in_the_order_of_causes_and_then_of_emissions() -> None:
     keys = [
-        root_key(-5, Cause.TIMER, 1),
-        root_key(0, Cause.END, 3),
-        root_key(0, Cause.ARRIVAL, 0),
-        emission_key(root_key(0, Cause.ARRIVAL, 0), 3),
-        emission_key(emission_key(root_key(0, Cause.ARRIVAL, 0), 3), 900),
-        emission_key(root_key(0, Cause.ARRIVAL, 0), 4),
-        root_key(0, Cause.ARRIVAL, 1),
-        root_key(0, Cause.TIMER, 0),
-        root_key(1, Cause.END, 0),
+        root_key(-5, ChainCause.TIMER, 1),
+        root_key(0, ChainCause.END, 3),
+        root_key(0, ChainCause.ARRIVAL, 0),
+        emission_key(root_key(0, ChainCause.ARRIVAL, 0), 3),
+        emission_key(emission_key(root_key(0, ChainCause.ARRIVAL, 0), 3), 900),
+        emission_key(root_key(0, ChainCause.ARRIVAL, 0), 4),
+        root_key(0, ChainCause.ARRIVAL, 1),
+        root_key(0, ChainCause.TIMER, 0),
+        root_key(1, ChainCause.END, 0),
     ]
     assert keys == sorted(keys)
     assert cause_of(keys[4]) == (0, False)
@@ -113,13 +112,13 @@ def test_a_placed_clock_fires_its_timers_between_messages_as_the_clock_of_the_wh
     moves: list[bytes] = []
     clock = PlacedClock(0, 4, moves.append)
     clock.of_task(4).register_timer(10, noting(fired, clock, "timer"))
-    same_time = [root_key(10, Cause.ARRIVAL, 0), root_key(10, Cause.TIMER, 3)]
+    same_time = [root_key(10, ChainCause.ARRIVAL, 0), root_key(10, ChainCause.TIMER, 3)]
     for key in same_time:
         clock.receive(key)
     assert fired == []
-    following = root_key(11, Cause.END, 0)
+    following = root_key(11, ChainCause.END, 0)
     clock.receive(following)
     assert fired == [("timer", 10, 10)]
     assert clock.now_ms == 10
-    assert moves[1:] == [*same_time, root_key(10, Cause.TIMER, 4), following]
+    assert moves[1:] == [*same_time, root_key(10, ChainCause.TIMER, 4), following]
     assert moves == sorted(moves)

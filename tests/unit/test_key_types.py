@@ -31,7 +31,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.plans.key_types import require_key_type
+from flinkcore.replay.plans.keys import require_key_type
 from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.testing import for_keyed_process_function
 

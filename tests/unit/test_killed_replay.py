@@ -14,7 +14,7 @@ KILLED_AT_EVERY_STEP = """
     from flinkcore.common import Time, WatermarkStrategy
     from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
     from flinkcore.datastream.aggregates import count
-    from flinkcore.replay.results.parquet_output import ParquetOutput
+    from flinkcore.replay.results.parquet_outputs import ParquetOutput
     from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage
 
     pa.set_cpu_count(1)

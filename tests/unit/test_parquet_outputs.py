@@ -13,8 +13,7 @@ import pytest
 from models.full_disks import most_bytes_of_a_file
 
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.replay.results.parquet_output import ParquetOutput
-from flinkcore.replay.results.parquet_outputs import ParquetOutputs
+from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
 
 DAY = datetime.date(2024, 1, 31)
 COLUMNS = {
@@ -198,7 +197,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_leaves_not
 def test_a_directory_in_which_no_file_can_be_made_is_not_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.replay.results.parquet_output._NEW", "missing/file")
+    monkeypatch.setattr("flinkcore.replay.results.parquet_outputs._NEW", "missing/file")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/out: "):
         ParquetOutput.at(tmp_path / "out").prepare()
     assert content(tmp_path) == []

@@ -7,7 +7,12 @@ from itertools import count, islice
 
 import pytest
 
-from flinkcore.replay.partition_threads import RESULTS_AHEAD, STEPS_AHEAD, PartitionThreads, ReplayThreads
+from flinkcore.replay.embedded.partition_threads import (
+    RESULTS_AHEAD,
+    STEPS_AHEAD,
+    PartitionThreads,
+    ReplayThreads,
+)
 
 
 def no_thread_is_left() -> bool:

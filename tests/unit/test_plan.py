@@ -21,8 +21,8 @@ from flinkcore.replay.log import event_log
 from flinkcore.replay.log.column_ops import apply_ops
 from flinkcore.replay.plans.job_description import refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.plans.keyed_operator import WindowAggregation
 from flinkcore.replay.plans.log_plan import EVENT_TIME, LogPlan
+from flinkcore.replay.plans.operators import WindowAggregation
 
 LATE = OutputTag("late")
 REJECTED = OutputTag("rejected")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +13,70 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
+from flinkcore.datastream.state import ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words
 from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns, FiredTimers
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerService
-from flinkcore.replay.batch_functions.column_runtime_context import ColumnRuntimeContext
 from flinkcore.replay.batch_functions.column_states import ColumnStates
-from flinkcore.replay.batch_functions.known_keys import KnownKeys
 from flinkcore.runtime.element_rows import exact_keys
 from flinkcore.runtime.messages import shown
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
 Int64s = npt.NDArray[np.int64]
+
+
+class ColumnRuntimeContext(StreamingRuntimeContext):
+    """The task, and columns by dense key id in place of states of a current key.
+
+    Parameters
+    ----------
+    task : TaskInfo
+    states : ColumnStates
+    """
+
+    def __init__(self, task: TaskInfo, states: ColumnStates) -> None:
+        super().__init__(task)
+        self._states = states
+
+    def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> ColumnState:
+        """Return the column of this name."""
+        return self._states.add(name, dtype, default)
+
+    def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> NoReturn:
+        raise ConfigurationError(
+            f"the state {descriptor.name!r}: a function over batches has no current key; take a column with a value "
+            "per key, get_column_state(name, dtype, default)"
+        )
+
+
+class KnownKeys:
+    """Key columns of a dictionary, in pieces that are joined as they come: O(log n) copies of a key.
+
+    Parameters
+    ----------
+    keys : KeyDictionary
+    """
+
+    def __init__(self, keys: KeyDictionary) -> None:
+        self._keys = keys
+        self._pieces = [pa.record_batch(keys.keys())]
+        self._known = len(keys)
+
+    def take(self, key_ids: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """Return the key columns of ids that the dictionary has, a row per id."""
+        if len(key_ids) and key_ids.max() >= self._known:
+            self._add_new()
+        if len(self._pieces) == 1:
+            return self._pieces[0].take(pa.array(key_ids))
+        found = pa.Table.from_batches(self._pieces).take(pa.array(key_ids)).combine_chunks()
+        return found.to_batches()[0] if found.num_rows else self._pieces[0].slice(0, 0)
+
+    def _add_new(self) -> None:
+        first, self._known = self._known, len(self._keys)
+        while self._pieces and self._pieces[-1].num_rows < 2 * (self._known - first):
+            first -= self._pieces.pop().num_rows
+        self._pieces.append(pa.record_batch(self._keys.keys(first)))
 
 
 class BatchProcessCalls(KeyedBatchProcessFunction.Context):

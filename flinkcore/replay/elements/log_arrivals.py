@@ -20,8 +20,8 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin, end_input
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.log.column_ops import ColumnOp
-from flinkcore.replay.plans.keyed_operator import UserProcess
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
+from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
 from flinkcore.replay.time_plane.time_pass import time_planes_of

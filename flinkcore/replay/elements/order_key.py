@@ -23,7 +23,7 @@ _BIAS = 1 << 63
 _EMISSION_BYTES = 6
 
 
-class Cause(IntEnum):
+class ChainCause(IntEnum):
     """What begins a chain of events, in the order in which such causes of one time come."""
 
     END = 0
@@ -31,12 +31,12 @@ class Cause(IntEnum):
     TIMER = 2
 
 
-def root_key(time_ms: int, cause: Cause, number: int) -> bytes:
+def root_key(time_ms: int, cause: ChainCause, number: int) -> bytes:
     """Return the key of a cause: the end or an arrival of the origin, or the timers of the task, of a number.
 
     Examples
     --------
-    >>> root_key(-1, Cause.TIMER, 0) < root_key(0, Cause.END, 7) < root_key(0, Cause.ARRIVAL, 2)
+    >>> root_key(-1, ChainCause.TIMER, 0) < root_key(0, ChainCause.END, 7) < root_key(0, ChainCause.ARRIVAL, 2)
     True
     """
     return _ROOT.pack(time_ms + _BIAS, cause, number)

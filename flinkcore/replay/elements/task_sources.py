@@ -160,7 +160,7 @@ class ColumnarJob(SourceSplit):
     def elements(self) -> Iterator[Any]:
         """Run the job, and yield its rows."""
         from flinkcore.datastream.transformations import StreamGraph
-        from flinkcore.replay.embedded import embedded_result
+        from flinkcore.replay.embedded.embedded_replay import embedded_result
         from flinkcore.runtime.element_rows import element_rows
 
         side = self.result if isinstance(self.result, SideOutputTransformation) else None

@@ -259,7 +259,10 @@ def output_schema(ops: Iterable[ColumnOp], schema: pa.Schema) -> pa.Schema:
     SchemaError
         If a column is missing or an expression does not fit its types.
     """
-    batch, _ = apply_ops(ops, pa.RecordBatch.from_pylist([], schema=schema))
+    steps = tuple(ops)
+    if not steps:
+        return schema
+    batch, _ = apply_ops(steps, pa.RecordBatch.from_pylist([], schema=schema))
     return batch.schema
 
 

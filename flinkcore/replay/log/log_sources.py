@@ -210,7 +210,7 @@ class TableSource:
             table = table.combine_chunks()
         return cls(table)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Columns with plain types."""
         return plain_schema(self.table.schema)

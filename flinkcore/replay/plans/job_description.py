@@ -12,11 +12,15 @@ import pyarrow as pa
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import shown_column
 from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
-from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.operators import (
+    ConnectedProcess,
+    IntervalJoinProcess,
+    WindowAggregation,
+    WindowJoinProcess,
+    WindowProcess,
+)
 from flinkcore.replay.plans.stage_plan import StagePlan
 
 _SHAPE: Final = "logs and operators"

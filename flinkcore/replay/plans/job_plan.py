@@ -36,16 +36,18 @@ from flinkcore.datastream.transformations import (
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, output_schema
 from flinkcore.replay.log.plain_columns import decoded_type
-from flinkcore.replay.plans.connected_process import ConnectedProcess, require_alike_keys
-from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
-from flinkcore.replay.plans.keyed_operator import (
+from flinkcore.replay.plans.keys import check_keys, require_alike_keys
+from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
+from flinkcore.replay.plans.operators import (
+    ConnectedProcess,
+    IntervalJoinProcess,
     KeyedOperator,
     KeyedProcess,
     UserProcess,
     WindowAggregation,
+    WindowJoinProcess,
     WindowProcess,
 )
-from flinkcore.replay.plans.log_plan import LogPlan, check_keys, column_op, plan_of_log
 from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.replay.time_plane.job_time import JobStreams
@@ -245,7 +247,10 @@ class _JobPlanner:
     def named_logs(self) -> list[LogPlan]:
         """Return the logs, each with the uid of its time plane."""
         uids = watermarks_uids(self._named_by)
-        return [replace(log, watermarks_uid=uid) for log, uid in zip(self.logs, uids, strict=True)]
+        return [
+            log if log.watermarks_uid == uid else replace(log, watermarks_uid=uid)
+            for log, uid in zip(self.logs, uids, strict=True)
+        ]
 
     def stage(self, step: Transformation) -> int:
         """Plan an operator, and all that it depends on; return its number."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 
 from flinkcore._native.watermarks import MAX_INTERVAL_MS
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.expressions import Expression
+from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.datastream.transformations import (
@@ -30,18 +29,17 @@ from flinkcore.replay.log.column_ops import (
     Filter,
     Select,
     WithColumns,
+    expression_columns,
     narrow_ops,
     output_schema,
 )
 from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.plans.key_types import require_key_type
-from flinkcore.replay.plans.keyed_operator import (
+from flinkcore.replay.plans.keys import check_keys
+from flinkcore.replay.plans.operators import (
     KeyedOperator,
     KeyedProcess,
-    UserProcess,
     require_column,
 )
-from flinkcore.replay.plans.named_columns import assigned, refuse_replaced, refuse_reserved
 from flinkcore.replay.plans.uids import step_with_uid, watermarks_uids
 from flinkcore.replay.time_plane.timed_log import TimedLog
 
@@ -150,8 +148,8 @@ def plan_of_log(
         If the log has no files, or their schema cannot be read.
     """
     before, strategy, after = _around_strategy(before_key, operator)
-    refuse_reserved(source, (*before, *after), strategy)
-    refuse_replaced(source, before)
+    _refuse_reserved(source, (*before, *after), strategy)
+    _refuse_replaced(source, before)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)
     log = EventLog.of(
         source.data,
@@ -264,7 +262,7 @@ def _with_event_time(
         return (WithColumns(((EVENT_TIME, source_timestamp),)), *before), EVENT_TIME
     dropped_at = None
     for at, op in enumerate(before):
-        if source_timestamp in assigned(op):
+        if source_timestamp in _assigned(op):
             dropped_at = None
         elif isinstance(op, Select) and source_timestamp not in op.names and dropped_at is None:
             dropped_at = at
@@ -285,20 +283,48 @@ def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:
         )
 
 
-def check_keys(keys: Sequence[str], schema: pa.Schema, what: str, operator: KeyedOperator) -> None:
-    """Check that rows with these columns have the keys of an operator.
+def _assigned(op: ColumnOp) -> tuple[str, ...]:
+    """Return the columns that an op computes."""
+    return tuple(name for name, _ in op.expressions) if isinstance(op, Select | WithColumns) else ()
 
-    Raises
-    ------
-    SchemaError
-        If one is missing, which `what` wants, or of a type that no key can have.
-    """
-    for key in keys:
-        require_column(key, schema, what)
-        # A result has the key as a column, of some type; a function's results have what it gives.
-        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
-        if not (untyped and pa.types.is_null(schema.field(key).type)):
-            require_key_type(key, schema)
+
+def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> None:
+    """Arrivals and splits are those of the recorded log; a step that seems to change them would do nothing."""
+    for name in [name for op in before for name in _assigned(op)]:
+        if name in _columns_given(source.arrival):
+            raise ConfigurationError(
+                f"column {name!r} is computed after the arrivals have been read from it: give "
+                "from_event_log(..., arrival=expression) to convert them, or another name to the computed column"
+            )
+        if is_expression(source.timestamp) and name in _columns_given(source.timestamp):
+            raise ConfigurationError(
+                f"column {name!r} is computed after from_event_log(timestamp={source.timestamp}) has read it: put "
+                "all of the computation into one of the two, or give another name to the computed column"
+            )
+        if isinstance(source.split, str) and name == source.split:
+            raise ConfigurationError(
+                f"column {name!r} is computed after the splits have been read from it, which are those of the "
+                "recorded log: give the computed column another name, or write it into the log first"
+            )
+
+
+def _columns_given(setting: object) -> frozenset[str]:
+    """Columns that a setting names, or whose expression reads them."""
+    if isinstance(setting, str):
+        return frozenset([setting])
+    return (expression_columns(setting) if is_expression(setting) else None) or frozenset()
+
+
+def _refuse_reserved(source: EventLogSource, ops: tuple[ColumnOp, ...], strategy: WatermarkStrategy) -> None:
+    """Refuse names that hidden columns have."""
+    used = [name for op in ops for name in (*_assigned(op), *(op.required_columns or ()))]
+    for given in (source.timestamp, source.arrival, source.split, strategy.timestamp_column):
+        used += _columns_given(given)
+    for name in used:
+        if name.startswith(HIDDEN_PREFIX):
+            raise ConfigurationError(
+                f"column {name!r}: names that begin with {HIDDEN_PREFIX!r} are reserved; rename the column"
+            )
 
 
 def visible(schema: pa.Schema) -> pa.Schema:

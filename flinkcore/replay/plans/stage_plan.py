@@ -9,8 +9,7 @@ import pyarrow as pa
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.keyed_operator import KeyedOperator
+from flinkcore.replay.plans.operators import ConnectedProcess, KeyedOperator
 from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
 
 

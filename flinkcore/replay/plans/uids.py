@@ -11,7 +11,7 @@ from flinkcore.datastream.transformations import (
     Transformation,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.replay.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
 
 
 def operator_uid(step: Transformation, operator: KeyedOperator, number: int = 1) -> str:

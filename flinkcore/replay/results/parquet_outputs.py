@@ -3,22 +3,243 @@
 from __future__ import annotations
 
 import os
+import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import permutations
 from types import TracebackType
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
 
 from flinkcore.common import OutputTag
-from flinkcore.errors import ConfigurationError
+from flinkcore.common.free_room import directory_remedy
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.parquet_output import ParquetOutput, ParquetPart
 
 PartNames = Mapping[str | None, Iterable[str]]
 """Files that count, by side output; those of the results under None."""
+
+
+_STAGING = "_temporary"
+# A file in the staging folder that tells that the directory was not there before.
+_NEW = "_new_directory"
+
+
+def _locate(path: str) -> tuple[fs.FileSystem, str]:
+    if "://" in path:
+        filesystem, inner = fs.FileSystem.from_uri(path)
+        return filesystem, inner.rstrip("/")
+    return fs.LocalFileSystem(), path.rstrip("/")
+
+
+def _place(path: str) -> tuple[str, ...]:
+    # The folders on the way to a directory, from the root of its file system, links followed where they are local.
+    uri = urlsplit(path) if "://" in path else None
+    if uri is not None and uri.scheme != "file":
+        return uri.scheme, uri.netloc, *filter(None, uri.path.split("/"))
+    local = unquote(uri.path) if uri is not None else path
+    return "file", "", *filter(None, os.path.realpath(local).split(os.sep))
+
+
+def _encodings(schema: pa.Schema, repeating: Collection[str]) -> tuple[list[str], dict[str, str]]:
+    """Columns with a dictionary, and the encodings of others.
+
+    A dictionary pays where values repeat. Aggregates hardly do: integers are smaller and written in a third of the
+    time as differences, and for floating point nothing is better than the plain values.
+    """
+    types = pa.types
+    dictionaries, encodings = [], {}
+    for field in schema:
+        path, inner = field.name, field.type
+        while types.is_list(inner) or types.is_large_list(inner):
+            path, inner = f"{path}.list.element", inner.value_type
+        if field.name in repeating or types.is_string(inner) or types.is_large_string(inner):
+            dictionaries.append(path)
+        elif types.is_integer(inner) or (types.is_temporal(inner) and not types.is_interval(inner)):
+            encodings[path] = "DELTA_BINARY_PACKED"
+    return dictionaries, encodings
+
+
+class ParquetPart:
+    """One worker's file in the staging folder; `name` identifies it to `ParquetOutput.publish`.
+
+    Parameters
+    ----------
+    output
+        The directory.
+    schema
+        Columns of all batches.
+    partition
+        Number of the partition, for the file's name.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be written, also by its methods.
+    """
+
+    def __init__(self, output: ParquetOutput, schema: pa.Schema, partition: int) -> None:
+        self.name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
+        filesystem, directory = _locate(output.path)
+        dictionaries, encodings = _encodings(schema, output.repeating)
+        self._output = output
+        with output.writing():
+            self._file = filesystem.open_output_stream(f"{directory}/{_STAGING}/{self.name}")
+            self._writer = pq.ParquetWriter(
+                self._file,
+                schema,
+                compression=output.compression,
+                use_dictionary=dictionaries,
+                column_encoding=encodings,
+            )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch."""
+        with self._output.writing():
+            self._writer.write_batch(batch)
+
+    def __enter__(self) -> ParquetPart:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            with self._output.writing():
+                self._writer.close()
+                self._file.close()
+        except SourceError:
+            self._writer.is_open = False  # it would try again when it is forgotten
+            with suppress(OSError):
+                self._file.close()
+            if error is None:
+                raise
+
+
+@dataclass(frozen=True)
+class ParquetOutput:
+    """A directory of Parquet files, written by workers.
+
+    Workers write into a staging folder inside; `publish` moves the files of the attempts that counted into place, so
+    that a task tried twice never doubles rows and a failed replay leaves no part of a result.
+
+    Parameters
+    ----------
+    path
+        Directory: a local path or a URI that pyarrow.fs knows.
+    repeating
+        Columns that have few values for their rows, such as keys.
+    compression
+        Parquet compression codec.
+    """
+
+    path: str
+    repeating: tuple[str, ...] = ()
+    compression: str = "snappy"
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str], repeating: tuple[str, ...] = ()) -> ParquetOutput:
+        """The output at a path of this process: a worker's working directory may be another."""
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise ConfigurationError(
+                f"results are written to a directory, given by its path, not to {path!r}"
+            )
+        name = os.fspath(path)
+        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)), repeating)
+
+    def contains(self, other: ParquetOutput) -> bool:
+        """Whether the directory of the other is this one, or lies within it."""
+        place = _place(self.path)
+        return _place(other.path)[: len(place)] == place
+
+    def prepare(self) -> None:
+        """Create the directory.
+
+        Raises
+        ------
+        ConfigurationError
+            If the directory already has something in it, or is a file.
+        SourceError
+            If it cannot be made.
+        """
+        with self.writing():
+            filesystem, directory = _locate(self.path)
+            info = filesystem.get_file_info(directory)
+            if info.type == fs.FileType.File:
+                raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
+            if info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory)):
+                raise ConfigurationError(f"{self.path} is not empty; remove it or give another directory")
+            filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
+            if info.type == fs.FileType.NotFound:
+                try:
+                    filesystem.open_output_stream(f"{directory}/{_STAGING}/{_NEW}").close()
+                except OSError:
+                    filesystem.delete_dir(directory)
+                    raise
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let an error of the block name the directory, how much room is left there, and what to do.
+
+        Raises
+        ------
+        SourceError
+            If the file system fails.
+        """
+        try:
+            yield
+        except FlinkcoreError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            told = " ".join(str(error).split())
+            raise SourceError(
+                f"results cannot be written to {self.path}: {told}. Nothing of them stays; give "
+                f"{directory_remedy(self.path, error)}"
+            ) from error
+
+    def open_part(self, schema: pa.Schema, partition: int) -> ParquetPart:
+        """Open a new file for one partition's results."""
+        return ParquetPart(self, schema, partition)
+
+    def publish(self, names: Iterable[str]) -> None:
+        """Move the named parts into place; the staging folder stays, as a sign that this is not all.
+
+        Raises
+        ------
+        SourceError
+            If one cannot be moved.
+        """
+        filesystem, directory = _locate(self.path)
+        with self.writing():
+            for name in sorted(names):
+                filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """Remove everything that was staged, the named parts if they were published, and a directory that was made."""
+        filesystem, directory = _locate(self.path)
+        for name in names:
+            path = f"{directory}/{_published(name)}"
+            if filesystem.get_file_info(path).type == fs.FileType.File:
+                filesystem.delete_file(path)
+        staging = f"{directory}/{_STAGING}"
+        is_new = filesystem.get_file_info(f"{staging}/{_NEW}").type == fs.FileType.File
+        filesystem.delete_dir(staging)
+        if is_new and not filesystem.get_file_info(fs.FileSelector(directory)):
+            filesystem.delete_dir(directory)
+
+    def finish(self) -> None:
+        """Remove everything that is still staged."""
+        filesystem, directory = _locate(self.path)
+        filesystem.delete_dir(f"{directory}/{_STAGING}")
+
+
+def _published(name: str) -> str:
+    return f"{name.rsplit('-', 1)[0]}.parquet"
 
 
 @dataclass(frozen=True)

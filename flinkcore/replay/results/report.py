@@ -11,8 +11,7 @@ from typing import Any
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.join_process import WindowJoinProcess
-from flinkcore.replay.plans.keyed_operator import WindowAggregation, WindowProcess
+from flinkcore.replay.plans.operators import WindowAggregation, WindowJoinProcess, WindowProcess
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog

@@ -15,10 +15,10 @@ from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.stage_output import StageOutput
 
 if TYPE_CHECKING:  # it describes plans, which know what outputs are
-    from flinkcore.replay.job_checkpoint import StoppingJob
+    from flinkcore.replay.results.job_checkpoint import StoppingJob
 
 
 class Replay(Protocol):
@@ -27,7 +27,7 @@ class Replay(Protocol):
     report: ReplayReport
     stopping: StoppingJob
 
-    def run(self) -> Iterator[Output]:
+    def run(self) -> Iterator[StageOutput]:
         """Run; the report is complete when the outputs are."""
 
 
@@ -91,7 +91,7 @@ class EmbeddedResult:
         assert self._report is not None
         return self._report
 
-    def _run(self) -> Iterator[Output]:
+    def _run(self) -> Iterator[StageOutput]:
         with self._started() as replay:
             yield from replay.run()
             replay.stopping.commit()

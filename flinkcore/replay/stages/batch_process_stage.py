@@ -25,11 +25,11 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
-from flinkcore.replay.batch_functions.timeline_moments import TimelineMoments
-from flinkcore.replay.plans.keyed_operator import KeyedProcess
-from flinkcore.replay.stages.copied_function import copied_function
+from flinkcore.replay.plans.operators import KeyedProcess
+from flinkcore.replay.stages.function_operators import copied_function
 from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.stage_output import StageOutput
+from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as
@@ -43,6 +43,30 @@ FIRED_ROWS = 1 << 15
 """Most timers of a batch."""
 
 Int64s = npt.NDArray[np.int64]
+
+
+class TimelineMoments:
+    """Where timers lie among the steps of a timeline.
+
+    Parameters
+    ----------
+    timeline : Timeline
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.watermarks = timeline.watermark_ms
+        self.clocks = timeline.clock_ms.copy()
+        self._timeline = timeline
+        self._done = 0
+
+    def end_at(self, clock_ms: int) -> None:
+        """Let the log end at a time: all steps before that are done."""
+        self._done = self._timeline.steps_before_end
+        self.clocks[self._done] = clock_ms
+
+    def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
+        """How many steps are done or have a watermark that is not higher; the next one is the first above it."""
+        return np.maximum(np.searchsorted(self.watermarks, watermarks_ms, side="right"), self._done)
 
 
 class BatchProcessStage:
@@ -103,7 +127,7 @@ class BatchProcessStage:
                     restored.last_arrival_ms,
                 )
 
-    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Call the function for events in total order, and for the timers that are due before them.
 
         Parameters
@@ -115,7 +139,7 @@ class BatchProcessStage:
 
         Yields
         ------
-        Output
+        StageOutput
             What the function gave.
 
         Raises
@@ -129,7 +153,7 @@ class BatchProcessStage:
             yield from self._process(part)
             yield from self._taken()
 
-    def _process(self, events: Events) -> Iterator[Output]:
+    def _process(self, events: Events) -> Iterator[StageOutput]:
         arrivals = events.arrivals
         watermarks = self._timeline.watermark_after(events.steps)
         self._watermark_ms = int(watermarks[-1])
@@ -151,7 +175,7 @@ class BatchProcessStage:
             begins, ends = begins[still], ends[still]
         self._processed += len(arrivals)
 
-    def finish(self) -> Iterator[Output]:
+    def finish(self) -> Iterator[StageOutput]:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
         if self._last_arrival_ms is not None:
             end_ms = self._timeline.end_ms(self._last_arrival_ms)
@@ -164,7 +188,7 @@ class BatchProcessStage:
         yield from self._fire_before(MAX_TIMESTAMP, MIN_TIMESTAMP)
         yield from self._taken()
 
-    def stop(self) -> Iterator[Output]:
+    def stop(self) -> Iterator[StageOutput]:
         """Let everything happen that comes before the last event of a log that another one goes on from."""
         if self._last_arrival_ms is not None:
             self._watermark_ms = self._timeline.watermark_before_end
@@ -212,13 +236,13 @@ class BatchProcessStage:
         """Watermark in force, ms since the epoch."""
         return self._watermark_ms
 
-    def _taken(self) -> Iterator[Output]:
+    def _taken(self) -> Iterator[StageOutput]:
         for tag, batch in self._outputs.take():
-            yield Output(tag, [batch])
+            yield StageOutput(tag, [batch])
 
     # ---- timers ----
 
-    def _fire_before(self, watermark_ms: int, arrival_ms: int) -> Iterator[Output]:
+    def _fire_before(self, watermark_ms: int, arrival_ms: int) -> Iterator[StageOutput]:
         """Fire the timers of all keys that are due before an element with this watermark and arrival."""
         due = self._event_time.due_keys(watermark_ms)
         if len(self._processing_time) and arrival_ms > MIN_TIMESTAMP:
@@ -229,7 +253,7 @@ class BatchProcessStage:
                 key_ids, np.full(len(key_ids), watermark_ms), np.full(len(key_ids), arrival_ms)
             )
 
-    def _fire(self, key_ids: Int64s, watermarks: Int64s, arrivals: Int64s) -> Iterator[Output]:
+    def _fire(self, key_ids: Int64s, watermarks: Int64s, arrivals: Int64s) -> Iterator[StageOutput]:
         """Fire the timers of keys that are due before an element of each with this watermark and arrival.
 
         One timer of each key at a time, the first that is due, as its call may delete the others.

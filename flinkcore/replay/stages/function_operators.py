@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,15 @@ from flinkcore.datastream.functions import (
     KeyedCoProcessFunction,
 )
 from flinkcore.datastream.functions.join_functions import TaggedUnion
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.connected_process import ConnectedProcess
-from flinkcore.replay.plans.join_process import IntervalJoinProcess, WindowJoinProcess
-from flinkcore.replay.plans.keyed_operator import UserProcess, WindowProcess
-from flinkcore.replay.stages.copied_function import copied_function
+from flinkcore.replay.plans.operators import (
+    ConnectedProcess,
+    IntervalJoinProcess,
+    UserProcess,
+    WindowJoinProcess,
+    WindowProcess,
+)
 from flinkcore.replay.stages.process_output import ProcessOutput
 from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
 from flinkcore.replay.stages.stage import StageContext
@@ -52,6 +57,26 @@ RowCall = Callable[[Hashable, StreamRecord[Any]], None]
 
 ProcessedRows = tuple[Iterable[Any], Iterable[Any], list[int], Iterable[RowCall]]
 """For each row its value, its key, its key group, and what processes it."""
+
+
+F = TypeVar("F")
+
+
+def copied_function(function: F) -> F:
+    """Return a copy: every run of every partition starts with the function as it was given, and shares nothing.
+
+    Raises
+    ------
+    UserCodeError
+        If it cannot be copied.
+    """
+    try:
+        return copy.deepcopy(function)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
+            f"{in_words(failure)}. Make what cannot be copied in open(), or give it a __deepcopy__"
+        ) from failure
 
 
 @dataclass

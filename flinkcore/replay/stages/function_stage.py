@@ -27,13 +27,13 @@ import numpy as np
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.replay.plans.keyed_operator import UserProcess
+from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.function_operators import function_operator
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
@@ -131,7 +131,7 @@ class FunctionStage:
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
         return UserCodeError(f"{self._name}.{method} failed: {in_words(failure)}")
 
-    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Call the function for events in total order, and for the timers that are due before each.
 
         Parameters
@@ -143,7 +143,7 @@ class FunctionStage:
 
         Yields
         ------
-        Output
+        StageOutput
             What the function gave.
 
         Raises
@@ -155,13 +155,13 @@ class FunctionStage:
             yield from self._process(part)
             yield from self._take(part)
 
-    def _take(self, events: Events | None = None) -> Iterator[Output]:
+    def _take(self, events: Events | None = None) -> Iterator[StageOutput]:
         if self._output.places is None:
             return self._output.take()
         no_order = tuple(np.empty(0, np.int64) for _ in range(FIXED_COLUMNS + self._number))
         return self._output.take(no_order if events is None else order_of(events, self._number))
 
-    def _rest_of(self, full: OutputFullError, events: Events | None = None) -> Iterator[Output]:
+    def _rest_of(self, full: OutputFullError, events: Events | None = None) -> Iterator[StageOutput]:
         """What has been given so far, and what calls that wait have still to give, a batch at a time."""
         waits: OutputFullError | None = full
         while waits is not None:
@@ -173,13 +173,13 @@ class FunctionStage:
             else:
                 waits = None
 
-    def _do(self, call: Callable[[], None]) -> Iterator[Output]:
+    def _do(self, call: Callable[[], None]) -> Iterator[StageOutput]:
         try:
             call()
         except OutputFullError as full:
             yield from self._rest_of(full)
 
-    def _process(self, events: Events) -> Iterator[Output]:
+    def _process(self, events: Events) -> Iterator[StageOutput]:
         clock, output = self._clock, self._output
         record: StreamRecord[Row | None] = StreamRecord(None)
         output.elements, output.record = events.batch, record
@@ -207,7 +207,7 @@ class FunctionStage:
         output.row = NO_ROW
         self._processed += len(events.arrivals)
 
-    def finish(self) -> Iterator[Output]:
+    def finish(self) -> Iterator[StageOutput]:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
         end = self._timeline.steps_before_end
         if self._last_arrival_ms is not None:
@@ -217,7 +217,7 @@ class FunctionStage:
         yield from self._do(partial(self._process_step, end))
         yield from self._take()
 
-    def advance(self, until_ms: int) -> Iterator[Output]:
+    def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let everything happen that is due before a time, at which the next event comes at the earliest."""
         steps = bisect_left(self._timeline.clock_ms, until_ms)
         yield from self._do(partial(self._advance, until_ms, steps))
@@ -226,7 +226,7 @@ class FunctionStage:
     def _now(self) -> tuple[int, int, bool]:
         return self._clock.now_ms, self._steps_done - self._is_in_step, self._is_in_step
 
-    def stop(self) -> Iterator[Output]:
+    def stop(self) -> Iterator[StageOutput]:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
         if self._last_arrival_ms is not None:
             steps = len(self._timeline.clock_ms)

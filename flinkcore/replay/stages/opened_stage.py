@@ -9,7 +9,7 @@ from typing import Any
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.replay.plans.keyed_operator import UserProcess, WindowAggregation
+from flinkcore.replay.plans.operators import UserProcess, WindowAggregation
 from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
 from flinkcore.replay.stages.function_stage import FunctionStage
 from flinkcore.replay.stages.stage import Stage, StageContext

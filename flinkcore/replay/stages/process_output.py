@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.plans.keyed_operator import UserProcess
+from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.placed_events import Order, PlacedEvents
 from flinkcore.replay.stages.result_places import ResultPlaces
 from flinkcore.replay.stages.row_results import RowResults, Subject
 from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.stages.stage_output import Output, PlacedOutput
+from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.runtime.element_rows import element_keys, element_rows
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
@@ -192,7 +192,7 @@ class ProcessOutput:
     def emit_latency_marker(self, latency_marker: LatencyMarker) -> None:
         """Drop it likewise."""
 
-    def take(self, order: Order = ()) -> Iterator[Output]:
+    def take(self, order: Order = ()) -> Iterator[StageOutput]:
         """Give what has come since the last time.
 
         Parameters
@@ -208,11 +208,13 @@ class ProcessOutput:
                 placed = PlacedEvents.of(pa.concat_batches(batches), *self.places.take(order))
                 yield PlacedOutput(None, [], placed)
             else:
-                yield Output(tag, batches)
+                yield StageOutput(tag, batches)
         for number, (tag, rows) in enumerate(self._late_rows):
             if rows:
                 assert self.elements is not None
-                yield Output(tag, [self._of_stream(number, self.elements).take(pa.array(rows, pa.int64()))])
+                yield StageOutput(
+                    tag, [self._of_stream(number, self.elements).take(pa.array(rows, pa.int64()))]
+                )
                 rows.clear()
 
     def counts(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ from flinkcore._native.key_groups import compute_key_group_range_for_operator_in
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import RowNumbers
@@ -108,7 +108,7 @@ class StageContext:
 class Stage(Protocol):
     """An operator over the key groups of one partition."""
 
-    def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[Output]:
+    def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Take in events in total order, and give what they make ready.
 
         Parameters
@@ -119,10 +119,10 @@ class Stage(Protocol):
             Rows of this partition, in total order; None: all, as they lie.
         """
 
-    def finish(self) -> Iterator[Output]:
+    def finish(self) -> Iterator[StageOutput]:
         """Let the end of the log fire everything, and give the last results batch by batch."""
 
-    def stop(self) -> Iterator[Output]:
+    def stop(self) -> Iterator[StageOutput]:
         """Let happen what comes before the cut with which the log ends, and give the results, instead of `finish`."""
 
     def snapshot(self) -> OperatorSnapshot:

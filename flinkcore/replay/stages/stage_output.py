@@ -11,14 +11,14 @@ from flinkcore.replay.stages.placed_events import PlacedEvents
 
 
 @dataclass(frozen=True)
-class Output:
+class StageOutput:
     """Batches of the results (`tag` is None) or of a side output."""
 
     tag: OutputTag | None
     batches: list[pa.RecordBatch]
 
     @classmethod
-    def no_results(cls, schema: pa.Schema) -> Output:
+    def no_results(cls, schema: pa.Schema) -> StageOutput:
         """A batch of no rows, which tells the columns of the results."""
         return cls(
             None, [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
@@ -31,7 +31,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class PlacedOutput(Output):
+class PlacedOutput(StageOutput):
     """Results of an operator for the next one: they have no other batches."""
 
     events: PlacedEvents

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
-from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput

@@ -13,11 +13,11 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import DataError
-from flinkcore.replay.plans.keyed_operator import WindowAggregation
+from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.placed_events import order_of
 from flinkcore.replay.stages.restored_windows import ExpectedWindows
 from flinkcore.replay.stages.stage import RestoredOperator, StageContext
-from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.stages.window_places import WindowPlaces
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
 from flinkcore.replay.time_plane.total_order import Events, Int64Array, RowNumbers
@@ -115,7 +115,7 @@ class WindowStage:
     def _windows(self) -> CheckpointTable:
         return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)
 
-    def process(self, prepared: EncodedEvents, rows: RowNumbers | None) -> Iterator[Output]:
+    def process(self, prepared: EncodedEvents, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Take in events in total order, and give what they make ready.
 
         Parameters
@@ -127,7 +127,7 @@ class WindowStage:
 
         Yields
         ------
-        Output
+        StageOutput
             Batches of results, each as soon as there are enough rows for one; at the end, where the plan has a
             late side output, the rows that came too late for all their windows.
 
@@ -152,11 +152,11 @@ class WindowStage:
             yield from self._process_placed(self._places, prepared, all_rows)
         late_rows = self._operator.take_late()
         if self._late_tag is not None and len(late_rows):
-            yield Output(self._late_tag, [events.batch.take(pa.array(late_rows))])
+            yield StageOutput(self._late_tag, [events.batch.take(pa.array(late_rows))])
 
     def _process_placed(
         self, places: WindowPlaces, prepared: EncodedEvents, rows: RowNumbers
-    ) -> Iterator[Output]:
+    ) -> Iterator[StageOutput]:
         events = prepared.events
         order = order_of(events, self._number)
         steps = events.steps
@@ -208,15 +208,15 @@ class WindowStage:
         if self._operator.rows_ready:
             batches.append(pa.record_batch(self._operator.take()))
 
-    def advance(self, until_ms: int) -> Iterator[Output]:
+    def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let everything fire that is due before a time, at which the next event comes at the earliest."""
         results = self._advanced(bisect_left(self._timeline.clock_ms, until_ms))
         if self._places is None:
-            yield from (Output(None, [batch]) for batch in results)
+            yield from (StageOutput(None, [batch]) for batch in results)
         else:
             yield from self._places.fired_by_steps(results)
 
-    def finish(self) -> Iterator[Output]:
+    def finish(self) -> Iterator[StageOutput]:
         """Let the end of the log fire everything, and give the last results batch by batch."""
         if self._places is not None:
             yield from self._places.fired_by_steps(self._all_of(self._operator.finish))
@@ -227,7 +227,7 @@ class WindowStage:
             if self._operator.rows_ready:
                 yield self._results()
 
-    def stop(self) -> Iterator[Output]:
+    def stop(self) -> Iterator[StageOutput]:
         """Let everything fire that comes before the cut: the timeline ends there."""
         yield from self.finish()
 
@@ -235,8 +235,8 @@ class WindowStage:
         """The windows that are open, or kept for late events."""
         return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[self._windows()])
 
-    def _results(self) -> Output:
-        return Output(None, [pa.record_batch(self._operator.take())])
+    def _results(self) -> StageOutput:
+        return StageOutput(None, [pa.record_batch(self._operator.take())])
 
     def counts(self) -> dict[str, int]:
         """Counts of events and firings so far."""

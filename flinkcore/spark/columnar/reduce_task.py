@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.job_checkpoint import write_partition
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.job_checkpoint import write_partition
 from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
-from flinkcore.replay.stages.stage_output import Output
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.total_order import Events, LogEvents, RowNumbers, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
@@ -87,7 +87,7 @@ class PartitionReplay:
         side_outputs = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
         return {None: self._plan.result_schema()} | side_outputs
 
-    def run(self) -> Iterator[Output]:
+    def run(self) -> Iterator[StageOutput]:
         """Results and side outputs as they come.
 
         Raises
@@ -99,7 +99,7 @@ class PartitionReplay:
             yield from self._run(stage)
         self._check()
 
-    def _run(self, stage: Stage) -> Iterator[Output]:
+    def _run(self, stage: Stage) -> Iterator[StageOutput]:
         merge = PlacedMerge() if self._takes_results else TotalOrderMerge(self._context.timeline)
         rows_added = 0
         for block in self._blocks:
@@ -108,10 +108,10 @@ class PartitionReplay:
                 self._manifests.append(manifest)
                 self._progress.total += manifest["rows"]
             elif block.kind is BlockKind.REJECTED:
-                yield Output(self._plan.logs[block.first_split].rejected_tag, read_rows(block))
+                yield StageOutput(self._plan.logs[block.first_split].rejected_tag, read_rows(block))
             elif block.kind is BlockKind.SIDE_ROWS:
                 tag_id, side_rows = read_side_rows(block)
-                yield Output(OutputTag(tag_id), side_rows)
+                yield StageOutput(OutputTag(tag_id), side_rows)
             else:
                 if rows_added >= RELEASE_ROWS:
                     yield from self._process_all(stage, merge.release(block.first_arrival))
@@ -132,7 +132,7 @@ class PartitionReplay:
 
     def _process_all(
         self, stage: Stage, ready: Iterator[tuple[Events, RowNumbers | None]]
-    ) -> Iterator[Output]:
+    ) -> Iterator[StageOutput]:
         for events, rows in ready:
             yield from self._process(stage, events, rows)
 
@@ -154,7 +154,7 @@ class PartitionReplay:
     def _schema_of(self, number: int) -> pa.Schema:
         return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema
 
-    def _process(self, stage: Stage, events: Events, rows: RowNumbers | None) -> Iterator[Output]:
+    def _process(self, stage: Stage, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         prepared = self._batches.prepare(events)
         yield from stage.process(prepared, rows)
         self._batches.release(prepared)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from flinkcore.errors import FlinkcoreError, SourceError
-from flinkcore.replay.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.results.progress import ProgressListener
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime

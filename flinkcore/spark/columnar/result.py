@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.job_checkpoint import StoppingJob
+from flinkcore.replay.results.job_checkpoint import StoppingJob
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import TakenBatches

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, OrderedArrivals
-from flinkcore.replay.elements.placed_clock import PlacedClock
+from flinkcore.replay.elements.job_clock import PlacedClock
 from flinkcore.replay.elements.task_sources import TaskSource
-from flinkcore.replay.stages.copied_function import copied_function
+from flinkcore.replay.stages.function_operators import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.task_metrics import TaskMetric
 from flinkcore.runtime.tasks.operator_setup import JobContext

@@ -15,7 +15,7 @@ from flinkcore.errors import ConfigurationError, DataError, SourceError, Unsuppo
 
 
 class StreamFormat(ABC):
-    """Reads the elements of a file one by one.
+    """Reads the elements of a file one after the other.
 
     Notes
     -----
@@ -31,7 +31,7 @@ class StreamFormat(ABC):
         file : file object
             Open for reading, uncompressed.
         name : str
-            Name of the file in messages.
+            Of the file, for messages.
         """
 
     @abstractmethod
@@ -40,7 +40,13 @@ class StreamFormat(ABC):
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Return the format of texts, one per line; raise ConfigurationError if there is no such charset."""
+        """Return the format of texts, one in a line.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such charset.
+        """
         return TextLineFormat(charset_name)
 
 
@@ -54,7 +60,7 @@ class BulkFormat(StreamFormat):
 
 
 class TextLineFormat(StreamFormat):
-    """Reads texts, one per line, which ends with a line feed, a carriage return or both.
+    """Texts, one in a line, which ends with a line feed, a carriage return or both.
 
     Parameters
     ----------
@@ -72,6 +78,7 @@ class TextLineFormat(StreamFormat):
             raise ConfigurationError(f"no charset is named {charset_name!r}") from None
 
     def read(self, file: BinaryIO, name: str) -> Iterator[str]:
+        """Yield the lines, without their ends."""
         try:
             for line in io.TextIOWrapper(file, self._charset, newline=None):
                 yield line[:-1] if line.endswith("\n") else line
@@ -79,6 +86,7 @@ class TextLineFormat(StreamFormat):
             raise DataError(f"{name} is not encoded in {self._charset}: {failure}") from failure
 
     def produced_type(self) -> TypeInformation:
+        """Return STRING."""
         return Types.STRING()
 
 
@@ -97,7 +105,13 @@ class FilesSplit(SourceSplit):
     format: StreamFormat
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements of all files; raise SourceError if a file cannot be read."""
+        """Yield the elements of all files.
+
+        Raises
+        ------
+        SourceError
+            If a file cannot be read.
+        """
         for filesystem, path in self.files:
             try:
                 with filesystem.open_input_stream(path, compression="detect") as file:
@@ -109,8 +123,8 @@ class FilesSplit(SourceSplit):
 class FileSource(Source):
     """The elements of files, and of all files in directories whose names do not begin with a dot or an underscore.
 
-    Made by :meth:`for_record_stream_format` or :meth:`for_bulk_file_format`. Files are distributed round-robin to the
-    subtasks in the order of their names; a subtask reads its files one after the other.
+    Made by :meth:`for_record_stream_format` or :meth:`for_bulk_file_format`. Files are dealt out to the subtasks in the
+    order of their names; a subtask reads its files one after the other.
 
     Notes
     -----
@@ -132,7 +146,13 @@ class FileSource(Source):
         return FileSourceBuilder(bulk_format, paths)
 
     def create_splits(self, parallelism: int) -> Sequence[FilesSplit]:
-        """Return a split per subtask that has files; raise SourceError if a path does not exist."""
+        """Return a split of each subtask that has files.
+
+        Raises
+        ------
+        SourceError
+            If a path does not exist.
+        """
         files = [file for path in self._paths for file in files_of(path)]
         return [
             FilesSplit(str(index), tuple(files[index::parallelism]), self._format)
@@ -140,6 +160,7 @@ class FileSource(Source):
         ]
 
     def produced_type(self) -> TypeInformation:
+        """Return the type of the format."""
         return self._format.produced_type()
 
     def __str__(self) -> str:
@@ -147,7 +168,7 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Builds a :class:`FileSource`.
+    """Says how files are read.
 
     Notes
     -----
@@ -165,22 +186,22 @@ class FileSourceBuilder:
         self._paths = paths
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Do nothing: a job always reads the files that exist when it starts."""
+        """Read the files that are there when the job starts, as is done anyway."""
         return self
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder:
-        """Raise an UnsupportedOperationError: sources of files are bounded."""
+        """Raise an UnsupportedOperationError: a replay ends."""
         raise UnsupportedOperationError(
             "monitor_continuously: a job here ends with its input; take the files that are there, "
             "process_static_file_set()"
         )
 
     def set_file_enumerator(self, file_enumerator: Any) -> FileSourceBuilder:
-        """Accept an enumerator without an effect."""
+        """Accept an enumerator, which has no meaning here."""
         return self
 
     def set_split_assigner(self, split_assigner: Any) -> FileSourceBuilder:
-        """Accept an assigner without an effect."""
+        """Accept an assigner, which has no meaning here."""
         return self
 
     def build(self) -> FileSource:
@@ -194,7 +215,7 @@ def files_of(path: str) -> list[tuple[Any, str]]:
     Raises
     ------
     SourceError
-        If the path does not exist.
+        If there is nothing.
     """
     from pyarrow import fs
 

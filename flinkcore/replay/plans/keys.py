@@ -1,12 +1,58 @@
-"""What can be a key."""
+"""What can be a key, of one stream or of two."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from flinkcore._native.keys import KeyEncoder
-from flinkcore.errors import SchemaError
+from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.milliseconds import untyped_advice
+from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
+
+
+def check_keys(keys: Sequence[str], schema: pa.Schema, what: str, operator: KeyedOperator) -> None:
+    """Check that rows with these columns have the keys of an operator.
+
+    Raises
+    ------
+    SchemaError
+        If one is missing, which `what` wants, or of a type that no key can have.
+    """
+    for key in keys:
+        require_column(key, schema, what)
+        # A result has the key as a column, of some type; a function's results have what it gives.
+        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
+        if not (untyped and pa.types.is_null(schema.field(key).type)):
+            require_key_type(key, schema)
+
+
+def require_alike_keys(
+    keys: tuple[tuple[str, ...], tuple[str, ...]], schemas: tuple[pa.Schema, pa.Schema]
+) -> None:
+    """Check that the keys of two connected streams can be equal.
+
+    Raises
+    ------
+    ConfigurationError
+        If one has more columns.
+    SchemaError
+        If their types differ.
+    """
+    if len(keys[0]) != len(keys[1]):
+        raise ConfigurationError(
+            f"connected streams have keys of {len(keys[0])} and {len(keys[1])} columns ({', '.join(keys[0])}; "
+            f"{', '.join(keys[1])}): key both by as many"
+        )
+    for name1, name2 in zip(*keys, strict=True):
+        type1, type2 = schemas[0].field(name1).type, schemas[1].field(name2).type
+        if type1 != type2:
+            raise SchemaError(
+                f"connected streams are keyed by {name1!r}, which is {type1}, and {name2!r}, which is {type2}: no keys "
+                f"would be equal; convert one, such as with_columns({name2}=pyarrow.compute.field({name2!r})"
+                f".cast({str(type1)!r}))"
+            )
 
 
 def require_key_type(key: str, schema: pa.Schema) -> None:

@@ -9,11 +9,11 @@ from itertools import zip_longest
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+from flinkcore.replay.embedded.stage_run import StageRun, StageStep, results_in_order
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.placed_events import PlacedMerge
 from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.replay.stages.stage_output import Output
-from flinkcore.replay.stages.stage_run import StageRun, Step, results_in_order
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 
 Item = TypeVar("Item")
@@ -61,11 +61,11 @@ class SharedItems(Generic[Item]):
             return True
 
 
-def passed_on(run: StageRun, steps: Iterator[Step]) -> Generator[Step, None, None]:
+def passed_on(run: StageRun, steps: Iterator[StageStep]) -> Generator[StageStep, None, None]:
     """What an operator gives, step by step: its results, in total order, as what is ready."""
     for step, outputs in run.run(steps):
         results, others = results_in_order(outputs)
-        yield Step(
+        yield StageStep(
             [] if results is None else [(results, None)],
             step.until_ms,
             [*step.outputs, *others],
@@ -73,7 +73,9 @@ def passed_on(run: StageRun, steps: Iterator[Step]) -> Generator[Step, None, Non
         )
 
 
-def linked(steps: Iterable[Step], link: StageLink, inputs: ConnectedInputs | None) -> Iterator[Step]:
+def linked(
+    steps: Iterable[StageStep], link: StageLink, inputs: ConnectedInputs | None
+) -> Iterator[StageStep]:
     """Steps of one operator as they come to another one."""
     for step in steps:
         ready: list[tuple[Events, RowNumbers | None]] = []
@@ -84,13 +86,13 @@ def linked(steps: Iterable[Step], link: StageLink, inputs: ConnectedInputs | Non
         yield replace(step, ready=ready)
 
 
-def without_outputs(steps: Iterable[Step]) -> Iterator[Step]:
+def without_outputs(steps: Iterable[StageStep]) -> Iterator[StageStep]:
     """Steps whose side outputs, and what was read for them, another reader of the same steps has."""
     for step in steps:
         yield replace(step, outputs=(), events_read=0)
 
 
-def merged(sources: Sequence[Iterator[Step]]) -> Iterator[Step]:
+def merged(sources: Sequence[Iterator[StageStep]]) -> Iterator[StageStep]:
     """The steps of all sources of an operator, the rows of which have places, as those of one.
 
     All sources take the same steps; some have more at their ends. Where the time up to which a step goes is open, more
@@ -98,8 +100,8 @@ def merged(sources: Sequence[Iterator[Step]]) -> Iterator[Step]:
     """
     merge = PlacedMerge()
     for together in zip_longest(*sources):
-        steps: list[Step] = [step for step in together if step is not None]
-        outputs: list[Output] = []
+        steps: list[StageStep] = [step for step in together if step is not None]
+        outputs: list[StageOutput] = []
         for step in steps:
             for events, _ in step.ready:
                 merge.add(events)  # type: ignore[arg-type]
@@ -107,5 +109,5 @@ def merged(sources: Sequence[Iterator[Step]]) -> Iterator[Step]:
         times = [step.until_ms for step in steps if step.until_ms is not None]
         until_ms = min(times) if len(times) == len(steps) else None
         ready = [] if until_ms is None else list(merge.release(until_ms))
-        yield Step(list(ready), until_ms, outputs, sum(step.events_read for step in steps))
-    yield Step(list(merge.release(None)), None)
+        yield StageStep(list(ready), until_ms, outputs, sum(step.events_read for step in steps))
+    yield StageStep(list(merge.release(None)), None)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from flinkcore.common import MAX_TIMESTAMP
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.replay.embedded.stage_run import StageStep
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
-from flinkcore.replay.stages.stage_output import Output
-from flinkcore.replay.stages.stage_run import Step
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
 
 
 @dataclass(frozen=True)
-class ReadStep(Step):
+class ReadStep(StageStep):
     """What one batch of a log lets go on.
 
     Attributes
@@ -33,20 +33,23 @@ class ReadStep(Step):
 
 
 class _Log:
-    """How far a log has been read."""
+    """How far a log has been read; without floors, nothing is known of what is still to come."""
 
-    def __init__(self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors) -> None:
-        self.floor_ms: int | None = floors.after(chunks[0].index, 0) if chunks else None
+    def __init__(self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors | None) -> None:
+        self.floor_ms: int | None = MIN_TIMESTAMP
+        if floors is not None:
+            self.floor_ms = floors.after(chunks[0].index, 0) if chunks else None
         self.batches = self._read(stage, chunks, floors)
 
     def _read(
-        self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors
+        self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors | None
     ) -> Iterator[MappedEvents]:
         for chunk in chunks:
             rows_read = 0
             for mapped in stage.read(chunk):
                 rows_read += mapped.events_read
-                self.floor_ms = floors.after(chunk.index, rows_read)
+                if floors is not None:
+                    self.floor_ms = floors.after(chunk.index, rows_read)
                 yield mapped
 
 
@@ -79,8 +82,11 @@ class LogMerge:
         self._time = time
         self._inputs = inputs
         self._report = report
+        # Events of one split never go back: none that is still to come precedes those read.
+        self._is_in_order = time.first_splits[-1] == 1
+        asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
         self._logs = [
-            _Log(MapStage(log, time_plane), of_log, time_plane.floors)
+            _Log(MapStage(log, time_plane), of_log, time_plane.floors if asks else None)
             for log, time_plane, of_log in zip(plan.logs, time.time_planes, chunks, strict=True)
         ]
 
@@ -91,8 +97,6 @@ class LogMerge:
             for number, stage in enumerate(self._plan.stages)
             if stage.logs
         }
-        # Events of one split never go back: none that is still to come precedes those read.
-        is_in_order = self._time.first_splits[-1] == 1
         last_arrival_ms = self._time.last_arrival_ms
         reading = dict(enumerate(self._logs))
         while reading:
@@ -103,7 +107,7 @@ class LogMerge:
                 continue
             self._take(number, mapped, merges)
             until = min(_or_end(log.floor_ms) for log in reading.values())
-            ready = _released(merges, None if is_in_order else until)
+            ready = _released(merges, None if self._is_in_order else until)
             if last_arrival_ms is not None:
                 until = min(until, last_arrival_ms)  # the end has its own order
             yield ReadStep([], until, self._rejected(number, mapped), mapped.events_read, ready)
@@ -121,10 +125,10 @@ class LogMerge:
             events = inputs.widened(int(log in self._plan.stages[taken_by].inputs[1].logs), events)
         merges[taken_by].add(events)
 
-    def _rejected(self, log: int, mapped: MappedEvents) -> list[Output]:
+    def _rejected(self, log: int, mapped: MappedEvents) -> list[StageOutput]:
         if not mapped.rejected_rows:
             return []
-        return [Output(self._plan.logs[log].rejected_tag, mapped.rejected_rows)]
+        return [StageOutput(self._plan.logs[log].rejected_tag, mapped.rejected_rows)]
 
 
 def _released(

@@ -6,27 +6,26 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import chain
 
 from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.job_checkpoint import JobCheckpoints
-from flinkcore.replay.log_merge import LogMerge, ReadStep
-from flinkcore.replay.partition_threads import ReplayThreads
+from flinkcore.replay.embedded.log_merge import LogMerge, ReadStep
+from flinkcore.replay.embedded.partition_threads import ReplayThreads
+from flinkcore.replay.embedded.stage_inputs import SharedItems, linked, merged, passed_on, without_outputs
+from flinkcore.replay.embedded.stage_run import StageRun, StageStep
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
+from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import EmbeddedResult
 from flinkcore.replay.stages.opened_stage import opened_stage
 from flinkcore.replay.stages.placed_events import placed
 from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_inputs import SharedItems, linked, merged, passed_on, without_outputs
 from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.replay.stages.stage_output import Output
-from flinkcore.replay.stages.stage_run import StageRun, Step
+from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 
@@ -65,7 +64,7 @@ class EmbeddedReplay:
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
 
-    def run(self) -> Iterator[Output]:
+    def run(self) -> Iterator[StageOutput]:
         """Run the replay; results and side outputs as they come, `report` is complete at the end.
 
         The order of the rows depends on the parallelism alone.
@@ -80,7 +79,7 @@ class EmbeddedReplay:
         links = self._links()
         with ExitStack() as open_stages:
             runs = [self._stage_run(number, times[number], open_stages) for number in range(len(plan.stages))]
-            yield Output.no_results(plan.result_schema())
+            yield StageOutput.no_results(plan.result_schema())
             *_, last_steps = self._steps(time, times, runs, links, open_stages)
             last = runs[-1].run(last_steps)
             open_stages.enter_context(self._threads.closing(last))
@@ -114,7 +113,7 @@ class EmbeddedReplay:
         runs: Sequence[StageRun],
         links: Sequence[StageLink],
         open_stages: ExitStack,
-    ) -> Iterator[Iterator[Step]]:
+    ) -> Iterator[Iterator[StageStep]]:
         """What comes to each operator."""
         stages = self._plan.stages
         by_logs = [
@@ -124,10 +123,10 @@ class EmbeddedReplay:
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
         of_logs = SharedItems(reading, len(takers))
-        given: dict[int, SharedItems[Step]] = {}
+        given: dict[int, SharedItems[StageStep]] = {}
         readers = Counter(link.between.stage for link in links)
         for number, (stage, run) in enumerate(zip(stages, runs, strict=True)):
-            sources: list[Iterator[Step]] = []
+            sources: list[Iterator[StageStep]] = []
             if stage.logs:
                 reader = takers.index(number)
                 rows = self._rows_for(number, of_logs.reader(reader), times[number], by_logs[number])
@@ -154,14 +153,14 @@ class EmbeddedReplay:
 
     def _rows_for(
         self, number: int, steps: Iterator[ReadStep], time: ReplayTime, inputs: ConnectedInputs | None
-    ) -> Iterator[Step]:
+    ) -> Iterator[StageStep]:
         """Rows of logs for an operator, which have places if they are merged with results."""
         merges_results = self._plan.stages[number].merges_results
         for step in steps:
             ready = step.ready_for.get(number, [])
             if merges_results:
                 ready = [(placed(*each, number, inputs), None) for each in ready]
-            yield replace(step, ready=ready)
+            yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
         partitions = self._plan.stages[number].partitions(self._parallelism)
@@ -176,7 +175,7 @@ class EmbeddedReplay:
             threads=self._threads,
         )
 
-    def _end(self, number: int, partition: int, stage: Stage) -> Iterator[Output]:
+    def _end(self, number: int, partition: int, stage: Stage) -> Iterator[StageOutput]:
         if self._checkpoints.stops:
             yield from stage.stop()
             self.stopping.write(number, partition, stage.snapshot())

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.partition_threads import PartitionThreads, ReplayThreads
+from flinkcore.replay.embedded.partition_threads import PartitionThreads, ReplayThreads
 from flinkcore.replay.stages.function_stage import FunctionStage
 from flinkcore.replay.stages.opened_stage import PreparedBatches
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import Output, PlacedOutput
+from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.replay.stages.window_stage import WindowStage
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.element_rows import event_key_groups
 
 
 @dataclass(frozen=True)
-class Step:
+class StageStep:
     """What comes to an operator at once.
 
     Attributes
@@ -39,7 +39,7 @@ class Step:
 
     ready: list[tuple[Events, RowNumbers | None]]
     until_ms: int | None
-    outputs: Iterable[Output] = ()
+    outputs: Iterable[StageOutput] = ()
     events_read: int = 0
 
 
@@ -55,7 +55,7 @@ class PreparedEvents:
 class PreparedStep:
     """A step whose events are ready for the partitions."""
 
-    step: Step
+    step: StageStep
     ready: list[PreparedEvents] = field(default_factory=list)
 
 
@@ -78,7 +78,7 @@ class StageRun:
         self,
         context: StageContext,
         stages: list[Stage],
-        end: Callable[[int, Stage], Iterable[Output]],
+        end: Callable[[int, Stage], Iterable[StageOutput]],
         threads: ReplayThreads,
     ) -> None:
         self.stages = stages
@@ -92,7 +92,9 @@ class StageRun:
         """Watermark in force, ms since the epoch."""
         return max(stage.current_watermark for stage in self.stages)
 
-    def run(self, steps: Iterator[Step]) -> Generator[tuple[Step, list[Iterable[Output]]], None, None]:
+    def run(
+        self, steps: Iterator[StageStep]
+    ) -> Generator[tuple[StageStep, list[Iterable[StageOutput]]], None, None]:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.stages) > 1:
             for prepared, outputs in PartitionThreads(
@@ -105,9 +107,12 @@ class StageRun:
                 prepared = self._prepare(step)
                 yield step, [self._process(0, prepared)]
                 self._release(prepared)
-        yield Step([], None), [self._end(partition, stage) for partition, stage in enumerate(self.stages)]
+        yield (
+            StageStep([], None),
+            [self._end(partition, stage) for partition, stage in enumerate(self.stages)],
+        )
 
-    def _prepare(self, step: Step) -> PreparedStep:
+    def _prepare(self, step: StageStep) -> PreparedStep:
         return PreparedStep(
             step,
             [
@@ -120,7 +125,7 @@ class StageRun:
         for ready in prepared.ready:
             self._batches.release(ready.events)
 
-    def _process(self, partition: int, prepared: PreparedStep) -> Iterator[Output]:
+    def _process(self, partition: int, prepared: PreparedStep) -> Iterator[StageOutput]:
         stage = self.stages[partition]
         for ready in prepared.ready:
             for output in stage.process(ready.events, ready.rows[partition]):
@@ -154,10 +159,12 @@ class StageRun:
         return [in_order[wanted[in_order]] for wanted in is_wanted]
 
 
-def results_in_order(outputs: Iterable[Iterable[Output]]) -> tuple[PlacedEvents | None, list[Output]]:
+def results_in_order(
+    outputs: Iterable[Iterable[StageOutput]],
+) -> tuple[PlacedEvents | None, list[StageOutput]]:
     """Results of all partitions in total order, None if there are none; and what else they gave."""
     results: list[PlacedEvents] = []
-    others: list[Output] = []
+    others: list[StageOutput] = []
     for output in chain.from_iterable(outputs):
         if isinstance(output, PlacedOutput):
             results.append(output.events)

@@ -1,4 +1,4 @@
-"""What a plan says about the operator behind the key."""
+"""What a plan says about operators: windows with aggregates, and user's functions over one stream or two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import ROW_KIND, OutputMode, columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.keyed_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.datastream.transformations import TwoInputFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -28,6 +31,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.native_windows import window_kernel
 
 
@@ -326,6 +330,112 @@ class WindowProcess(UserProcess):
         if output_tag == self.function.late_tag:
             return events
         return super().side_output_schema(output_tag, events, time_type)
+
+
+@dataclass(frozen=True)
+class ConnectedProcess(UserProcess):
+    """A function called for the rows of two streams.
+
+    Attributes
+    ----------
+    function
+        Every partition works on a copy.
+    is_keyed : bool
+        Whether the first stream, and unless it is broadcast the second, has a key; if not, there is one partition.
+    broadcast_states : tuple of MapStateDescriptor or None
+        Of a second stream that is broadcast; None: it is not.
+    """
+
+    function: TwoInputFunction
+    is_keyed: bool = True
+    broadcast_states: tuple[MapStateDescriptor[Any, Any], ...] | None = None
+
+    @property
+    def unites_inputs(self) -> bool:
+        """Whether the watermark is that of a union of both streams, and not that of an operator with two inputs."""
+        return False
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether all rows of the second stream go to every partition."""
+        return self.broadcast_states is not None
+
+
+@dataclass(frozen=True)
+class IntervalJoinProcess(ConnectedProcess):
+    """A function called for the pairs of rows of a key whose timestamps are close.
+
+    Attributes
+    ----------
+    function : IntervalJoinOperation
+    """
+
+    function: IntervalJoinOperation
+
+    @property
+    def function_name(self) -> str:
+        """The function's class, for messages."""
+        return type(self.function.function).__qualname__
+
+    @property
+    def needs_event_time(self) -> bool:
+        """True: without watermarks, everything would wait until the end."""
+        return True
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """Those of left and of right late rows."""
+        return self.function.left_late_tag, self.function.right_late_tag
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """All but the one that stands for none."""
+        return MIN_TIMESTAMP + 1, MAX_TIMESTAMP
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Late rows are as they came; others as of UserProcess."""
+        if output_tag in self.late_tags:
+            return ConnectedInputs.own_schema(self.late_tags.index(output_tag), events)
+        return super().side_output_schema(output_tag, events, time_type)
+
+
+@dataclass(frozen=True)
+class WindowJoinProcess(ConnectedProcess):
+    """A function called for what two streams have in each window of a key.
+
+    Attributes
+    ----------
+    function : WindowOperation
+    """
+
+    function: WindowOperation
+
+    @property
+    def function_name(self) -> str:
+        """The class of the user's function, for messages."""
+        return self.function.function_names[-1]
+
+    @property
+    def gives_windows(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether the windows do."""
+        return self.function.assigner.is_event_time()
+
+    @property
+    def unites_inputs(self) -> bool:
+        """True: both streams are united, and then cut into windows."""
+        return True
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Timestamps whose windows do not overflow, where the timestamp alone tells."""
+        return window_timestamp_range(self.function.assigner)
 
 
 def bound_type(time_type: pa.DataType) -> pa.DataType:

@@ -12,11 +12,10 @@ from typing import Any
 from flinkcore.common.supplied_generators import supplied_generator
 from flinkcore.datastream.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.plans.connected_process import ConnectedProcess
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.keyed_operator import KeyedOperator, WindowAggregation
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.operators import ConnectedProcess, KeyedOperator, WindowAggregation
 from flinkcore.replay.stages.stage import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint

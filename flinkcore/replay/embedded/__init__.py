@@ -1,0 +1,1 @@
+"""The driver of jobs over columns in one process, without a JVM."""
