@@ -37,7 +37,8 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from flinkcore.replay.stages import native_windows, row_results
+from flinkcore.replay.plans import native_windows
+from flinkcore.replay.stages import row_results
 
 LATE = OutputTag("late")
 RESULT = pa.schema(
