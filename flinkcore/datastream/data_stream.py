@@ -283,11 +283,13 @@ class DataStream(ConfiguredStream):
             SelectTransformation(self._transformation, names, tuple(expressions.items())),
         )
 
-    def with_columns(self, **expressions: Expression) -> DataStream:
+    def with_columns(self, *unnamed: Expression, **expressions: Expression) -> DataStream:
         """Return this stream with computed columns.
 
         Parameters
         ----------
+        *unnamed
+            Refused: a column needs a name.
         **expressions : pyarrow.compute.Expression
             New columns, or replacements of columns of the same name; all are computed from the columns of this stream,
             not from each other. Before :meth:`assign_timestamps_and_watermarks`, replacing the log's timestamp column
@@ -297,8 +299,12 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If there is none, or one is not an expression.
+            If there is none, or one is not an expression or has no name.
         """
+        if unnamed:
+            raise ConfigurationError(
+                f"with_columns got {unnamed[0]!r} without a name: a column is given as with_columns(name=expression)"
+            )
         if not expressions:
             raise ConfigurationError("with_columns needs at least one column: with_columns(name=expression)")
         for name, expression in expressions.items():
@@ -796,6 +802,10 @@ class DataStream(ConfiguredStream):
             raise ConfigurationError(
                 f"the job runs element by element, because of the step {str(by)!r}: its results are Python objects. "
                 "Take them by execute_and_collect(), or give them to a sink and call the environment's execute()"
+            )
+        if progress is not None and not callable(progress):
+            raise ConfigurationError(
+                f"progress is called with how far the job is, and cannot be {progress!r}"
             )
         checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
         return self._environment.executor.execute(

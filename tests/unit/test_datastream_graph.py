@@ -390,3 +390,18 @@ def test_a_stream_without_keys_does_not_have_the_calls_of_one_with_keys(stream: 
     assert hasattr(stream.key_by("a"), "window")
     with pytest.raises(AttributeError, match="'DataStream' object has no attribute 'windows'"):
         stream.windows  # noqa: B018
+
+
+def test_a_column_without_a_name_is_refused() -> None:
+    log = StreamExecutionEnvironment().from_event_log(pa.table({"ts": [1]}), timestamp="ts")
+    with pytest.raises(ConfigurationError, match=r"without a name: .* with_columns\(name=expression\)"):
+        log.with_columns(pc.field("ts") * 2)
+
+
+@pytest.mark.parametrize("progress", [3, "bar", True])
+def test_a_progress_that_cannot_be_called_is_refused_before_the_job_runs(progress: object) -> None:
+    log = StreamExecutionEnvironment().from_event_log(pa.table({"ts": [1], "k": [1]}), timestamp="ts")
+    windows = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("k")
+    counts = windows.window(TumblingEventTimeWindows(10)).aggregate(n=count())
+    with pytest.raises(ConfigurationError, match="progress is called with how far the job is"):
+        counts.execute(progress=progress)

@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
+from flinkcore.spark.sessions.session import job_description
 
 
 class RecordingBuilder:
@@ -323,3 +324,32 @@ def test_a_session_that_has_been_stopped_is_refused() -> None:
 
     with pytest.raises(LifecycleError, match="SparkSession of this job has been stopped"):
         SparkExecutionEnvironment(StoppedSession(32))
+
+
+class RecordingContext:
+    """Of a session whose JVM is there."""
+
+    _jsc = object()
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def getLocalProperty(self, name: str) -> str:
+        return "mine"
+
+    def setLocalProperty(self, name: str, value: str) -> None:
+        self.calls.append(value)
+
+    def cancelAllJobs(self) -> None:
+        self.calls.append("cancelled")
+
+
+def test_an_interrupt_of_the_driver_cancels_the_jobs_of_the_session() -> None:
+    class ClassicSession(SessionOfSpark35):
+        _jsparkSession = object()
+        sparkContext = RecordingContext()
+
+    session = ClassicSession(32)
+    with pytest.raises(KeyboardInterrupt), job_description(session, "pass 2"):
+        raise KeyboardInterrupt
+    assert session.sparkContext.calls == ["mine: pass 2", "cancelled", "mine"]
