@@ -13,7 +13,7 @@ from models.golden_generators import LegacyPunctuated, ValueAsTimestamp
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
-from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
+from flinkcore.datastream.aggregates import Aggregate, collect, count, count_distinct, last, max_by, sum_
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -393,3 +393,29 @@ def test_settings_that_nobody_has_made_are_no_changes_of_a_job() -> None:
     with pytest.raises(ConfigurationError) as refused:
         refuse_changes(before, {"operator": "window", "trigger": "None", "offset": "3", "keys": "k"}, "here")
     assert "operator: process then, window now; offset: none then, 3 now: " in str(refused.value)
+
+
+ARROW_TYPES = [
+    *(pa.bool_(), pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.uint64(), pa.decimal128(9, 2)),
+    *(pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int8(), pa.string())),
+    *(pa.date32(), pa.time64("us"), pa.timestamp("us", "UTC"), pa.duration("ms")),
+]
+
+
+@pytest.mark.parametrize("arrow_type", ARROW_TYPES, ids=str)
+@pytest.mark.parametrize(
+    "time_type", [pa.int64(), pa.timestamp("ns"), pa.timestamp("ms", "Europe/Berlin")], ids=str
+)
+def test_the_columns_of_results_are_known_before_a_job_runs(
+    env: StreamExecutionEnvironment, arrow_type: pa.DataType, time_type: pa.DataType
+) -> None:
+    env.set_parallelism(1)
+    values = pa.array([None, None], arrow_type)
+    log = pa.table({"ts": pa.array([1, 2]).cast(time_type), "k": values, "m": [1, 2], "v": values})
+    stream = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(BOUNDED)
+    for keys in (("k", "m"), ("m",)):
+        windows = windowed(stream, *keys).allowed_lateness(1).retracting()
+        job = windows.aggregate(n=count(), last=last("v"), different=count_distinct("v"), all=collect("v"))
+        *_, batch = job.execute().to_batches()
+        assert batch.num_rows == 2
+        assert batch.schema == plan(job).result_schema()

@@ -281,22 +281,10 @@ class KeyedProcess(UserProcess):
         return isinstance(self.function, KeyedProcessFunction)
 
 
-@dataclass(frozen=True)
-class WindowProcess(UserProcess):
-    """Functions called for the rows of each key and window.
-
-    Attributes
-    ----------
-    function : WindowOperation
-    output_type : pyarrow.Schema or None
-        None: that of the rows, until `of_rows` says which that is.
-    """
+class OverWindows:
+    """What functions over windows have in common, be it of one stream or of two."""
 
     function: WindowOperation
-
-    def of_rows(self, events: pa.Schema) -> WindowProcess:
-        """Return this with the type of its results, where rows come with these columns."""
-        return self if self.output_type is not None else replace(self, output_type=events)
 
     @property
     def function_name(self) -> str:
@@ -314,14 +302,32 @@ class WindowProcess(UserProcess):
         return self.function.assigner.is_event_time()
 
     @property
-    def late_tags(self) -> tuple[OutputTag | None, ...]:
-        """That of the windows."""
-        return (self.function.late_tag,)
-
-    @property
     def timestamp_range(self) -> tuple[int, int]:
         """Timestamps whose windows do not overflow, where the timestamp alone tells."""
         return window_timestamp_range(self.function.assigner)
+
+
+@dataclass(frozen=True)
+class WindowProcess(OverWindows, UserProcess):
+    """Functions called for the rows of each key and window.
+
+    Attributes
+    ----------
+    function : WindowOperation
+    output_type : pyarrow.Schema or None
+        None: that of the rows, until `of_rows` says which that is.
+    """
+
+    function: WindowOperation
+
+    def of_rows(self, events: pa.Schema) -> WindowProcess:
+        """Return this with the type of its results, where rows come with these columns."""
+        return self if self.output_type is not None else replace(self, output_type=events)
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """That of the windows."""
+        return (self.function.late_tag,)
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
@@ -402,7 +408,7 @@ class IntervalJoinProcess(ConnectedProcess):
 
 
 @dataclass(frozen=True)
-class WindowJoinProcess(ConnectedProcess):
+class WindowJoinProcess(OverWindows, ConnectedProcess):
     """A function called for what two streams have in each window of a key.
 
     Attributes
@@ -413,29 +419,9 @@ class WindowJoinProcess(ConnectedProcess):
     function: WindowOperation
 
     @property
-    def function_name(self) -> str:
-        """The class of the user's function, for messages."""
-        return self.function.function_names[-1]
-
-    @property
-    def gives_windows(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def needs_event_time(self) -> bool:
-        """Whether the windows do."""
-        return self.function.assigner.is_event_time()
-
-    @property
     def unites_inputs(self) -> bool:
         """True: both streams are united, and then cut into windows."""
         return True
-
-    @property
-    def timestamp_range(self) -> tuple[int, int]:
-        """Timestamps whose windows do not overflow, where the timestamp alone tells."""
-        return window_timestamp_range(self.function.assigner)
 
 
 def bound_type(time_type: pa.DataType) -> pa.DataType:

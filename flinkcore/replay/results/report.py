@@ -11,7 +11,7 @@ from typing import Any
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import WindowAggregation, WindowJoinProcess, WindowProcess
+from flinkcore.replay.plans.operators import OverWindows, WindowAggregation
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog
@@ -148,9 +148,7 @@ class ReplayReport:
         report.later_operators = later
         report._is_chain, report._is_single = plan.is_chain, plan.is_single
         for each, stage in zip(report.by_operator, plan.stages, strict=True):
-            each._has_windows = isinstance(
-                stage.operator, WindowAggregation | WindowProcess | WindowJoinProcess
-            )
+            each._has_windows = isinstance(stage.operator, WindowAggregation | OverWindows)
             each._has_functions = not isinstance(stage.operator, WindowAggregation)
         return report
 

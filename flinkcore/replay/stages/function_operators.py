@@ -143,14 +143,7 @@ def function_operator(
         return _connected(process, function, streams, output, backend, clock)
     if isinstance(process, WindowProcess):
         windows = make_window_operator(function, None, output, backend, clock)
-        return FunctionOperator(
-            windows,
-            windows.time_service_manager,
-            OperatorBackends(backend, windows.time_service_manager),
-            _rows_of_one(context, lambda: windows.process_element_of_key),
-            lambda snapshot: check_window_namespaces(snapshot, windows.operation),
-            lambda processed: _fates_in_windows(windows, processed),
-        )
+        return _of_windows(windows, backend, _rows_of_one(context, lambda: windows.process_element_of_key))
     operator = KeyedProcessOperator(function, None, output, backend, clock)
     return FunctionOperator(
         operator,
@@ -178,9 +171,21 @@ def _check_user_timers(snapshot: OperatorSnapshot) -> None:
     check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
 
 
-def _fates_in_windows(windows: Any, processed: int) -> dict[str, int]:
-    late, in_no_window = windows.num_late_records, windows.num_records_in_no_window
-    return {"windowed": processed - late - in_no_window, "late": late, "in_no_window": in_no_window}
+def _of_windows(
+    windows: Any, backend: KeyedStateBackend, rows: Callable[[Events], ProcessedRows]
+) -> FunctionOperator:
+    def fates(processed: int) -> dict[str, int]:
+        late, in_no_window = windows.num_late_records, windows.num_records_in_no_window
+        return {"windowed": processed - late - in_no_window, "late": late, "in_no_window": in_no_window}
+
+    return FunctionOperator(
+        windows,
+        windows.time_service_manager,
+        OperatorBackends(backend, windows.time_service_manager),
+        rows,
+        lambda snapshot: check_window_namespaces(snapshot, windows.operation),
+        fates,
+    )
 
 
 # ---- two streams ----
@@ -364,11 +369,4 @@ def _window_join(
 
         return call
 
-    return FunctionOperator(
-        windows,
-        windows.time_service_manager,
-        OperatorBackends(backend, windows.time_service_manager),
-        streams.rows(tagged(TaggedUnion.one), tagged(TaggedUnion.two)),
-        lambda snapshot: check_window_namespaces(snapshot, windows.operation),
-        lambda processed: _fates_in_windows(windows, processed),
-    )
+    return _of_windows(windows, backend, streams.rows(tagged(TaggedUnion.one), tagged(TaggedUnion.two)))
