@@ -23,7 +23,7 @@ from models.small_batches import reading_batches_of
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay import partition_threads
+from flinkcore.replay.embedded import partition_threads
 from flinkcore.replay.stages import function_stage, row_results
 
 

@@ -37,7 +37,7 @@ from models.watermarks import ReplayModel
 
 from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.replay import partition_threads
+from flinkcore.replay.embedded import partition_threads
 from flinkcore.replay.stages import function_stage, row_results
 
 FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
