@@ -267,8 +267,50 @@ class WindowTransformation(OneInputTransformation):
         return f"{self.assigner}{trigger}{evictor}, {lateness}{mode}: {aggregates}"
 
 
+class _FunctionTransformation(Transformation):
+    """A function whose results are rows with columns, in the main output and in side outputs."""
+
+    path: ClassVar[str] = "rows"
+
+    output_type: Schema
+    tags: tuple[OutputTag, ...]
+    timestamp_column: str | None
+    call: str
+
+    def __post_init__(self) -> None:
+        schemas = {f"the output_type of {self.call}": self.output_type}
+        require_row_schema(self.output_type, *schemas)
+        for tag in self.tags:
+            if not isinstance(tag, OutputTag):
+                raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
+            if self.tags.count(tag) > 1:
+                raise ConfigurationError(f"{self.call} names the side output {tag.tag_id!r} twice")
+            name = f"the type_info of OutputTag({tag.tag_id!r}), a side output of {self.call},"
+            require_row_schema(tag.type_info, name)
+            schemas[name] = tag.type_info
+        for name, schema in schemas.items():
+            if self.timestamp_column in schema.names:
+                raise ConfigurationError(
+                    f"timestamp_column={self.timestamp_column!r} is a column of {name} already: take another name"
+                )
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        return self.tags
+
+    @property
+    def element_type(self) -> TypeInformation:
+        return declared_type(self.output_type)
+
+    def shown_outputs(self) -> str:
+        """Return columns and side outputs as text."""
+        named = ["the columns of the rows"] if self.output_type is None else self.output_type.names
+        columns = [*named, *filter(None, [self.timestamp_column])]
+        sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
+        return f"{', '.join(columns)}{sides}"
+
+
 @dataclass(frozen=True, eq=False)
-class ProcessTransformation(OneInputTransformation):
+class ProcessTransformation(_FunctionTransformation, OneInputTransformation):
     """Calls a function for each row of each key, and for the timers that it registers.
 
     Attributes
@@ -284,7 +326,6 @@ class ProcessTransformation(OneInputTransformation):
         The method of the stream that the program called, for messages.
     """
 
-    path: ClassVar[str] = "rows"
     called: ClassVar[str] = "Python called for each row and timer"
 
     function: Any
@@ -293,18 +334,8 @@ class ProcessTransformation(OneInputTransformation):
     timestamp_column: str | None = None
     call: str = "process"
 
-    def __post_init__(self) -> None:
-        check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
-
-    def side_outputs(self) -> tuple[OutputTag, ...]:
-        return self.tags
-
-    @property
-    def element_type(self) -> TypeInformation:
-        return declared_type(self.output_type)
-
     def __str__(self) -> str:
-        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        outputs = self.shown_outputs()
         return f"process by {type(self.function).__qualname__}, {self.called}: {outputs}"
 
 
@@ -363,49 +394,8 @@ class WindowProcessTransformation(ProcessTransformation):
         return self.tags if late_tag is None else (late_tag, *self.tags)
 
     def __str__(self) -> str:
-        columns = self.output_type.names if self.output_type is not None else ["the columns of the rows"]
-        names = ", ".join([*columns, *filter(None, [self.timestamp_column])])
-        sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
-        return (
-            f"{self.function}: {names}{sides}; row by row, as {' and '.join(self.function.function_names)} "
-            "in Python"
-        )
-
-
-def check_function_outputs(
-    output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None, call: str
-) -> None:
-    """Check the outputs that a program declares for a function, in a call of a method of a stream.
-
-    Raises
-    ------
-    ConfigurationError
-        If a type is missing or no schema, a tag comes twice, or the name of the timestamp column is taken.
-    """
-    schemas = {f"the output_type of {call}": output_type}
-    require_row_schema(output_type, *schemas)
-    for tag in tags:
-        if not isinstance(tag, OutputTag):
-            raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
-        if tags.count(tag) > 1:
-            raise ConfigurationError(f"{call} names the side output {tag.tag_id!r} twice")
-        name = f"the type_info of OutputTag({tag.tag_id!r}), a side output of {call},"
-        require_row_schema(tag.type_info, name)
-        schemas[name] = tag.type_info
-    for name, schema in schemas.items():
-        if timestamp_column in schema.names:
-            raise ConfigurationError(
-                f"timestamp_column={timestamp_column!r} is a column of {name} already: take another name"
-            )
-
-
-def shown_function_outputs(
-    output_type: Schema, tags: tuple[OutputTag, ...], timestamp_column: str | None
-) -> str:
-    """Return columns and side outputs as text."""
-    columns = [*output_type.names, *filter(None, [timestamp_column])]
-    sides = f"; side outputs {', '.join(tag.tag_id for tag in tags)}" if tags else ""
-    return f"{', '.join(columns)}{sides}"
+        names = " and ".join(self.function.function_names)
+        return f"{self.function}: {self.shown_outputs()}; row by row, as {names} in Python"
 
 
 @dataclass(frozen=True)
@@ -486,7 +476,7 @@ class BroadcastTransformation(OneInputTransformation):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoInputTransformation(Transformation):
+class TwoInputTransformation(_FunctionTransformation):
     """Calls a function for each row of two streams (Flink's ``TwoInputTransformation``).
 
     Attributes
@@ -494,12 +484,9 @@ class TwoInputTransformation(Transformation):
     input1, input2 : Transformation
         Both partitioned by key, or none; or the second is broadcast.
     function : CoProcessFunction, KeyedCoProcessFunction, one of the broadcast process functions, or a join
-    output_type, tags, timestamp_column
+    output_type, tags, timestamp_column, call
         As of ``ProcessTransformation``.
     """
-
-    path: ClassVar[str] = "rows"
-    call: ClassVar[str] = "process"
 
     input1: Transformation = field(repr=False)
     input2: Transformation = field(repr=False)
@@ -507,22 +494,13 @@ class TwoInputTransformation(Transformation):
     output_type: Schema
     tags: tuple[OutputTag, ...] = ()
     timestamp_column: str | None = None
-
-    @property
-    def element_type(self) -> TypeInformation:
-        return declared_type(self.output_type)
-
-    def __post_init__(self) -> None:
-        check_function_outputs(self.output_type, self.tags, self.timestamp_column, self.call)
+    call: str = "process"
 
     def inputs(self) -> tuple[Transformation, ...]:
         return self.input1, self.input2
 
-    def side_outputs(self) -> tuple[OutputTag, ...]:
-        return self.tags
-
     def __str__(self) -> str:
-        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        outputs = self.shown_outputs()
         return (
             f"process two streams by {type(self.function).__qualname__}, Python called for each row and timer: "
             f"{outputs}"
@@ -555,7 +533,7 @@ class IntervalJoinTransformation(TwoInputTransformation):
         return (*(tag for tag in late if tag is not None), *self.tags)
 
     def __str__(self) -> str:
-        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        outputs = self.shown_outputs()
         name = type(self.function.function).__qualname__
         return f"{self.function}: {outputs}; row by row, as {name} in Python"
 
@@ -570,11 +548,10 @@ class WindowJoinTransformation(TwoInputTransformation):
         Its windows contain elements of both streams.
     """
 
-    call: ClassVar[str] = "apply"
-
     function: WindowOperation
+    call: str = "apply"
 
     def __str__(self) -> str:
-        outputs = shown_function_outputs(self.output_type, self.tags, self.timestamp_column)
+        outputs = self.shown_outputs()
         name = self.function.function_names[-1]
         return f"two streams in windows, {self.function}: {outputs}; row by row, as {name} in Python"

@@ -1,4 +1,4 @@
-"""What sources and sinks of elements are made of."""
+"""Interfaces of the sources and sinks of elements."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Source(ABC):
         """
 
     def produced_type(self) -> TypeInformation:
-        """Return the type of the elements; any Python object unless the source knows better."""
+        """Return the type of the elements; any Python object by default."""
         return Types.PICKLED_BYTE_ARRAY()
 
     def is_parallel(self) -> bool:
@@ -91,19 +91,19 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class WriterContext:
-    """Where a writer works.
+    """The subtask of a writer.
 
     Attributes
     ----------
     subtask_index : int
-        From 0 on.
+        From 0.
     parallelism : int
     type_info : TypeInformation
-        Of the elements.
+        Type of the elements.
     current_processing_time : callable
-        Returns what the job's clock shows, in ms since the epoch.
+        Returns the time of the job's clock, in ms since the epoch.
     print_line : callable
-        Writes a line to the standard output of the program, wherever the writer works.
+        Writes a line to the standard output of the program, in whichever process the writer runs.
     """
 
     subtask_index: int
@@ -126,11 +126,11 @@ class SinkWriter(ABC):
         """Write an element."""
 
     def prepare_commit(self) -> list[Any]:
-        """Return what is to be committed, after the last element."""
+        """Return the committables, after the last element."""
         return []
 
     def close(self) -> None:  # noqa: B027
-        """Let go of everything; what was not prepared for a commit is lost."""
+        """Release all resources; what was not prepared for a commit is discarded."""
 
 
 class Sink(ABC):
@@ -146,7 +146,7 @@ class Sink(ABC):
         """Return the writer of a subtask; called when the job is opened."""
 
     def commit(self, committables: Sequence[Any]) -> None:  # noqa: B027
-        """Make visible what all writers have prepared; called once, when the whole job has come to its end."""
+        """Make the committables of all writers visible; called once, at the end of the job."""
 
     def discard(self, committables: Sequence[Any]) -> None:  # noqa: B027
-        """Remove what writers have prepared in a job that was cancelled when their work was done."""
+        """Remove the committables of a job that was cancelled after its writers had prepared them."""

@@ -1,4 +1,4 @@
-"""A source of elements in memory."""
+"""The source of elements in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class CollectionSplit(SourceSplit):
     collection: Sequence[Any] = field(repr=False)
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements."""
         return iter(self.collection)
 
 
@@ -33,7 +32,7 @@ class CollectionSource(Source):
     ----------
     collection : iterable
     type_info : TypeInformation
-        What the elements are made to be.
+        Type that the elements are converted to.
 
     Raises
     ------
@@ -50,15 +49,12 @@ class CollectionSource(Source):
         self._type_info = type_info
 
     def create_splits(self, parallelism: int) -> Sequence[CollectionSplit]:
-        """Return the one split."""
         return [CollectionSplit("collection", self._elements)]
 
     def produced_type(self) -> TypeInformation:
-        """Return the declared type."""
         return self._type_info
 
     def is_parallel(self) -> bool:
-        """Return False, as in Flink."""
         return False
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A source that counts."""
+"""The source of a sequence of numbers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from flinkcore.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class NumberSequenceSplit(SourceSplit):
-    """A part of the sequence, both ends included."""
+    """A part of the sequence, both bounds inclusive."""
 
     split_id: str
     start: int
     end: int
 
     def elements(self) -> Iterator[int]:
-        """Yield the numbers."""
         return iter(range(self.start, self.end + 1))
 
 
 class NumberSequenceSource(Source):
-    """The whole numbers from one to another, in as many splits as there are subtasks.
+    """The whole numbers from `start` to `end`, in as many splits of about equal length as there are subtasks.
 
     Parameters
     ----------
     start, end : int
-        Both included.
+        Both inclusive.
 
     Raises
     ------
     ConfigurationError
-        If they are no whole numbers, or the end lies before the start.
+        If they are no whole numbers, or the end is below the start.
 
     Notes
     -----
@@ -50,7 +49,6 @@ class NumberSequenceSource(Source):
         self._end = end
 
     def create_splits(self, parallelism: int) -> Sequence[NumberSequenceSplit]:
-        """Return splits of about equal length."""
         count = self._end - self._start + 1
         n_splits = min(parallelism, count)
         bounds = [self._start + count * index // n_splits for index in range(n_splits + 1)]
@@ -59,7 +57,6 @@ class NumberSequenceSource(Source):
         ]
 
     def produced_type(self) -> TypeInformation:
-        """Return LONG."""
         return Types.LONG()
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from flinkcore.errors import ConfigurationError
 THIRTY_DAYS = Duration.of_days(30)
 
 
+@dataclass(frozen=True, repr=False)
 class StateTtlConfig:
     """When values of a state expire; made by :meth:`new_builder`.
 
@@ -195,20 +196,15 @@ class StateTtlConfig:
         def __hash__(self) -> int:
             return hash((frozenset(self._strategies), self._is_cleanup_in_background))
 
-    def __init__(
-        self,
-        update_type: UpdateType,
-        state_visibility: StateVisibility,
-        ttl_time_characteristic: TtlTimeCharacteristic,
-        ttl: Time | Duration,
-        cleanup_strategies: CleanupStrategies,
-    ) -> None:
-        self.ttl_ms = timeout_ms(ttl, "the time to live of a state")
-        self._update_type = update_type
-        self._state_visibility = state_visibility
-        self._ttl_time_characteristic = ttl_time_characteristic
-        self._ttl = ttl
-        self._cleanup_strategies = cleanup_strategies
+    update_type: UpdateType
+    state_visibility: StateVisibility
+    ttl_time_characteristic: TtlTimeCharacteristic
+    ttl: Time | Duration = field(compare=False)
+    cleanup_strategies: CleanupStrategies
+    ttl_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ttl_ms", timeout_ms(self.ttl, "the time to live of a state"))
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> StateTtlConfig.Builder:
@@ -217,47 +213,32 @@ class StateTtlConfig:
 
     def get_update_type(self) -> UpdateType:
         """Return what renews the time to live of a value."""
-        return self._update_type
+        return self.update_type
 
     def get_state_visibility(self) -> StateVisibility:
         """Return whether an expired value can be seen."""
-        return self._state_visibility
+        return self.state_visibility
 
     def get_ttl(self) -> Time | Duration:
         """Return how long values live."""
-        return self._ttl
+        return self.ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
         """Return the time that the time to live is counted in."""
-        return self._ttl_time_characteristic
+        return self.ttl_time_characteristic
 
     def is_enabled(self) -> bool:
         """Return whether values expire at all."""
-        return self._update_type is not self.UpdateType.Disabled
+        return self.update_type is not self.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
         """Return how expired values are removed that nobody reads."""
-        return self._cleanup_strategies
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StateTtlConfig) and self._settings() == other._settings()
-
-    def __hash__(self) -> int:
-        return hash((self.ttl_ms, self._update_type, self._state_visibility, self._ttl_time_characteristic))
+        return self.cleanup_strategies
 
     def __repr__(self) -> str:
         return (
-            f"StateTtlConfig<update_type={self._update_type}, state_visibility={self._state_visibility}, "
-            f"ttl_time_characteristic={self._ttl_time_characteristic}, ttl={self._ttl}>"
-        )
-
-    def _settings(self) -> tuple[object, ...]:
-        return (
-            self.ttl_ms,
-            self._update_type,
-            self._state_visibility,
-            self._ttl_time_characteristic,
-            self._cleanup_strategies,
+            f"StateTtlConfig<update_type={self.update_type}, state_visibility={self.state_visibility}, "
+            f"ttl_time_characteristic={self.ttl_time_characteristic}, ttl={self.ttl}>"
         )
 
     class Builder:

@@ -15,7 +15,7 @@ from flinkcore.errors import ConfigurationError, DataError, SourceError, Unsuppo
 
 
 class StreamFormat(ABC):
-    """Reads the elements of a file one after the other.
+    """Reads the elements of a file one by one.
 
     Notes
     -----
@@ -31,7 +31,7 @@ class StreamFormat(ABC):
         file : file object
             Open for reading, uncompressed.
         name : str
-            Of the file, for messages.
+            Name of the file in messages.
         """
 
     @abstractmethod
@@ -40,13 +40,7 @@ class StreamFormat(ABC):
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Return the format of texts, one in a line.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such charset.
-        """
+        """Return the format of texts, one per line; raise ConfigurationError if there is no such charset."""
         return TextLineFormat(charset_name)
 
 
@@ -60,7 +54,7 @@ class BulkFormat(StreamFormat):
 
 
 class TextLineFormat(StreamFormat):
-    """Texts, one in a line, which ends with a line feed, a carriage return or both.
+    """Reads texts, one per line, which ends with a line feed, a carriage return or both.
 
     Parameters
     ----------
@@ -78,7 +72,6 @@ class TextLineFormat(StreamFormat):
             raise ConfigurationError(f"no charset is named {charset_name!r}") from None
 
     def read(self, file: BinaryIO, name: str) -> Iterator[str]:
-        """Yield the lines, without their ends."""
         try:
             for line in io.TextIOWrapper(file, self._charset, newline=None):
                 yield line[:-1] if line.endswith("\n") else line
@@ -86,7 +79,6 @@ class TextLineFormat(StreamFormat):
             raise DataError(f"{name} is not encoded in {self._charset}: {failure}") from failure
 
     def produced_type(self) -> TypeInformation:
-        """Return STRING."""
         return Types.STRING()
 
 
@@ -105,13 +97,7 @@ class FilesSplit(SourceSplit):
     format: StreamFormat
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements of all files.
-
-        Raises
-        ------
-        SourceError
-            If a file cannot be read.
-        """
+        """Yield the elements of all files; raise SourceError if a file cannot be read."""
         for filesystem, path in self.files:
             try:
                 with filesystem.open_input_stream(path, compression="detect") as file:
@@ -123,8 +109,8 @@ class FilesSplit(SourceSplit):
 class FileSource(Source):
     """The elements of files, and of all files in directories whose names do not begin with a dot or an underscore.
 
-    Made by :meth:`for_record_stream_format` or :meth:`for_bulk_file_format`. Files are dealt out to the subtasks in the
-    order of their names; a subtask reads its files one after the other.
+    Made by :meth:`for_record_stream_format` or :meth:`for_bulk_file_format`. Files are distributed round-robin to the
+    subtasks in the order of their names; a subtask reads its files one after the other.
 
     Notes
     -----
@@ -146,13 +132,7 @@ class FileSource(Source):
         return FileSourceBuilder(bulk_format, paths)
 
     def create_splits(self, parallelism: int) -> Sequence[FilesSplit]:
-        """Return a split of each subtask that has files.
-
-        Raises
-        ------
-        SourceError
-            If a path does not exist.
-        """
+        """Return a split per subtask that has files; raise SourceError if a path does not exist."""
         files = [file for path in self._paths for file in files_of(path)]
         return [
             FilesSplit(str(index), tuple(files[index::parallelism]), self._format)
@@ -160,7 +140,6 @@ class FileSource(Source):
         ]
 
     def produced_type(self) -> TypeInformation:
-        """Return the type of the format."""
         return self._format.produced_type()
 
     def __str__(self) -> str:
@@ -168,7 +147,7 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Says how files are read.
+    """Builds a :class:`FileSource`.
 
     Notes
     -----
@@ -186,22 +165,22 @@ class FileSourceBuilder:
         self._paths = paths
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read the files that are there when the job starts, as is done anyway."""
+        """Do nothing: a job always reads the files that exist when it starts."""
         return self
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder:
-        """Raise an UnsupportedOperationError: a replay ends."""
+        """Raise an UnsupportedOperationError: sources of files are bounded."""
         raise UnsupportedOperationError(
             "monitor_continuously: a job here ends with its input; take the files that are there, "
             "process_static_file_set()"
         )
 
     def set_file_enumerator(self, file_enumerator: Any) -> FileSourceBuilder:
-        """Accept an enumerator, which has no meaning here."""
+        """Accept an enumerator without an effect."""
         return self
 
     def set_split_assigner(self, split_assigner: Any) -> FileSourceBuilder:
-        """Accept an assigner, which has no meaning here."""
+        """Accept an assigner without an effect."""
         return self
 
     def build(self) -> FileSource:
@@ -215,7 +194,7 @@ def files_of(path: str) -> list[tuple[Any, str]]:
     Raises
     ------
     SourceError
-        If there is nothing.
+        If the path does not exist.
     """
     from pyarrow import fs
 
