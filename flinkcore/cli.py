@@ -198,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--restore-from",
         metavar="DIR",
-        help="checkpoint of this job over an earlier log, from which it goes on",
+        help="checkpoint of this job over an earlier log, which is restored",
     )
     replay.add_argument(
         "--checkpoint",
@@ -306,7 +306,7 @@ def _replay(arguments: argparse.Namespace) -> None:
             raise ConfigurationError(f"{setting} is empty; give it a value, or leave it out")
     times = _times(arguments)
     if arguments.engine == "spark":
-        # What is wrong with the job is told at once, and not when Spark has started.
+        # An invalid job is reported at once, not after the start of Spark.
         _job(StreamExecutionEnvironment(), arguments, times)
     result = _job(_environment(arguments), arguments, times)
     if arguments.output:

@@ -130,7 +130,7 @@ class CsvRows:
         """Skip the additional row; refuse every other invalid one."""
         text = (row.text or "").encode() + b"\n"
         if text != self._end_row:
-            # A row that has swallowed the additional one is told by `check_end`.
+            # A row that contains the additional one is reported by `check_end`.
             return "skip" if text.endswith(b"\n" + self._end_row) else "error"
         # The file may have such a row itself, which is one too many.
         self._end_rows += 1

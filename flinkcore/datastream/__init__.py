@@ -143,5 +143,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> NoReturn:
-    """Say what to use instead of what PyFlink has and flinkcore has not."""
+    """Report what to use instead of names that PyFlink has and flinkcore does not."""
     refuse_name(__name__, name)

@@ -257,7 +257,7 @@ class KeyedStream(DataStream):
         Raises
         ------
         ConfigurationError
-            If the function is another one, or a type is none.
+            If the function is of another class, or a type is no type.
 
         Notes
         -----
@@ -594,7 +594,7 @@ class _Windows(Generic[Applied, Processed]):
         Raises
         ------
         ConfigurationError
-            If a function is another one, or a type is none.
+            If a function is of another class, or a type is no type.
         """
         return self._of_functions(
             "reduce",
@@ -642,7 +642,7 @@ class _Windows(Generic[Applied, Processed]):
         Raises
         ------
         ConfigurationError
-            If the function is another one, or a type is none.
+            If the function is of another class, or a type is no type.
 
         Notes
         -----

@@ -19,5 +19,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> NoReturn:
-    """Say what to use instead of connectors that PyFlink has and flinkcore has not."""
+    """Report what to use instead of connectors that PyFlink has and flinkcore does not."""
     refuse_name(__name__, name, MISSING_CONNECTORS)
