@@ -117,6 +117,13 @@ def steps(plane: TimePlane) -> list[tuple[int, int]]:
     return list(zip(plane.timeline.clock_ms.tolist(), plane.timeline.watermark_ms.tolist(), strict=True))
 
 
+def watermarks_of(plane: TimePlane, arrivals: Sequence[int]) -> list[int]:
+    """The watermarks in force before events with these arrivals, where no step was made by an event."""
+    none = np.zeros(len(arrivals), np.int64)
+    before = plane.timeline.steps_before(np.array(arrivals, np.int64), none.astype(np.int32), none)
+    return plane.timeline.watermark_after(before).tolist()
+
+
 def table_of(log: list[Event]) -> pa.Table:
     """The events as a job reads them: with keys, and their number in the log."""
     return pa.table(

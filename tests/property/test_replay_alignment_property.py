@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.aligned_replay import AlignedReplayModel
 from models.aligned_sources import AlignedSources
-from models.timed_log import Log, steps
+from models.timed_log import Log, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
@@ -88,7 +88,7 @@ def check_order(log: Log, plane: TimePlane, model: AlignedReplayModel) -> None:
     assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
     for seen, floor in floors:
         assert all(floor is not None and floor <= arrival for arrival, _, _ in placed[seen:])
-    watermarks = plane.current_watermark(np.array(model.arrivals, np.int64)).tolist()
+    watermarks = watermarks_of(plane, model.arrivals)
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.timed_log import Log, steps
+from models.timed_log import Log, steps, watermarks_of
 from models.watermarks import Event, Operator, ReplayModel, generator_of
 
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
@@ -117,7 +117,7 @@ def check_order(log: Log, plane: Any, model: ReplayModel) -> None:
     splits = [numbers_of[event.split] for event in model.events]
     check_floors(log, plane, [arrival for arrival, _, _ in placed])
     assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
-    watermarks = plane.current_watermark(np.array(model.arrivals, np.int64)).tolist()
+    watermarks = watermarks_of(plane, model.arrivals)
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from models.timed_log import Log, steps
+from models.timed_log import Log, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
@@ -53,7 +53,7 @@ def test_the_end_of_the_log_emits_what_is_pending() -> None:
 def test_an_event_sees_the_last_step_before_its_arrival() -> None:
     plane = plane_of((None, 100, 50), (None, 101, 60), (None, 300, 70))
     assert steps(plane) == [(100, 49), (200, 59), (300, 69), END]
-    assert plane.current_watermark([99, 100, 101, 200, 201, 301, MAX_TIMESTAMP]).tolist() == [
+    assert watermarks_of(plane, [99, 100, 101, 200, 201, 301, MAX_TIMESTAMP]) == [
         MIN_TIMESTAMP, MIN_TIMESTAMP, 49, 49, 59, 69, 69
     ]  # fmt: skip
 

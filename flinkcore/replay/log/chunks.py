@@ -131,7 +131,7 @@ class FileChunk(Chunk):
         partition = dict(self.file.partition)
         in_file = [name for name in names if name not in partition]
         if not in_file:
-            # Only partition columns are asked for: any column of the file tells how many rows there are.
+            # Only partition columns are asked for: any column of the file has as many rows.
             in_file = [name for name in expected.names if name not in partition][:1]
         encoded = [name for name in dictionary_columns if name in in_file]
         to_read = ColumnsToRead(

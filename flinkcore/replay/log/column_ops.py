@@ -279,7 +279,7 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
     Returns
     -------
     tuple of (str, bool)
-        Users know of no hidden column: they are told the column or the expression that it holds.
+        Users know of no hidden column: messages name the column or the expression that it holds.
     """
     if name.startswith(HIDDEN_PREFIX):
         for op in ops:

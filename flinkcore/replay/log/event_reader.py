@@ -80,16 +80,16 @@ class Fault(NamedTuple):
         """Say what is wrong with a row."""
         if self.unreadable is not None:
             return no_time(self.unreadable[row], self.column)
-        told = f"{self.reason} (column {self.column!r})"
+        fault = f"{self.reason} (column {self.column!r})"
         if self.outside_ms is None:
-            return told
+            return fault
         time_ms = int(self.outside_ms[row])
         why = (
             "by which Flink means that there is no timestamp"
             if time_ms == MIN_TIMESTAMP
             else "for which the job's windows have no bounds within 64 bits"
         )
-        return f"{told}: {time_ms} ms, {why}"
+        return f"{fault}: {time_ms} ms, {why}"
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class EventReader:
         # A batch needs a column to have a number of rows.
         read = pa.schema([field for field in available if field.name in (reads or available.names[:1])])
         self._read = read.names
-        # The operations run on no rows once, so that a wrong name or type is told before any work starts.
+        # The operations run on no rows once, so that a wrong name or type is refused before any work starts.
         after = output_schema(self._before, read)
         self._columns = (after.names if columns == "all" else names) or [self._timestamp]
         for name in [*self._columns, self._timestamp]:

@@ -127,13 +127,13 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     try:
         yield
     except pa.ArrowMemoryError as error:
-        # A size that the file tells, which may be a lie, or a block too large for this machine.
+        # A size in the file, which may be a lie, or a block too large for this machine.
         raise SourceError(
             f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}"
         ) from error
     except (FlinkcoreError, MemoryError):
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
-        told = " ".join(str(error).split()).rstrip(". ")
+        reason = " ".join(str(error).split()).rstrip(". ")
         advice = _REMEDIES.get(getattr(error, "errno", None) or 0, advice)
-        raise SourceError(f"{name} cannot be read: {told}. {advice}") from error
+        raise SourceError(f"{name} cannot be read: {reason}. {advice}") from error

@@ -64,7 +64,7 @@ def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False
 
 
 def untyped_advice(column: str) -> str:
-    """Say what to do about a column in which nothing tells a type."""
+    """Say what to do about a column in which no value has a type."""
     return (
         "it holds only nulls where it was looked at, or no rows; give a type, for CSV and JSON with "
         f"format_options={{'column_types': {{{column!r}: 'string'}}}}, or name another column"

@@ -129,7 +129,7 @@ class ChunkCounts:
     def build(cls, timed: Iterable[TimedEvents], *, index: int) -> "ChunkCounts":
         """Count the rows of a chunk's batches.
 
-        Where a file's metadata tells the rows of its only split, `ChunkCounts(index, {split: rows})` needs no
+        Where a file's metadata has the rows of its only split, `ChunkCounts(index, {split: rows})` needs no
         reading.
         """
         rows: dict[Any, int] = {}
@@ -162,7 +162,7 @@ def position_bases(
     counts : iterable of ChunkCounts
         Of all chunks, in any order.
     rows_before : mapping of split value to int, optional
-        Rows of splits before the log, which goes on from a checkpoint.
+        Rows of splits before the log, which is resumed from a checkpoint.
 
     Returns
     -------
@@ -242,7 +242,7 @@ class ChunkTimes:
     split_values : list
         The chunk's splits, in order of appearance, also those of which no event passed the filters.
     rows, bases : numpy.ndarray of int64, shape (n_splits,)
-        Rows of each split before filters; and in the chunks before, as far as was told, for arrivals by rate.
+        Rows of each split before filters; and in the chunks before, as far as known, for arrivals by rate.
     times : dict of str to numpy.ndarray of int64, shape (n_splits,)
         As of `TimeSummary.finish`; and `least_arrival_ms`, the first arrival, or one recorded later if that lies
         before it and not after the last arrival before the log.
@@ -302,7 +302,7 @@ class ChunkTimes:
             Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is
             missing has none.
         restored_arrival_ms : int or None
-            The last arrival before the log, which goes on from a checkpoint: recorded arrivals up to it are looked for.
+            The last arrival before a log that is resumed from a checkpoint: recorded arrivals up to it are looked for.
         warnings : list of str, optional
             What is suspicious of the chunk's file, complete when the batches are.
         is_checked : bool

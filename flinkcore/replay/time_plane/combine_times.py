@@ -91,9 +91,9 @@ def combine(
         The first and the last arrival of a replay that has other logs besides; None: those of this log.
     limits : MergeLimits
     cut : TimeCut or None
-        Where the log goes on from; splits of before are splits of this log.
+        Where the log is resumed from a checkpoint, whose splits are splits of this log; None: it starts anew.
     stops : bool
-        True: leave what the end of the log would emit to a log that goes on from the time plane's own cut.
+        True: what the end of the log would emit is left to a log that is resumed from the time plane's own cut.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def combine(
     none = np.empty(0, np.int64)
     steps = merge.steps() if merge is not None else (none, none)
     return TimePlane(
-        timeline=Timeline.going_on(*steps, first_step=before.step, stops=stops),
+        timeline=Timeline.between_cuts(*steps, first_step=before.step, stops=stops),
         splits=_split_times(values, log, merge),
         starts=ChunkStarts(
             chunks=np.array([chunk.index for chunk in ordered], np.int64),
@@ -220,7 +220,7 @@ def _in_split_order(values: Iterable[Any]) -> list[Any]:
 
 
 class _LogTimes:
-    """The columns of SplitTimes, as they are after the chunks so far; and what the log goes on from."""
+    """The columns of SplitTimes, as they are after the chunks so far; and the cut from which the log is resumed."""
 
     def __init__(self, values: list[Any], before: TimeCut) -> None:
         splits = len(values)
@@ -273,7 +273,7 @@ class _LogTimes:
         return min(firsts + before), max(lasts + before)
 
     def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
-        """Where another log can go on from; without a merge there was never an event."""
+        """The cut from which another log can be resumed; without a merge there was never an event."""
         before, values = self._before, self._values
         columns = {
             "rows": self._rows_before + self.rows,

@@ -86,7 +86,7 @@ class ElementPass:
     run_rows : int
         Most emissions of a run.
     cut : TimeCut or None
-        Where the log goes on from a checkpoint; None: from the start.
+        Where the log is resumed from a checkpoint; None: it starts anew.
     stops : bool
         Whether the job stops with a checkpoint.
 
@@ -211,7 +211,7 @@ def with_emissions(
     time_plane : TimePlane
     runs : EmissionRuns
     cut : TimeCut or None
-        Where the log goes on from a checkpoint; None: from the start.
+        Where the log is resumed from a checkpoint; None: it starts anew.
     states : sequence of SplitStates
         Of all splits, if the job stops with a checkpoint.
     """
@@ -280,7 +280,7 @@ def run_element_pass(
     chunks : iterable of Chunk
         All chunks, in log order.
     cut : TimeCut or None
-        Where the log goes on from a checkpoint; None: from the start.
+        Where the log is resumed from a checkpoint; None: it starts anew.
 
     Returns
     -------

@@ -115,7 +115,7 @@ class JobTime:
     time_planes
         Of each log, as `combine_logs` makes them.
     cuts
-        Where each log goes on from a checkpoint; none: from the start.
+        Where each log is resumed from a checkpoint; none: they start anew.
 
     Attributes
     ----------
@@ -230,7 +230,9 @@ class JobTime:
             assert self._cuts[0].last_arrival_ms is not None
             first_step = self._cuts[0].last_arrival_ms - 1, start.watermark_ms
         stops = self.time_planes[0].cut is not None
-        return Timeline.going_on(clock_ms, watermark_ms, split, position, first_step=first_step, stops=stops)
+        return Timeline.between_cuts(
+            clock_ms, watermark_ms, split, position, first_step=first_step, stops=stops
+        )
 
     def replay_times(self) -> list[ReplayTime]:
         """The time as each operator sees it."""

@@ -19,7 +19,7 @@ Who is ahead depends on nothing but the log and the settings, and so does every 
 Notes
 -----
 Flink's ``SourceCoordinator``, ``SourceOperator`` and ``WatermarkSampler``. Deliberate differences: updates lie on
-the multiples of the interval; all splits report, are told the maximum and obey at one time, where Flink may
+the multiples of the interval; all splits report, get the maximum and obey it at one time, where Flink may
 announce a report an interval later, as threads and messages go; a paused split is not read at all, where Flink
 emits the rest of a batch that was fetched before; and a split whose idle timeout was over by its pause, which the
 next tick finds, is resumed like others, where Flink, which leaves idle splits as they are, resumes it no more.
@@ -41,7 +41,7 @@ Int32s = npt.NDArray[np.int32]
 
 
 def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | None) -> int:
-    """How finely summaries of chunks must tell the time, so that every tick and every update is told apart.
+    """The interval of chunk summaries, fine enough to tell every tick and every update apart.
 
     Parameters
     ----------

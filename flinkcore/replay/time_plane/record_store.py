@@ -17,7 +17,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 class RecordStore:
-    """Takes in arrays until it is closed, and tells where each of them is.
+    """Stores arrays until it is closed, and returns the place of each.
 
     The file has no name, so that nothing remains of it however the process ends.
 

@@ -21,8 +21,8 @@ class TickClock:
     first_arrival_ms, last_arrival_ms : int
         Of all splits.
     restored_opened_ms, stopped_ms : int or None
-        Where the log goes on from a checkpoint: its opening, and the last arrival before. Ticks up to there are done,
-        but not one at that arrival.
+        Where the log is resumed from a checkpoint: its opening, and the last arrival before. Ticks up to there are
+        done, but not one at that arrival.
     """
 
     interval_ms: int

@@ -1,4 +1,4 @@
-"""Where the time plane of a log stands at its end, for the time plane of another log to go on from.
+"""The state of a log's time plane at its end, from which the time plane of another log is resumed.
 
 The cut lies after the last event of the log, in the total order of the replay::
 
@@ -8,10 +8,10 @@ The cut lies after the last event of the log, in the total order of the replay::
 
 Notes
 -----
-Flink restarts watermark generators empty after a restore, and tells no watermark before they emit again. Here both
-go on, so that two logs give the rows of both at once. A split that only the later log has is one that is discovered
-at the cut, as Flink's sources discover them: it holds the watermark back where it is, from then on, until it has
-caught up or is idle. With both logs at once it would have held it back from the start.
+Flink restarts watermark generators empty after a restore, and has no watermark before they emit again. Here both
+are restored, so that two logs give the rows of both at once. A split that only the later log has is discovered at the
+cut, as Flink's sources discover splits: from then on it holds the watermark back where it is, until it has caught up or
+is idle. With both logs at once it would have held it back from the start.
 
 A replay of several logs is cut after the last event of them all, so that all of their cuts have one last arrival. A log
 without splits so far has a split None, as long as it has no other: it holds its replay back as one split does.

@@ -38,7 +38,7 @@ class TimePass:
     timed
         The log.
     cut
-        Where the log goes on from a checkpoint; None: from the start.
+        Where the log is resumed from a checkpoint; None: it starts anew.
     stops
         Whether the job stops with a checkpoint.
     """
@@ -153,7 +153,7 @@ def time_planes_of(
     threads
         How many chunks are read at once.
     cuts
-        Where each log goes on from a checkpoint; none: from the start.
+        Where each log is resumed from a checkpoint; none: they start anew.
     stops
         Whether the job stops with a checkpoint.
     """

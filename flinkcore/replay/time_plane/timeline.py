@@ -116,7 +116,7 @@ class Timeline:
         return cls(*(np.append(column, value) for column, value in zip(columns, end, strict=False)))
 
     @classmethod
-    def going_on(
+    def between_cuts(
         cls,
         clock_ms: Int64s,
         watermark_ms: Int64s,
@@ -143,7 +143,7 @@ class Timeline:
         return cls(*columns) if stops else cls.to_end_of_time(*columns)
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
-        """How many steps were done before the log, which goes on from a checkpoint after this arrival."""
+        """How many steps were done before the log, which is resumed from a checkpoint after this arrival."""
         if restored_arrival_ms is None:
             return 0
         return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
@@ -205,26 +205,10 @@ class Timeline:
         before = self.steps_before_end
         return max(last_arrival_ms, int(self.clock_ms[before - 1])) if before else last_arrival_ms
 
-    def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
-        """The watermark in force before events that arrive then; -2**63 before the first step.
-
-        That is what events meet, but where those before them with the same arrival made steps: ask
-        `watermark_after(steps_before(...))`.
-
-        Parameters
-        ----------
-        arrival_ms : array_like of int64
-
-        Returns
-        -------
-        numpy.ndarray of int64, of the same shape
-        """
-        return self.watermark_after(np.searchsorted(self.clock_ms, arrival_ms, side="left"))
-
 
 @dataclass(frozen=True, eq=False)
 class SplitTimes:
-    """What a report tells about the splits, in split order.
+    """What is reported of the splits, in split order.
 
     Parameters
     ----------
@@ -345,7 +329,7 @@ class TimePlane:
     replay_range : (int, int) or None
         The first and the last arrival of the replay, which may have more logs than this; None: there is no event.
     restored_arrival_ms : int or None
-        The last arrival before the log, where it goes on from a checkpoint.
+        The last arrival before the log, where it is resumed from a checkpoint.
     cut : TimeCut or None
         Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
     warnings : tuple of str
@@ -373,10 +357,6 @@ class TimePlane:
     def events(self) -> int:
         """Number of events after filters."""
         return int(self.splits.events.sum())
-
-    def current_watermark(self, arrival_ms: npt.ArrayLike) -> Int64s:
-        """The watermark in force at these arrivals; see `Timeline.current_watermark`."""
-        return self.timeline.current_watermark(arrival_ms)
 
     @property
     def last_arrival_ms(self) -> int | None:
