@@ -86,7 +86,7 @@ cdef inline void* _grown(void* memory, int64_t count, size_t size) except NULL n
     return grow(memory, count * <int64_t> size, b"accumulators")
 
 
-cdef int aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 nogil:
+cdef int _aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 nogil:
     # Room for so many entries; those from `first` on are made empty.
     cdef int parts = aggregate.parts
     if parts & Part.WORD_PART:
@@ -110,7 +110,7 @@ cdef int aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 nog
     return 0
 
 
-cdef void aggregate_start(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+cdef void _aggregate_start(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
     cdef int parts = aggregate.parts
     cdef int64_t i
     cdef uint64_t empty_word = aggregate.empty_word
@@ -163,15 +163,15 @@ cdef void _free_owned(Aggregate* aggregate, int64_t first, int64_t n) noexcept n
             value_list_free(&aggregate.lists[e])
 
 
-cdef void aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+cdef void _aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
     if n == 1 and aggregate.parts == Part.WORD_PART:
         aggregate.words[first] = aggregate.empty_word
         return
     _free_owned(aggregate, first, n)
-    aggregate_start(aggregate, first, n)
+    _aggregate_start(aggregate, first, n)
 
 
-cdef void aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
+cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
     _free_owned(aggregate, 0, n)
     free(aggregate.words)
     free(aggregate.counts)
@@ -186,7 +186,7 @@ cdef void aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
     buffer_free(&aggregate.list_ends)
 
 
-cdef int64_t aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
+cdef int64_t _aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
     cdef int parts = aggregate.parts
     cdef size_t size = 0
     size += sizeof(uint64_t) if parts & Part.WORD_PART else 0
@@ -201,7 +201,7 @@ cdef int64_t aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
     return <int64_t> size
 
 
-cdef int64_t aggregate_owned_bytes(const Aggregate* aggregate, int64_t n) noexcept nogil:
+cdef int64_t _aggregate_owned_bytes(const Aggregate* aggregate, int64_t n) noexcept nogil:
     cdef int parts = aggregate.parts
     cdef int64_t e, size = result_memory(&aggregate.result) + aggregate.list_ends.capacity
     for e in range(n if parts >= Part.BYTES_PART else 0):
@@ -334,7 +334,7 @@ cdef int _least_by(
     return 0
 
 
-cdef int aggregate_update(
+cdef int _aggregate_update(
     Aggregate* aggregate, const Selection* selection, const ValueBlock* values, const ValueBlock* by
 ) except -1 nogil:
     cdef const uint32_t* entries = selection.entries
@@ -424,7 +424,7 @@ cdef void _merge_least_by(Aggregate* aggregate, uint32_t into, uint32_t other) n
     _take_over(aggregate, into, other)
 
 
-cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
+cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
     cdef uint64_t* words = aggregate.words
     cdef uint8_t* states = aggregate.states
     cdef Function function = aggregate.function
@@ -458,7 +458,7 @@ cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) ex
     return 0
 
 
-cdef bint aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept nogil:
+cdef bint _aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept nogil:
     cdef int parts = aggregate.parts
     cdef int64_t e
     for e in range(n):
@@ -513,7 +513,7 @@ cdef int64_t aggregate_result_bytes(
     return _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
 
 
-cdef int aggregate_reserve_results(
+cdef int _aggregate_reserve_results(
     Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
 ) except -1 nogil:
     # Room for their results:
@@ -644,7 +644,7 @@ cdef int _emit_lists(Aggregate* aggregate, const uint32_t* entries, int64_t firs
     return 0
 
 
-cdef int aggregate_emit(
+cdef int _aggregate_emit(
     Aggregate* aggregate, const uint8_t* touched, const uint32_t* entries, uint32_t first, int64_t n
 ) except -1 nogil:
     # Appends them; `touched` says which entries have a value where the aggregate has no states.
@@ -664,7 +664,7 @@ cdef int aggregate_emit(
     return 0
 
 
-cdef NativeArray aggregate_take(Aggregate* aggregate, str format, int64_t rows):
+cdef NativeArray _aggregate_take(Aggregate* aggregate, str format, int64_t rows):
     # The results so far, `rows` of them; they start anew. `format` is that of the elements for COLLECT.
     cdef NativeArray values = result_take(&aggregate.result, format)
     if aggregate.function != Function.COLLECT:
@@ -707,9 +707,8 @@ _TYPE_NAMES = {
 }
 
 
-cdef RecordBatch empty_batch(object schema, list columns):
-    # A batch without rows of the columns named: their types in the schema. SchemaError where one is missing or unsupported.
-    # No rows, and the types that the schema gives to the columns.
+cdef RecordBatch _empty_batch(object schema, list columns):
+    # A batch without rows of the columns named, with their types in the schema. SchemaError where one is missing or unsupported.
     cdef ArrowSchema* fields
     cdef Buffer second, third
     cdef ColumnType kind
@@ -749,7 +748,7 @@ cdef RecordBatch empty_batch(object schema, list columns):
     return RecordBatch(native_array("+s", 0, NULL, NULL, NULL, arrays, columns))
 
 
-cdef int check_spec(str function, object column, object by) except -1:
+cdef int _check_spec(str function, object column, object by) except -1:
     # Raises ConfigurationError where there is no such function, or it takes other columns; each is a str or None.
     if function not in _FUNCTIONS:
         raise ConfigurationError(f"no aggregate {function!r}; there are {', '.join(_FUNCTIONS)}")
@@ -805,7 +804,7 @@ cdef int _parts(Function function, bint word) noexcept:
     return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
 
 
-cdef str start_aggregate(
+cdef str _start_aggregate(
     Aggregate* aggregate, str function, object name, const Column* values, object by_name, const Column* by
 ):
     # Sets all but what refers to a table: column, selection, values, by and the result's name. The columns are NULL where
@@ -855,12 +854,12 @@ cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) excep
     if n_entries > table.capacity:
         capacity = max(<int64_t> n_entries, table.capacity + (table.capacity >> 1))
         for i in range(table.n_aggregates):
-            aggregate_reserve(&table.aggregates[i], capacity)
+            _aggregate_reserve(&table.aggregates[i], capacity)
         if table.touched != NULL:
             table.touched = <uint8_t*> _grown(table.touched, capacity, 1)
         table.capacity = capacity
     for i in range(table.n_aggregates):
-        aggregate_start(&table.aggregates[i], table.n_entries, more)
+        _aggregate_start(&table.aggregates[i], table.n_entries, more)
     if table.touched != NULL:
         memset(table.touched + table.n_entries, 0, more)
     table.n_entries = n_entries
@@ -889,7 +888,7 @@ cdef int _update_block(
             touched[entries[i]] = 1
     for i in range(table.n_aggregates):
         aggregate = &table.aggregates[i]
-        aggregate_update(
+        _aggregate_update(
             aggregate,
             &table.selections[aggregate.selection],
             &table.blocks[aggregate.values] if aggregate.values != NOTHING else NULL,
@@ -911,7 +910,7 @@ cdef int accumulators_update(
 cdef int accumulators_merge(AccumulatorTable* table, uint32_t into, uint32_t other) except -1 nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
-        aggregate_merge(&table.aggregates[i], into, other)
+        _aggregate_merge(&table.aggregates[i], into, other)
     if table.touched != NULL:
         table.touched[into] |= table.touched[other]
     accumulators_clear_range(table, other, 1)
@@ -923,9 +922,9 @@ cdef int _emit(AccumulatorTable* table, const uint32_t* entries, uint32_t first,
     for i in range(table.n_aggregates):
         if table.rows == 0 and table.aggregates[i].lists == NULL:
             result_reserve(&table.aggregates[i].result, table.expected_rows, 0)
-        aggregate_reserve_results(&table.aggregates[i], entries, first, n)
+        _aggregate_reserve_results(&table.aggregates[i], entries, first, n)
     for i in range(table.n_aggregates):
-        aggregate_emit(&table.aggregates[i], table.touched, entries, first, n)
+        _aggregate_emit(&table.aggregates[i], table.touched, entries, first, n)
     table.rows += n
     return 0
 
@@ -947,7 +946,7 @@ cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, i
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
-        aggregate_clear(&table.aggregates[i], first, n)
+        _aggregate_clear(&table.aggregates[i], first, n)
     if table.touched != NULL:
         memset(table.touched + first, 0, n)
 
@@ -1124,12 +1123,12 @@ cdef class Accumulators:
     def __cinit__(self, schema, specs):
         self._specs = [tuple(spec) for spec in specs]
         for function, column, by in self._specs:
-            check_spec(function, column, by)
+            _check_spec(function, column, by)
         self._columns = list(
             dict.fromkeys(name for _, column, by in self._specs for name in (column, by) if name is not None)
         )
         self._names = [name.encode() for name in self._columns]
-        self._empty = empty_batch(schema, self._columns)
+        self._empty = _empty_batch(schema, self._columns)
         self._selections = {}
         self._blocks = {}
         self._formats = []
@@ -1146,7 +1145,7 @@ cdef class Accumulators:
         if self.table == NULL:
             return
         for i in range(self.table.n_aggregates):
-            aggregate_free(&self.table.aggregates[i], self.table.n_entries)
+            _aggregate_free(&self.table.aggregates[i], self.table.n_entries)
         for i in range(self.table.n_blocks):
             value_block_free(&self.table.blocks[i])
         free(self.table.touched)
@@ -1196,7 +1195,7 @@ cdef class Accumulators:
         if by is not None:
             by_column = self._columns.index(by)
         self._formats.append(
-            start_aggregate(
+            _start_aggregate(
                 aggregate,
                 function,
                 column,
@@ -1254,7 +1253,7 @@ cdef class Accumulators:
         self.table.rows = 0
         self.table.expected_rows = rows
         return [
-            aggregate_take(&self.table.aggregates[i], self._formats[i], rows)
+            _aggregate_take(&self.table.aggregates[i], self._formats[i], rows)
             for i in range(self.table.n_aggregates)
         ]
 
@@ -1395,8 +1394,8 @@ cdef class Accumulators:
         cdef AccumulatorTable* table = self.table
         cdef int64_t i, size = table.capacity if table.touched != NULL else 0
         for i in range(table.n_aggregates):
-            size += table.capacity * aggregate_entry_bytes(&table.aggregates[i])
-            size += aggregate_owned_bytes(&table.aggregates[i], table.n_entries)
+            size += table.capacity * _aggregate_entry_bytes(&table.aggregates[i])
+            size += _aggregate_owned_bytes(&table.aggregates[i], table.n_entries)
         return size
 
     def _check(self):
@@ -1406,7 +1405,7 @@ cdef class Accumulators:
         cdef AccumulatorTable* table = self.table
         assert table.n_entries <= table.capacity
         for i in range(table.n_aggregates):
-            assert aggregate_is_sound(&table.aggregates[i], table.n_entries), f"{self._specs[i]} is not sound"
+            assert _aggregate_is_sound(&table.aggregates[i], table.n_entries), f"{self._specs[i]} is not sound"
             if table.aggregates[i].lists == NULL:
                 assert table.aggregates[i].result.length == table.rows, f"results of {self._specs[i]} are lost"
 

@@ -212,14 +212,14 @@ cdef str _where(const Place* place, object exporter):
             fields.append("with a name that is not UTF-8")
         place = place.outer
     if not fields:
-        return f"Arrow data from {class_of(exporter)}"
-    column = f"column {fields.pop()} from {class_of(exporter)}"
+        return f"Arrow data from {_class_of(exporter)}"
+    column = f"column {fields.pop()} from {_class_of(exporter)}"
     if len(fields) > MOST_NAMED:
         fields[1:len(fields)] = ["..."]
     return " of ".join([*(field if field == "..." else f"field {field}" for field in fields), column])
 
 
-cdef str class_of(object exporter):
+cdef str _class_of(object exporter):
     made_by = type(exporter)
     return f"{made_by.__module__}.{made_by.__qualname__}"
 
@@ -235,7 +235,7 @@ cdef int _broken_schema(const Place* place, object exporter, str fault) except -
 # ---- schemas -----------------------------------------------------------------------------------------------------
 
 
-cdef int _check_schema(const ArrowSchema* schema, const Place* place, object exporter) except -1:
+cdef int _check_schema_at(const ArrowSchema* schema, const Place* place, object exporter) except -1:
     cdef Layout layout
     cdef Place inner
     cdef int64_t i
@@ -261,19 +261,19 @@ cdef int _check_schema(const ArrowSchema* schema, const Place* place, object exp
     inner.depth = place.depth + 1
     for i in range(schema.n_children):
         inner.field = schema.children[i]
-        _check_schema(schema.children[i], &inner, exporter)
+        _check_schema_at(schema.children[i], &inner, exporter)
     if schema.dictionary != NULL:
         if not layout.is_integer:
             _broken_schema(place, exporter, f"indices of a dictionary that are {(<bytes> schema.format)!r}")
         inner.field = schema
-        _check_schema(schema.dictionary, &inner, exporter)
+        _check_schema_at(schema.dictionary, &inner, exporter)
     return 0
 
 
 # ---- arrays ------------------------------------------------------------------------------------------------------
 
 
-cdef int64_t count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
+cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
     cdef int64_t at = offset, end = offset + length, valid = 0
     cdef uint64_t word
     while at < end and at & 7:
@@ -322,7 +322,7 @@ cdef int _check_validity(const ArrowArray* array, int64_t first, int64_t n, cons
         if array.null_count > 0:
             _broken(place, exporter, f"its null count is {array.null_count}, but it does not say which rows are null")
     elif array.null_count >= 0 and first == 0 and n == array.length:
-        nulls = count_nulls(<const uint8_t*> array.buffers[0], array.offset, n)
+        nulls = _count_nulls(<const uint8_t*> array.buffers[0], array.offset, n)
         if nulls != array.null_count:
             _broken(place, exporter, f"its null count is {array.null_count}, but {nulls} rows are null")
     return 0
@@ -405,7 +405,7 @@ cdef int _check_children(
     return 0
 
 
-cdef int _check_array(
+cdef int _check_array_at(
     const ArrowSchema* schema, const ArrowArray* array, int64_t first, int64_t n, const Place* place, object exporter
 ) except -1:
     # For the n rows from `first` on that are read, of an array that agrees with its schema as far as its parent can tell.
@@ -447,47 +447,47 @@ cdef int _check_array(
     for i in range(array.n_children):
         inner.field = schema.children[i]
         if layout.rows_are_childrens:
-            _check_array(schema.children[i], array.children[i], start, n, &inner, exporter)
+            _check_array_at(schema.children[i], array.children[i], start, n, &inner, exporter)
         else:
-            _check_array(schema.children[i], array.children[i], 0, max(array.children[i].length, 0), &inner, exporter)
+            _check_array_at(schema.children[i], array.children[i], 0, max(array.children[i].length, 0), &inner, exporter)
     if array.dictionary != NULL:
         inner.field = schema
-        _check_array(schema.dictionary, array.dictionary, 0, max(array.dictionary.length, 0), &inner, exporter)
+        _check_array_at(schema.dictionary, array.dictionary, 0, max(array.dictionary.length, 0), &inner, exporter)
     return 0
 
 
 # ---- capsules ----------------------------------------------------------------------------------------------------
 
 
-cdef int check_schema(const ArrowSchema* schema, object exporter) except -1:
+cdef int _check_schema(const ArrowSchema* schema, object exporter) except -1:
     cdef Place place = Place(outer=NULL, field=NULL, depth=0)
-    return _check_schema(schema, &place, exporter)
+    return _check_schema_at(schema, &place, exporter)
 
 
-cdef int check_array(const ArrowSchema* schema, const ArrowArray* array, object exporter) except -1:
+cdef int _check_array(const ArrowSchema* schema, const ArrowArray* array, object exporter) except -1:
     cdef Place place = Place(outer=NULL, field=NULL, depth=0)
-    return _check_array(schema, array, 0, max(array.length, 0), &place, exporter)
+    return _check_array_at(schema, array, 0, max(array.length, 0), &place, exporter)
 
 
 cdef ArrowSchema* checked_schema(object capsule, object exporter) except NULL:
     cdef ArrowSchema* schema
     if not PyCapsule_IsValid(capsule, "arrow_schema"):
-        raise TypeError(f"{class_of(exporter)} gave a {type(capsule).__name__} where an Arrow schema capsule was asked for")
+        raise TypeError(f"{_class_of(exporter)} gave a {type(capsule).__name__} where an Arrow schema capsule was asked for")
     schema = <ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema")
-    check_schema(schema, exporter)
+    _check_schema(schema, exporter)
     return schema
 
 
-cdef ArrowArray* checked_array(object capsule, const ArrowSchema* schema, object exporter) except NULL:
+cdef ArrowArray* _checked_array(object capsule, const ArrowSchema* schema, object exporter) except NULL:
     cdef ArrowArray* array
     if not PyCapsule_IsValid(capsule, "arrow_array"):
-        raise TypeError(f"{class_of(exporter)} gave a {type(capsule).__name__} where an Arrow array capsule was asked for")
+        raise TypeError(f"{_class_of(exporter)} gave a {type(capsule).__name__} where an Arrow array capsule was asked for")
     array = <ArrowArray*> PyCapsule_GetPointer(capsule, "arrow_array")
-    check_array(schema, array, exporter)
+    _check_array(schema, array, exporter)
     return array
 
 
-cdef tuple checked_capsules(object exporter):
+cdef tuple _checked_capsules(object exporter):
     export = getattr(exporter, "__arrow_c_array__", None)
     if export is None:
         raise TypeError(
@@ -496,8 +496,8 @@ cdef tuple checked_capsules(object exporter):
         )
     capsules = export()
     if not isinstance(capsules, tuple) or len(capsules) != 2:
-        raise TypeError(f"__arrow_c_array__ of {class_of(exporter)} did not return a pair of Arrow capsules")
-    checked_array(capsules[1], checked_schema(capsules[0], exporter), exporter)
+        raise TypeError(f"__arrow_c_array__ of {_class_of(exporter)} did not return a pair of Arrow capsules")
+    _checked_array(capsules[1], checked_schema(capsules[0], exporter), exporter)
     return capsules
 
 
@@ -597,7 +597,7 @@ cdef int _read_column(
             column.validity = <const uint8_t*> column.children
         return 0
     if array.null_count != 0 and array.buffers[0] != NULL:
-        column.null_count = count_nulls(<const uint8_t*> array.buffers[0], offset, length)
+        column.null_count = _count_nulls(<const uint8_t*> array.buffers[0], offset, length)
         if column.null_count:
             column.validity = <const uint8_t*> array.buffers[0]
     if column.type == ColumnType.STRUCT:
@@ -637,7 +637,7 @@ cdef void _free_children(Column* column) noexcept:
 
 cdef tuple _capsules(object exporter):
     # Of as many rows as kernels can number.
-    capsules = checked_capsules(exporter)
+    capsules = _checked_capsules(exporter)
     cdef const ArrowArray* array = <const ArrowArray*> PyCapsule_GetPointer(capsules[1], "arrow_array")
     if array.length > UINT32_MAX:
         raise DataError(f"{array.length:,} rows at once; give at most {UINT32_MAX:,}, as slices")
@@ -671,7 +671,7 @@ cdef class RecordBatch:
         if schema.format != b"+s":
             raise SchemaError(f"expected a record batch, got an array of Arrow format {schema.format.decode()!r}")
         self.num_rows = array.length
-        if array.null_count != 0 and array.buffers[0] != NULL and count_nulls(
+        if array.null_count != 0 and array.buffers[0] != NULL and _count_nulls(
             <const uint8_t*> array.buffers[0], array.offset, array.length
         ):
             raise SchemaError("a record batch with null rows is not supported; drop them first")
@@ -919,7 +919,7 @@ def checked_batch(batch):
     SchemaError, DataError
         Which column is broken, and how.
     """
-    capsules = checked_capsules(batch)
+    capsules = _checked_capsules(batch)
     cdef NativeArray taken = _unfilled_array()
     cdef ArrowSchema* schema = <ArrowSchema*> PyCapsule_GetPointer(capsules[0], "arrow_schema")
     cdef ArrowArray* array = <ArrowArray*> PyCapsule_GetPointer(capsules[1], "arrow_array")
@@ -963,18 +963,18 @@ cdef class CheckedStream:
         self._capsule = data.__arrow_c_stream__()
         if not PyCapsule_IsValid(self._capsule, "arrow_array_stream"):
             raise TypeError(
-                f"{class_of(data)} gave a {type(self._capsule).__name__} where an Arrow stream capsule was asked for"
+                f"{_class_of(data)} gave a {type(self._capsule).__name__} where an Arrow stream capsule was asked for"
             )
         self._stream = <ArrowArrayStream*> PyCapsule_GetPointer(self._capsule, "arrow_array_stream")
         if self._stream.release == NULL or self._stream.get_schema == NULL or self._stream.get_next == NULL:
-            raise DataError(f"the Arrow stream from {class_of(data)} was released, or has been taken over before")
+            raise DataError(f"the Arrow stream from {_class_of(data)} was released, or has been taken over before")
 
     cdef int _fail(self, int code) except -1:
         cdef const char* text = NULL
         if self._stream.get_last_error != NULL:
             text = self._stream.get_last_error(self._stream)
         said = f"error {code}" if text == NULL else (<bytes> text).decode("utf-8", "replace")
-        raise SourceError(f"the Arrow stream from {class_of(self._exporter)} failed: {said}")
+        raise SourceError(f"the Arrow stream from {_class_of(self._exporter)} failed: {said}")
 
     cdef int _read_schema(self, ArrowSchema* schema) except -1:
         cdef int code
@@ -982,10 +982,10 @@ cdef class CheckedStream:
             code = self._stream.get_schema(self._stream, schema)
         if code:
             self._fail(code)
-        check_schema(schema, self._exporter)
+        _check_schema(schema, self._exporter)
         if schema.format != b"+s":
             raise SchemaError(
-                f"expected a table, got arrays of Arrow format {schema.format.decode()!r} from {class_of(self._exporter)}"
+                f"expected a table, got arrays of Arrow format {schema.format.decode()!r} from {_class_of(self._exporter)}"
             )
         return 0
 
@@ -1012,5 +1012,5 @@ cdef class CheckedStream:
             self._fail(code)
         if made.array.release == NULL:
             raise StopIteration
-        check_array(made.schema, made.array, self._exporter)
+        _check_array(made.schema, made.array, self._exporter)
         return made

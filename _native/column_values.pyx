@@ -45,7 +45,7 @@ cdef void owned_bytes_free(OwnedBytes* owned) noexcept nogil:
     owned.length = owned.capacity = 0
 
 
-cdef uint64_t bytes_hash(ByteView view) noexcept nogil:
+cdef uint64_t _bytes_hash(ByteView view) noexcept nogil:
     # Eight bytes at a time; only sets in memory depend on it.
     cdef uint64_t hash = <uint64_t> view.length * <uint64_t> 0x9E3779B97F4A7C15, word
     cdef const uint8_t* at = view.data
@@ -215,7 +215,7 @@ cdef void value_block_fill(ValueBlock* block, const Column* column, const Select
     else:
         _gather_words(column, selection.rows, n, block.words)
         if block.representation == Representation.ORDERED_WORDS:
-            to_ordered_words(column.type, block.words, n)
+            _to_ordered_words(column.type, block.words, n)
     if block.with_states:
         if column.null_count == 0:
             memset(block.states, ValueState.SOME_VALUE, n)
@@ -230,8 +230,7 @@ cdef inline uint64_t _reflect_negative(uint64_t bits) noexcept nogil:
     return bits ^ ((<uint64_t> 0 - (bits >> 63)) >> 1)
 
 
-cdef void to_ordered_words(ColumnType type, uint64_t* words, int64_t n) noexcept nogil:
-    # From words to ordered words, or back.
+cdef void _to_ordered_words(ColumnType type, uint64_t* words, int64_t n) noexcept nogil:
     # The order of Double.compare: -0.0 below 0.0, and NaN, of which there is one, above all.
     cdef int64_t i
     cdef uint64_t magnitude
@@ -704,7 +703,7 @@ cdef int _byte_set_add(ByteSet* strings, uint64_t hash, ByteView view) except -1
 cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil:
     cdef int64_t i
     for i in range(n):
-        _byte_set_add(&sets[entries[i]], bytes_hash(views[i]), views[i])
+        _byte_set_add(&sets[entries[i]], _bytes_hash(views[i]), views[i])
     return 0
 
 

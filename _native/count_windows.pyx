@@ -71,19 +71,19 @@ cdef struct EntryLists:
     uint32_t free_entry
 
 
-cdef inline int64_t entries_taken(const EntryLists* lists) noexcept nogil:
+cdef inline int64_t _entries_taken(const EntryLists* lists) noexcept nogil:
     return <int64_t> lists.n_entries - 1 - lists.n_free
 
 
-cdef int entry_lists_start(EntryLists* lists, AccumulatorTable* table) except -1:
+cdef int _entry_lists_start(EntryLists* lists, AccumulatorTable* table) except -1:
     # Of zeroed lists, over accumulators without entries.
     lists.table = table
     lists.free_entry = END_OF_LIST
-    entry_take(lists)
+    _entry_take(lists)
     return 0
 
 
-cdef int64_t entry_take(EntryLists* lists) except -1 nogil:
+cdef int64_t _entry_take(EntryLists* lists) except -1 nogil:
     # An empty entry, whose list ends with it.
     cdef uint32_t entry = lists.free_entry
     cdef int64_t capacity
@@ -107,7 +107,7 @@ cdef int64_t entry_take(EntryLists* lists) except -1 nogil:
     return entry
 
 
-cdef void entry_give(EntryLists* lists, uint32_t entry) noexcept nogil:
+cdef void _entry_give(EntryLists* lists, uint32_t entry) noexcept nogil:
     # Empties an entry that is in no list any more.
     accumulators_clear_range(lists.table, entry, 1)
     lists.following[entry] = lists.free_entry
@@ -115,12 +115,12 @@ cdef void entry_give(EntryLists* lists, uint32_t entry) noexcept nogil:
     lists.n_free += 1
 
 
-cdef void entry_lists_free(EntryLists* lists) noexcept nogil:
+cdef void _entry_lists_free(EntryLists* lists) noexcept nogil:
     free(lists.following)
     lists.following = NULL
 
 
-cdef int64_t entry_list_check(const EntryLists* lists, uint32_t first) except -1:
+cdef int64_t _entry_list_check(const EntryLists* lists, uint32_t first) except -1:
     # How many entries the list has; raises AssertionError where an entry cannot be.
     cdef int64_t n = 0
     cdef uint32_t entry = first
@@ -148,7 +148,7 @@ cdef struct CountFirings:
     int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where the keys would lie, one after the other
 
 
-cdef void count_firing_add(CountFirings* fired, const KeyTable* keys, uint32_t id, uint32_t entry) noexcept nogil:
+cdef void _count_firing_add(CountFirings* fired, const KeyTable* keys, uint32_t id, uint32_t entry) noexcept nogil:
     # There is room for it.
     cdef int64_t i = fired.n
     cdef const int64_t* offsets = <const int64_t*> keys.offsets.data
@@ -159,7 +159,7 @@ cdef void count_firing_add(CountFirings* fired, const KeyTable* keys, uint32_t i
     fired.n = i + 1
 
 
-cdef int64_t count_firings_emit(CountFirings* fired, const KeyTable* keys, WindowCore* core) except -1 nogil:
+cdef int64_t _count_firings_emit(CountFirings* fired, const KeyTable* keys, WindowCore* core) except -1 nogil:
     # Emits as many results as there is room for, at the watermark now in force; how many. The entries stay as they are.
     cdef bint late = core.cursor.watermark == INT64_MAX
     cdef int64_t i, first = fired.n_emitted
@@ -171,7 +171,7 @@ cdef int64_t count_firings_emit(CountFirings* fired, const KeyTable* keys, Windo
         fired.key_offsets + first if keys.bytes_keys else NULL,
     )
     for i in range(first, first + n):
-        append_counted_key(&core.firings, keys, fired.keys[i])
+        _append_counted_key(&core.firings, keys, fired.keys[i])
         core_count(core, RowKind.INSERT, late)
     firings_append(&core.firings, INT64_MIN, INT64_MAX, late, core.cursor.watermark, n)
     fired.n_emitted += n
@@ -180,7 +180,7 @@ cdef int64_t count_firings_emit(CountFirings* fired, const KeyTable* keys, Windo
     return n
 
 
-cdef int append_counted_key(Firings* firings, const KeyTable* keys, uint32_t id) except -1 nogil:
+cdef int _append_counted_key(Firings* firings, const KeyTable* keys, uint32_t id) except -1 nogil:
     # A key of the table.
     cdef const int64_t* offsets = <const int64_t*> keys.offsets.data
     if keys.bytes_keys:
@@ -241,7 +241,7 @@ cdef struct CountWindows:
 
 cdef int _open(CountWindows* state, CountedKey* key) except -1 nogil:
     # A window of the key, its last one.
-    cdef uint32_t entry = <uint32_t> entry_take(&state.lists)
+    cdef uint32_t entry = <uint32_t> _entry_take(&state.lists)
     if key.first == END_OF_LIST:
         key.first = entry
     else:
@@ -291,7 +291,7 @@ cdef int64_t _count_key(CountWindows* state, const KeyBatch* keys, int64_t row) 
 cdef void _fire(CountWindows* state, uint32_t id, bint is_full) noexcept nogil:
     # The first window of a key: its result comes with the next _emit_firing. There is room for it.
     cdef CountedKey* key = &state.counted[id]
-    count_firing_add(&state.fired, &state.keys, id, key.first)
+    _count_firing_add(&state.fired, &state.keys, id, key.first)
     if is_full:
         key.first = state.lists.following[key.first]
         state.n_open -= 1
@@ -306,7 +306,7 @@ cdef bint _emit_firing(CountWindows* state) except -1 nogil:
     pending_flush(&state.core.pending, state.core.table)
     while state.fired.n:
         first = state.fired.n_emitted
-        n = count_firings_emit(&state.fired, &state.keys, &state.core)
+        n = _count_firings_emit(&state.fired, &state.keys, &state.core)
         if n == 0:
             state.core.due = True
             return False
@@ -315,7 +315,7 @@ cdef bint _emit_firing(CountWindows* state) except -1 nogil:
             if state.counted[id].firing:
                 state.counted[id].firing = False
             else:
-                entry_give(&state.lists, state.fired.entries[i])
+                _entry_give(&state.lists, state.fired.entries[i])
     return True
 
 
@@ -400,13 +400,13 @@ cdef int _count_state(const void* windows, WindowRows* rows) except -1 nogil:
         window.trigger_state = state.counted[id].count
         window.flags = 0
         entry = state.counted[id].first
-        append_counted_key(&rows.firings, &state.keys, id)
+        _append_counted_key(&rows.firings, &state.keys, id)
         window_rows_add(rows, &window, EMPTY_ENTRY if entry == END_OF_LIST else entry)
         window.flags = FURTHER_ROW
         while entry != END_OF_LIST:
             entry = state.lists.following[entry]
             if entry != END_OF_LIST:
-                append_counted_key(&rows.firings, &state.keys, id)
+                _append_counted_key(&rows.firings, &state.keys, id)
                 window_rows_add(rows, &window, entry)
     return 0
 
@@ -444,7 +444,7 @@ cdef int _count_start(void* windows) except -1:
     check_retracts(&state.core, True)
     state.keys.bytes_keys = state.core.bytes_keys
     state.core.unbounded_windows = True
-    entry_lists_start(&state.lists, state.core.table)
+    _entry_lists_start(&state.lists, state.core.table)
     return 0
 
 
@@ -456,7 +456,7 @@ cdef void _count_free(void* windows) noexcept nogil:
     cdef CountWindows* state = <CountWindows*> windows
     key_table_free(&state.keys)
     free(state.counted)
-    entry_lists_free(&state.lists)
+    _entry_lists_free(&state.lists)
     free(state)
 
 
@@ -471,15 +471,15 @@ cdef int _count_check(const void* windows) except -1:
         key = &state.counted[id]
         assert key.phase == _phase(state, key.count)
         assert state.core.due or not key.firing
-        n_open = entry_list_check(&state.lists, key.first)
+        n_open = _entry_list_check(&state.lists, key.first)
         assert n_open == _open_windows(state, key.count), "windows and elements differ"
         assert n_open == 0 or state.lists.following[key.last] == END_OF_LIST, "a window was lost"
         all_open += n_open
     assert all_open == state.n_open
     for i in range(state.fired.n_emitted, state.fired.n):
         emptied += not state.counted[state.fired.keys[i]].firing
-    assert all_open + emptied == entries_taken(&state.lists), "an entry was lost"
-    assert entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
+    assert all_open + emptied == _entries_taken(&state.lists), "an entry was lost"
+    assert _entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
     return 0
 
 
@@ -587,7 +587,7 @@ cdef int64_t _sliced_key(SlicedCountWindows* state, const KeyBatch* keys, int64_
 
 
 cdef int _add_slice(SlicedCountWindows* state, SlicedKey* key) except -1 nogil:
-    cdef uint32_t entry = <uint32_t> entry_take(&state.lists)
+    cdef uint32_t entry = <uint32_t> _entry_take(&state.lists)
     state.lists.following[entry] = key.slices
     key.slices = entry
     return 0
@@ -607,7 +607,7 @@ cdef void _end_block(SlicedCountWindows* state, SlicedKey* key) noexcept nogil:
         following[entry] = later
         later = entry
         entry = earlier
-    entry_give(&state.lists, entry)
+    _entry_give(&state.lists, entry)
     key.rests = later
     key.slices = END_OF_LIST
     key.place = 0
@@ -624,7 +624,7 @@ cdef int _add_up(SlicedCountWindows* state) except -1 nogil:
     for i in range(state.n_completed):
         key = &state.sliced[state.completed[i]]
         if key.together == END_OF_LIST:
-            key.together = <uint32_t> entry_take(&state.lists)
+            key.together = <uint32_t> _entry_take(&state.lists)
         into[i] = key.together
         others[i] = key.slices
     accumulators_add(state.core.table, into, others, state.n_completed)
@@ -632,20 +632,20 @@ cdef int _add_up(SlicedCountWindows* state) except -1 nogil:
         id = state.completed[i]
         key = &state.sliced[id]
         if key.place == state.window_slices - 1:
-            count_firing_add(&state.fired, &state.keys, id, key.together)
+            _count_firing_add(&state.fired, &state.keys, id, key.together)
             key.together = END_OF_LIST
             continue
         if key.rests != END_OF_LIST:
             entry = key.rests
             key.rests = state.lists.following[entry]
         elif state.fires_short:
-            entry = <uint32_t> entry_take(&state.lists)
+            entry = <uint32_t> _entry_take(&state.lists)
         else:
             continue
         into[n] = entry
         others[n] = key.together
         n += 1
-        count_firing_add(&state.fired, &state.keys, id, entry)
+        _count_firing_add(&state.fired, &state.keys, id, entry)
     accumulators_add(state.core.table, into, others, n)
     for i in range(state.n_completed):
         key = &state.sliced[state.completed[i]]
@@ -664,12 +664,12 @@ cdef bint _settle(SlicedCountWindows* state) except -1 nogil:
         _add_up(state)
     while state.fired.n:
         first = state.fired.n_emitted
-        n = count_firings_emit(&state.fired, &state.keys, &state.core)
+        n = _count_firings_emit(&state.fired, &state.keys, &state.core)
         if n == 0:
             state.core.due = True
             return False
         for i in range(first, first + n):
-            entry_give(&state.lists, state.fired.entries[i])
+            _entry_give(&state.lists, state.fired.entries[i])
     return True
 
 
@@ -742,7 +742,7 @@ cdef int64_t _sliced_process(void* windows, const InputRows* input, int64_t firs
 cdef int _add_rows(const SlicedCountWindows* state, WindowRows* rows, uint32_t id, LiveWindow* window, uint32_t first) except -1 nogil:
     cdef uint32_t entry = first
     while entry != END_OF_LIST:
-        append_counted_key(&rows.firings, &state.keys, id)
+        _append_counted_key(&rows.firings, &state.keys, id)
         window_rows_add(rows, window, entry)
         entry = state.lists.following[entry]
     return 0
@@ -760,7 +760,7 @@ cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
         key = &state.sliced[id]
         window.trigger_state = key.count
         window.flags = 0
-        append_counted_key(&rows.firings, &state.keys, id)
+        _append_counted_key(&rows.firings, &state.keys, id)
         window_rows_add(rows, &window, EMPTY_ENTRY if key.together == END_OF_LIST else key.together)
         window.flags = FURTHER_ROW
         _add_rows(state, rows, id, &window, key.rests)
@@ -781,9 +781,9 @@ cdef int _open_key(SlicedCountWindows* state, SlicedKey* key, int64_t count) exc
     key.phase = count % state.slide
     key.place = count // state.slide % state.window_slices
     if key.place:
-        key.together = <uint32_t> entry_take(&state.lists)
+        key.together = <uint32_t> _entry_take(&state.lists)
     for i in range(_count_rests(state, key)):
-        entry = <uint32_t> entry_take(&state.lists)
+        entry = <uint32_t> _entry_take(&state.lists)
         state.lists.following[entry] = key.rests
         key.rests = entry
     for i in range(key.place + (key.phase > 0)):
@@ -825,20 +825,20 @@ cdef int _sliced_start(void* windows) except -1:
     require_shareable(state.core.table)
     state.keys.bytes_keys = state.core.bytes_keys
     state.core.unbounded_windows = True
-    entry_lists_start(&state.lists, state.core.table)
+    _entry_lists_start(&state.lists, state.core.table)
     return 0
 
 
 cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
     # What is kept of them, which is not more.
-    return entries_taken(&(<const SlicedCountWindows*> windows).lists)
+    return _entries_taken(&(<const SlicedCountWindows*> windows).lists)
 
 
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedCountWindows* state = <SlicedCountWindows*> windows
     key_table_free(&state.keys)
     free(state.sliced)
-    entry_lists_free(&state.lists)
+    _entry_lists_free(&state.lists)
     free(state)
 
 
@@ -856,11 +856,11 @@ cdef int _sliced_check(const void* windows) except -1:
         assert key.phase == key.count % state.slide
         assert key.place == key.count // state.slide % state.window_slices
         assert (key.together != END_OF_LIST) == (key.place > 0)
-        assert entry_list_check(&state.lists, key.rests) == _count_rests(state, key), "a rest was lost"
-        assert entry_list_check(&state.lists, key.slices) == key.place + (key.phase > 0), "a slice was lost"
+        assert _entry_list_check(&state.lists, key.rests) == _count_rests(state, key), "a rest was lost"
+        assert _entry_list_check(&state.lists, key.slices) == key.place + (key.phase > 0), "a slice was lost"
         entries += _count_rests(state, key) + key.place + (key.phase > 0) + (key.place > 0)
-    assert entries == entries_taken(&state.lists), "an entry was lost"
-    assert entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
+    assert entries == _entries_taken(&state.lists), "an entry was lost"
+    assert _entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
     return 0
 
 

@@ -337,7 +337,7 @@ cdef struct TotalOrder:
     const int64_t* positions
 
 
-cdef inline bint precedes(const TotalOrder* order, int64_t a, int64_t b) noexcept nogil:
+cdef inline bint _precedes(const TotalOrder* order, int64_t a, int64_t b) noexcept nogil:
     # Whether row a comes strictly before row b.
     if order.arrivals[a] != order.arrivals[b]:
         return order.arrivals[a] < order.arrivals[b]
@@ -353,9 +353,9 @@ cdef struct Run:
 
 cdef inline bint _run_precedes(const TotalOrder* order, const Run* a, const Run* b) noexcept nogil:
     # Equal events keep the order of their runs: the earlier run lies earlier.
-    if precedes(order, a.at, b.at):
+    if _precedes(order, a.at, b.at):
         return True
-    return not precedes(order, b.at, a.at) and a.at < b.at
+    return not _precedes(order, b.at, a.at) and a.at < b.at
 
 
 cdef void _sift_down(const TotalOrder* order, Run* runs, int64_t n_runs, int64_t at) noexcept nogil:
@@ -377,7 +377,7 @@ cdef void _sift_down(const TotalOrder* order, Run* runs, int64_t n_runs, int64_t
 cdef int64_t _count_runs(const TotalOrder* order, int64_t n) noexcept nogil:
     cdef int64_t row, runs = 1
     for row in range(1, n):
-        runs += precedes(order, row, row - 1)
+        runs += _precedes(order, row, row - 1)
     return runs
 
 
@@ -385,7 +385,7 @@ cdef void _merge(const TotalOrder* order, int64_t n, Run* runs, int64_t n_runs, 
     cdef int64_t row, i = 0, at
     runs[0].at = 0
     for row in range(1, n):
-        if precedes(order, row, row - 1):
+        if _precedes(order, row, row - 1):
             runs[i].stop = row
             i += 1
             runs[i].at = row

@@ -203,7 +203,7 @@ cdef void _hash_structs(const Column* column, int64_t first, int64_t n, uint32_t
         out[i] = 1
     for c in range(column.n_children):
         child = &column.children[c]
-        hash_block(child, first, n, field)
+        _hash_block(child, first, n, field)
         if child.null_count == 0:
             for i in range(n):
                 out[i] = out[i] * 31 + (31 + field[i])
@@ -212,7 +212,7 @@ cdef void _hash_structs(const Column* column, int64_t first, int64_t n, uint32_t
                 out[i] = out[i] * 31 + (31 + field[i]) * is_valid(child, first + i)
 
 
-cdef void hash_block(const Column* column, int64_t first, int64_t n, uint32_t* out) noexcept nogil:
+cdef void _hash_block(const Column* column, int64_t first, int64_t n, uint32_t* out) noexcept nogil:
     # Hash codes of rows first..first+n; those of null rows mean nothing. n is at most HASH_BLOCK.
     cdef ColumnType t = column.type
     cdef const uint8_t* start
@@ -280,11 +280,11 @@ cdef void hash_block(const Column* column, int64_t first, int64_t n, uint32_t* o
         memset(out, 0, n * 4)
 
 
-cdef void hash_column(const Column* column, uint32_t* out) noexcept nogil:
+cdef void _hash_column(const Column* column, uint32_t* out) noexcept nogil:
     # Objects.hashCode of every row: 0 for null.
     cdef int64_t first = 0, row
     while first < column.length:
-        hash_block(column, first, min(HASH_BLOCK, column.length - first), out + first)
+        _hash_block(column, first, min(HASH_BLOCK, column.length - first), out + first)
         first += HASH_BLOCK
     if column.null_count:
         for row in range(column.length):
@@ -338,7 +338,7 @@ cdef void _assign_groups(const Column* column, int32_t max_parallelism, int32_t*
     cdef int64_t first = 0, n
     while first < column.length:
         n = min(HASH_BLOCK, column.length - first)
-        hash_block(column, first, n, codes)
+        _hash_block(column, first, n, codes)
         _group_codes(codes, n, <uint32_t> max_parallelism, <uint32_t*> out + first)
         first += HASH_BLOCK
 
@@ -432,7 +432,7 @@ def hash_codes(array):
     if column.length:
         out = result
         with nogil:
-            hash_column(column, <uint32_t*> &out[0])
+            _hash_column(column, <uint32_t*> &out[0])
     return result
 
 

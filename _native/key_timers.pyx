@@ -8,7 +8,7 @@ import numpy as np
 
 import cython
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memmove, memset
 
 from flinkcore.errors import DataError
@@ -54,10 +54,7 @@ cdef int _insert(LaterTimers* timers, uint32_t at, int64_t time_ms) except -1 no
             memmove(timers.times_ms, timers.times_ms + timers.begin, n * sizeof(int64_t))
         else:
             grown = max(<uint32_t> LEAST_LATER, 2 * timers.capacity)
-            times_ms = <int64_t*> malloc(grown * sizeof(int64_t))
-            if times_ms == NULL:
-                with gil:
-                    raise MemoryError()
+            times_ms = <int64_t*> grow(NULL, grown * sizeof(int64_t), _WHAT)
             if n:
                 memmove(times_ms, timers.times_ms + timers.begin, n * sizeof(int64_t))
             free(timers.times_ms)

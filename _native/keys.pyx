@@ -61,7 +61,7 @@ cdef inline int64_t _whole_day(int64_t milliseconds) noexcept nogil:
     return <int64_t> (<uint64_t> milliseconds - <uint64_t> rest)
 
 
-cdef void widen_values(const Column* column, int64_t* out) noexcept nogil:
+cdef void _widen_values(const Column* column, int64_t* out) noexcept nogil:
     # Values of a column of at most 8 bytes as int64; floats as canonical bits, as Java compares them, a date64 as its day.
     cdef ColumnType t = column.type
     cdef int64_t row, n = column.length
@@ -199,7 +199,7 @@ cdef void _write_nulls(
             memset(data + offsets[row] + fields[f].position, 0, fields[f].width)
 
 
-cdef int64_t measure_composite(
+cdef int64_t _measure_composite(
     const KeyField* fields, int64_t n_fields, int64_t fixed_size, int64_t n, int64_t* offsets
 ) noexcept nogil:
     # Fills the offsets (n + 1,) of composite keys; -1, or the field that has a value too long for its length.
@@ -223,7 +223,7 @@ cdef int64_t measure_composite(
     return -1
 
 
-cdef void write_composite(
+cdef void _write_composite(
     const KeyField* fields,
     int64_t n_fields,
     int64_t fixed_size,
@@ -253,7 +253,7 @@ cdef void write_composite(
 # ---- keys to columns ---------------------------------------------------------------------------------------------
 
 
-cdef int pack_bits(
+cdef int _pack_bits(
     const uint8_t* bytes, const int64_t* offsets, int64_t stride, uint8_t mask, int64_t n, BitBuffer* bits
 ) except -1 nogil:
     # Bit i is set where the byte at offsets[i] (or i * stride) has a bit of the mask. `bits` is empty before.
@@ -272,8 +272,8 @@ cdef int pack_bits(
     return 0
 
 
-cdef int narrow_values(const int64_t* values, int64_t width, int64_t n, Buffer* out) except -1 nogil:
-    # The reverse of widen_values, to values of 4, 2 or 1 bytes.
+cdef int _narrow_values(const int64_t* values, int64_t width, int64_t n, Buffer* out) except -1 nogil:
+    # The reverse of _widen_values, to values of 4, 2 or 1 bytes.
     cdef int64_t i
     buffer_reserve(out, n * width)
     out.size = n * width
@@ -289,7 +289,7 @@ cdef int narrow_values(const int64_t* values, int64_t width, int64_t n, Buffer* 
     return 0
 
 
-cdef int read_fixed(
+cdef int _read_fixed(
     const uint8_t* source, const int64_t* offsets, int64_t width, int64_t n, Buffer* out
 ) except -1 nogil:
     # A field's fixed values, from `source`, where that of the key at offset 0 would lie.
@@ -308,7 +308,7 @@ cdef int read_fixed(
     return 0
 
 
-cdef int read_varying(
+cdef int _read_varying(
     const KeyField* field,
     const uint8_t* data,
     const int64_t* offsets,
@@ -385,7 +385,7 @@ cdef NativeArray _varying_array(
     try:
         if length:
             with nogil:
-                narrow_values(<const int64_t*> offsets.data, 4, length + 1, &narrow)
+                _narrow_values(<const int64_t*> offsets.data, 4, length + 1, &narrow)
         buffer_free(offsets)
         return native_array(format, length, validity, &narrow, bytes)
     finally:
@@ -533,7 +533,7 @@ cdef class KeyEncoder:
         else:
             buffer_resize(&self._values, column.length * 8)
             with nogil:
-                widen_values(column, <int64_t*> self._values.data)
+                _widen_values(column, <int64_t*> self._values.data)
             self.batch.values = <const int64_t*> self._values.data
         with nogil:
             _hash_values(self.batch.values, column.length, <uint64_t*> self._hashes.data)
@@ -567,7 +567,7 @@ cdef class KeyEncoder:
         buffer_resize(&self._cursors, n * 8)
         offsets = <int64_t*> self._offsets.data
         with nogil:
-            long_field = measure_composite(self.fields, self.n_fields, self.fixed_size, n, offsets)
+            long_field = _measure_composite(self.fields, self.n_fields, self.fixed_size, n, offsets)
         if long_field >= 0:
             raise DataError(
                 f"key column {self._field_names[long_field]!r} has a value of more than 4,294,967,295 bytes, which "
@@ -577,7 +577,7 @@ cdef class KeyEncoder:
         if self.n_fields == 0 and n:
             memset(self._data.data, 0, offsets[n])
         with nogil:
-            write_composite(
+            _write_composite(
                 self.fields,
                 self.n_fields,
                 self.fixed_size,
@@ -630,11 +630,11 @@ cdef class KeyEncoder:
         try:
             with nogil:
                 if field.type == ColumnType.BOOL:
-                    pack_bits(values.data, NULL, 8, 1, length, &bits)
+                    _pack_bits(values.data, NULL, 8, 1, length, &bits)
                     narrow = bits.bytes
                     memset(&bits, 0, sizeof(BitBuffer))
                 else:
-                    narrow_values(<const int64_t*> values.data, field.width, length, &narrow)
+                    _narrow_values(<const int64_t*> values.data, field.width, length, &narrow)
             buffer_free(values)
             return native_array(format, length, NULL, &narrow, NULL)
         finally:
@@ -656,7 +656,7 @@ cdef class KeyEncoder:
         memset(&starts, 0, sizeof(Buffer))
         try:
             with nogil:
-                pack_bits(data + (field >> 3), offsets, 0, <uint8_t> (1 << (field & 7)), length, &validity)
+                _pack_bits(data + (field >> 3), offsets, 0, <uint8_t> (1 << (field & 7)), length, &validity)
             if f.type == ColumnType.STRUCT:
                 for child in range(field + 1, self.n_fields):
                     if self.fields[child].parent == field:
@@ -665,13 +665,13 @@ cdef class KeyEncoder:
                 return native_array(format, length, &validity, NULL, NULL, children, names)
             if f.varying:
                 with nogil:
-                    read_varying(f, data, offsets, length, cursors, &starts, &values)
+                    _read_varying(f, data, offsets, length, cursors, &starts, &values)
                 return _varying_array(format, self._field_names[field], length, &validity, &starts, &values)
             with nogil:
                 if f.type == ColumnType.BOOL:
-                    pack_bits(data + f.position, offsets, 0, 1, length, &bits)
+                    _pack_bits(data + f.position, offsets, 0, 1, length, &bits)
                 else:
-                    read_fixed(data + f.position, offsets, f.width, length, &values)
+                    _read_fixed(data + f.position, offsets, f.width, length, &values)
             return native_array(format, length, &validity, &bits.bytes if f.type == ColumnType.BOOL else &values, NULL)
         finally:
             buffer_free(&validity.bytes)

@@ -48,7 +48,7 @@ cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other
     return compare_bytes(keys, key.number, keys, other.number) < 0
 
 
-cdef int hash_order(HashOrder* scratch, const KeyBatch* keys, uint32_t n, HashedKey* order) except -1 nogil:
+cdef int _hash_order(HashOrder* scratch, const KeyBatch* keys, uint32_t n, HashedKey* order) except -1 nogil:
     # Puts the n keys of a batch into `order`. They differ from one another.
     cdef int bits = 1
     cdef int64_t i, at
@@ -166,7 +166,7 @@ cdef int pane_make_order(HashOrder* scratch, const PaneStore* store, Pane* pane)
         return 0
     keys = pane_keys(store, pane)
     pane.order = <HashedKey*> grow(pane.order, pane.keys_capacity * sizeof(HashedKey), _WHAT)
-    hash_order(scratch, &keys, pane.n_keys, pane.order)
+    _hash_order(scratch, &keys, pane.n_keys, pane.order)
     pane.n_ordered = pane.n_keys
     return 0
 

@@ -11,7 +11,7 @@ on by the time that its timer is due, the timer is armed again, so a row that on
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore.errors import ConfigurationError
@@ -81,14 +81,14 @@ cdef struct SessionTimer:
     uint32_t generation  # of the session's timer: older ones are void
 
 
-cdef struct TimerHeap:
+cdef struct SessionHeap:
     # Binary min-heap by (due, sequence).
     SessionTimer* timers
     int64_t n
     int64_t capacity
 
 
-cdef struct TimerBin:
+cdef struct SessionBin:
     SessionTimer* timers
     int64_t n
     int64_t capacity
@@ -101,11 +101,11 @@ cdef struct SessionTimers:
     #               ^ near_to                          ^ near_to + TIMER_BUCKETS
     int64_t width
     int64_t near_to      # all timers below this bucket are in the near heap
-    TimerHeap near
-    TimerHeap far
-    TimerBin* bins
+    SessionHeap near
+    SessionHeap far
+    SessionBin* bins
     int64_t n_binned
-    TimerBin loaded      # of the bucket before near_to; not yet in the near heap
+    SessionBin loaded      # of the bucket before near_to; not yet in the near heap
     uint64_t sequence
 
 
@@ -121,15 +121,12 @@ cdef inline int64_t _bucket(const SessionTimers* timers, int64_t due) noexcept n
 cdef SessionTimer* _with_room(SessionTimer* timers, int64_t n, int64_t* capacity) except NULL nogil:
     if timers != NULL and n < capacity[0]:
         return timers
-    timers = <SessionTimer*> realloc(timers, (capacity[0] * 2 + 16) * sizeof(SessionTimer))
-    if timers == NULL:
-        with gil:
-            raise MemoryError("timers of sessions")
+    timers = <SessionTimer*> grow(timers, (capacity[0] * 2 + 16) * sizeof(SessionTimer), b"the timers of sessions")
     capacity[0] = capacity[0] * 2 + 16
     return timers
 
 
-cdef int _heap_push(TimerHeap* heap, SessionTimer timer) except -1 nogil:
+cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
     cdef int64_t at = heap.n, parent
     heap.timers = _with_room(heap.timers, heap.n, &heap.capacity)
     heap.n += 1
@@ -143,7 +140,7 @@ cdef int _heap_push(TimerHeap* heap, SessionTimer timer) except -1 nogil:
     return 0
 
 
-cdef void _heap_pop(TimerHeap* heap) noexcept nogil:
+cdef void _heap_pop(SessionHeap* heap) noexcept nogil:
     cdef SessionTimer last
     cdef int64_t at = 0, child
     heap.n -= 1
@@ -163,7 +160,7 @@ cdef void _heap_pop(TimerHeap* heap) noexcept nogil:
 
 cdef int _put(SessionTimers* timers, SessionTimer timer) except -1 nogil:
     cdef int64_t bucket = _bucket(timers, timer.due)
-    cdef TimerBin* bin
+    cdef SessionBin* bin
     if bucket < timers.near_to:
         return _heap_push(&timers.near, timer)
     if bucket >= timers.near_to + TIMER_BUCKETS:
@@ -186,26 +183,26 @@ cdef int _take_far(SessionTimers* timers) except -1 nogil:
     return 0
 
 
-cdef int session_timers_start(SessionTimers* timers, int64_t width) except -1:
+cdef int _session_timers_start(SessionTimers* timers, int64_t width) except -1:
     timers.width = max(width, <int64_t> 2)  # the number of a bucket and its neighbours' is an int64
     timers.near_to = _bucket(timers, INT64_MIN)
-    timers.bins = <TimerBin*> calloc(TIMER_BUCKETS, sizeof(TimerBin))
+    timers.bins = <SessionBin*> calloc(TIMER_BUCKETS, sizeof(SessionBin))
     if timers.bins == NULL:
         raise MemoryError("timers of sessions")
     return 0
 
 
-cdef int session_timer_push(SessionTimers* timers, SessionTimer timer) except -1 nogil:
+cdef int _session_timer_push(SessionTimers* timers, SessionTimer timer) except -1 nogil:
     # A new timer, or one whose time has changed: it gets its place in the order of registration.
     timer.sequence = timers.sequence
     timers.sequence += 1
     return _put(timers, timer)
 
 
-cdef bint session_timers_load(SessionTimers* timers, int64_t time) except -1 nogil:
+cdef bint _session_timers_load(SessionTimers* timers, int64_t time) except -1 nogil:
     # Where the near heap is empty: goes to the next bucket with timers that begins at or before `time`, whose timers are
     # `loaded` then, to be pushed again; false where there is none.
-    cdef TimerBin bin
+    cdef SessionBin bin
     cdef int64_t place, last = _bucket(timers, time)
     while timers.near_to <= last:
         if timers.n_binned == 0:  # nothing is nearer than the far ones
@@ -229,17 +226,17 @@ cdef bint session_timers_load(SessionTimers* timers, int64_t time) except -1 nog
     return False
 
 
-cdef void session_timer_pop(SessionTimers* timers) noexcept nogil:
+cdef void _session_timer_pop(SessionTimers* timers) noexcept nogil:
     # Takes off the first of the near heap.
     _heap_pop(&timers.near)
 
 
-cdef int64_t session_timers_number(const SessionTimers* timers) noexcept nogil:
+cdef int64_t _session_timers_number(const SessionTimers* timers) noexcept nogil:
     # Number of the timers in all; those that are void count, too.
     return timers.near.n + timers.n_binned + timers.far.n
 
 
-cdef bint _heap_is_sound(const TimerHeap* heap) noexcept nogil:
+cdef bint _heap_is_sound(const SessionHeap* heap) noexcept nogil:
     cdef int64_t i
     for i in range(1, heap.n):
         if _earlier(&heap.timers[i], &heap.timers[(i - 1) >> 1]):
@@ -247,7 +244,7 @@ cdef bint _heap_is_sound(const TimerHeap* heap) noexcept nogil:
     return True
 
 
-cdef bint session_timers_are_sound(const SessionTimers* timers) noexcept nogil:
+cdef bint _session_timers_are_sound(const SessionTimers* timers) noexcept nogil:
     cdef int64_t i, j, bucket, binned = 0
     for i in range(timers.near.n):
         if _bucket(timers, timers.near.timers[i].due) >= timers.near_to:
@@ -264,7 +261,7 @@ cdef bint session_timers_are_sound(const SessionTimers* timers) noexcept nogil:
     return binned == timers.n_binned and _heap_is_sound(&timers.near) and _heap_is_sound(&timers.far)
 
 
-cdef void session_timers_free(SessionTimers* timers) noexcept nogil:
+cdef void _session_timers_free(SessionTimers* timers) noexcept nogil:
     cdef int64_t i
     if timers.bins != NULL:
         for i in range(TIMER_BUCKETS):
@@ -330,19 +327,19 @@ cdef struct SessionStore:
     AccumulatorTable* table
 
 
-cdef inline uint32_t session_entry(const SessionStore* store, uint32_t number) noexcept nogil:
+cdef inline uint32_t _session_entry(const SessionStore* store, uint32_t number) noexcept nogil:
     # Of the accumulators.
     return number << 1 if store.twins else number
 
 
-cdef inline uint32_t session_twin(uint32_t number) noexcept nogil:
+cdef inline uint32_t _session_twin(uint32_t number) noexcept nogil:
     return number << 1 | 1
 
 
 cdef const char* _WHAT = b"session state"  # that memory is for
 
 
-cdef int session_keys_resize(SessionStore* store, uint64_t n_slots) except -1 nogil:
+cdef int _session_keys_resize(SessionStore* store, uint64_t n_slots) except -1 nogil:
     cdef SessionSlot* slots = <SessionSlot*> calloc(n_slots, sizeof(SessionSlot))
     cdef uint64_t at, old
     if slots == NULL:
@@ -371,7 +368,7 @@ cdef inline bint _same_key(const SessionStore* store, const SessionKey* key, con
     return key.length == length and (length == 0 or memcmp(key.data, keys.data + keys.offsets[row], length) == 0)
 
 
-cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil:
+cdef uint32_t _session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil:
     # Number of the row's key, or NOTHING.
     cdef uint32_t hash = <uint32_t> keys.hashes[row]
     cdef uint64_t at = hash & store.mask
@@ -384,14 +381,14 @@ cdef uint32_t session_key_find(const SessionStore* store, const KeyBatch* keys, 
     return NOTHING
 
 
-cdef int64_t session_key_add(SessionStore* store, const KeyBatch* keys, int64_t row) except -1 nogil:
+cdef int64_t _session_key_add(SessionStore* store, const KeyBatch* keys, int64_t row) except -1 nogil:
     cdef uint32_t number
     cdef SessionKey* key
     cdef uint64_t at
     cdef int64_t length
     cdef uint8_t* data = NULL
     if (<uint64_t> store.live_keys + 1) * 3 > (store.mask + 1) * 2:
-        session_keys_resize(store, (store.mask + 1) * 2)
+        _session_keys_resize(store, (store.mask + 1) * 2)
     if store.free_key == NOTHING and store.n_keys == store.keys_capacity:
         store.keys = <SessionKey*> grow(store.keys, (<int64_t> store.keys_capacity * 2 + 64) * sizeof(SessionKey), _WHAT)
         store.keys_capacity = store.keys_capacity * 2 + 64
@@ -452,7 +449,7 @@ cdef void _remove_key(SessionStore* store, uint32_t number) noexcept nogil:
     store.live_keys -= 1
 
 
-cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil:
+cdef int64_t _session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil:
     # A new session of a key.
     cdef uint32_t number, capacity
     cdef uint32_t* link = &store.keys[key].first
@@ -481,7 +478,7 @@ cdef int64_t session_add(SessionStore* store, uint32_t key, int64_t start, int64
     return number
 
 
-cdef int session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil:
+cdef int _session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil:
     # Registers the timer of a session; it has no other.
     cdef SessionTimer timer
     store.sessions[session].generation += 1
@@ -489,40 +486,68 @@ cdef int session_arm(SessionStore* store, uint32_t session, int64_t due) except 
     timer.due = due
     timer.session = session
     timer.generation = store.sessions[session].generation
-    return session_timer_push(&store.timers, timer)
+    return _session_timer_push(&store.timers, timer)
 
 
-cdef void session_drop(SessionStore* store, uint32_t number) noexcept nogil:
+cdef void _session_drop(SessionStore* store, uint32_t number) noexcept nogil:
     # Gives a session's number back; it is out of its key's list, and its accumulators are empty.
-    # The caller has unlinked it from its key and emptied its accumulators.
     store.sessions[number].generation += 1
     store.sessions[number].next = store.free_session
     store.free_session = number
     store.live_sessions -= 1
 
 
-cdef int session_retire(SessionStore* store, uint32_t number) except -1 nogil:
+cdef int _session_retire(SessionStore* store, uint32_t number) except -1 nogil:
     # Ends a session, and forgets its key if that was the last one.
     cdef SessionKey* key = &store.keys[store.sessions[number].key]
     cdef uint32_t* link = &key.first
     while link[0] != number:
         link = &store.sessions[link[0]].next
     link[0] = store.sessions[number].next
-    accumulators_clear_range(store.table, session_entry(store, number), 2 if store.twins else 1)
+    accumulators_clear_range(store.table, _session_entry(store, number), 2 if store.twins else 1)
     if key.first == NOTHING:
         _remove_key(store, store.sessions[number].key)
-    session_drop(store, number)
+    _session_drop(store, number)
     return 0
 
 
-cdef void session_store_free(SessionStore* store) noexcept nogil:
+cdef void _session_store_free(SessionStore* store) noexcept nogil:
     cdef uint32_t i
     for i in range(store.n_keys):
         free(store.keys[i].data)
     free(store.keys)
     free(store.slots)
     free(store.sessions)
-    session_timers_free(&store.timers)
+    _session_timers_free(&store.timers)
+
+
+# ---- sessions and their triggers ---------------------------------------------------------------------------------
+
+
+cdef enum:
+    LOOK_AHEAD = 8
+    FIRING_SESSIONS = 1024
+
+
+cdef struct SessionWindows:
+    WindowCore core
+    int64_t gap
+    Trigger trigger
+    SessionStore store
+    int64_t n_firing
+    int64_t n_emitted   # of them, so many have their results out
+    uint32_t[FIRING_SESSIONS] firing         # sessions that fire now, emitted together
+    int64_t[FIRING_SESSIONS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+
+
+cdef inline int64_t _session_next_action(const SessionWindows* state, const Session* session) noexcept nogil:
+    cdef int64_t action = cleanup_time(&state.core, session.end) if session.fired else session.end - 1
+    return min(action, session.trigger_state) if session.fires_before else action
+
+
+cdef inline int _session_arm_next(SessionWindows* state, uint32_t number) except -1 nogil:
+    # Registers the timer of a session for what comes next of it.
+    return _session_arm(&state.store, number, _session_next_action(state, &state.store.sessions[number]))
 
 
 # ---- results of sessions -----------------------------------------------------------------------------------------
@@ -532,13 +557,13 @@ cdef void session_store_free(SessionStore* store) noexcept nogil:
 # been given.
 
 
-cdef inline SessionKey* session_key_of(const SessionWindows* state, uint32_t number) noexcept nogil:
+cdef inline SessionKey* _session_key_of(const SessionWindows* state, uint32_t number) noexcept nogil:
     return &state.store.keys[state.store.sessions[number].key]
 
 
 cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bint late) except -1 nogil:
     cdef const Session* session = &state.store.sessions[number]
-    cdef SessionKey* key = session_key_of(state, number)
+    cdef SessionKey* key = _session_key_of(state, number)
     cdef int64_t[2] offsets
     if state.core.bytes_keys:
         offsets[0] = 0
@@ -551,19 +576,18 @@ cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bi
     return firings_append(&state.core.firings, session.start, session.end, late, state.core.cursor.watermark, 1)
 
 
-cdef void session_add_firing(SessionWindows* state, uint32_t number) noexcept nogil:
-    # A watermark fires a session: its result comes with the next session_emit_firing. There is room for it.
+cdef void _session_add_firing(SessionWindows* state, uint32_t number) noexcept nogil:
+    # A watermark fires a session: its result comes with the next _session_emit_firing. There is room for it.
     cdef const Session* session = &state.store.sessions[number]
     state.store.sessions[number].progress |= Progress.FIRING
     state.firing[state.n_firing] = number
     prefetch_all(&state.store.keys[session.key], sizeof(SessionKey))
     if state.core.bytes_keys:
-        state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + session_key_of(state, number).length
+        state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _session_key_of(state, number).length
     state.n_firing += 1
 
 
-cdef bint session_emit_firing(SessionWindows* state) except -1 nogil:
-    # Emits the sessions that a watermark has fired so far; false where results are full before.
+cdef bint _session_emit_firing(SessionWindows* state) except -1 nogil:
     # Emits the sessions that a watermark has fired so far; false where results are full before.
     while state.n_emitted < state.n_firing:
         if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
@@ -583,7 +607,7 @@ cdef bint _emit_results(SessionWindows* state) except -1 nogil:
         state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
     )
     for i in range(first, first + n):
-        key = session_key_of(state, state.firing[i])
+        key = _session_key_of(state, state.firing[i])
         prefetch(&state.store.slots[<uint32_t> key.hash & state.store.mask])
     for i in range(first, first + n):
         _append_firing(state, state.firing[i], RowKind.INSERT, False)
@@ -595,12 +619,12 @@ cdef bint _emit_results(SessionWindows* state) except -1 nogil:
 
 cdef bint _replace_result(SessionWindows* state) except -1 nogil:
     # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
-    cdef uint32_t number = state.firing[state.n_emitted], entry = session_entry(&state.store, number)
+    cdef uint32_t number = state.firing[state.n_emitted], entry = _session_entry(&state.store, number)
     cdef Session* session = &state.store.sessions[number]
     cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
     cdef RowKind kind = RowKind.UPDATE_BEFORE
     while kind == RowKind.UPDATE_BEFORE:
-        if not core_emit_change(&state.core, &session.progress, entry, session_twin(number), offsets, False, &kind):
+        if not core_emit_change(&state.core, &session.progress, entry, _session_twin(number), offsets, False, &kind):
             return False
         _append_firing(state, number, kind, False)
     _fired(state, number)
@@ -611,82 +635,54 @@ cdef bint _replace_result(SessionWindows* state) except -1 nogil:
 cdef int _fired(SessionWindows* state, uint32_t number) except -1 nogil:
     # Its result is out.
     cdef Session* session = &state.store.sessions[number]
-    cdef uint32_t entry = session_entry(&state.store, number)
+    cdef uint32_t entry = _session_entry(&state.store, number)
     session.progress = Progress.FILLED | Progress.GIVEN if state.core.retracts else <int> Progress.FILLED
     if state.trigger.purges:
         accumulators_clear(state.core.table, &entry, 1)
         session.progress = 0
     if state.core.lateness == 0 and session.fired and state.trigger.kind != TriggerKind.ON_COUNT:
-        return session_retire(&state.store, number)
+        return _session_retire(&state.store, number)
     return 0
 
 
 cdef int _emit_row(SessionWindows* state, uint32_t number, uint32_t entry, RowKind kind) except -1 nogil:
     # A result because of a row.
     cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
-    core_emit_row(&state.core, entry, session_key_of(state, number).length, kind, late)
+    core_emit_row(&state.core, entry, _session_key_of(state, number).length, kind, late)
     return _append_firing(state, number, kind, late)
 
 
-cdef int session_fire(SessionWindows* state, uint32_t number) except -1 nogil:
+cdef int _session_fire(SessionWindows* state, uint32_t number) except -1 nogil:
     # A row fires the session that it is in.
-    # A row fires the session that it is in.
-    cdef uint32_t entry = session_entry(&state.store, number)
+    cdef uint32_t entry = _session_entry(&state.store, number)
     cdef bint known = (state.store.sessions[number].progress & Progress.GIVEN) != 0
     pending_flush(&state.core.pending, state.core.table)
     if state.core.retracts:
         if known:
-            _emit_row(state, number, session_twin(number), RowKind.UPDATE_BEFORE)
-        accumulators_merge(state.core.table, session_twin(number), entry)
-        entry = session_twin(number)
+            _emit_row(state, number, _session_twin(number), RowKind.UPDATE_BEFORE)
+        accumulators_merge(state.core.table, _session_twin(number), entry)
+        entry = _session_twin(number)
     _emit_row(state, number, entry, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
     return _fired(state, number)
 
 
-cdef int session_withdraw(SessionWindows* state, uint32_t number) except -1 nogil:
-    # Before it becomes a part of another session: all that it holds is in its twin then.
+cdef int _session_withdraw(SessionWindows* state, uint32_t number) except -1 nogil:
     # Before it becomes a part of another session: all that it holds is in its twin then.
     if state.store.sessions[number].progress & Progress.GIVEN:
-        _emit_row(state, number, session_twin(number), RowKind.DELETE)
+        _emit_row(state, number, _session_twin(number), RowKind.DELETE)
         state.store.sessions[number].progress &= ~Progress.GIVEN
-    return accumulators_merge(state.core.table, session_twin(number), session_entry(&state.store, number))
+    return accumulators_merge(state.core.table, _session_twin(number), _session_entry(&state.store, number))
 
 
-cdef int session_merge_contents(SessionWindows* state, uint32_t number, uint32_t other) except -1 nogil:
+cdef int _session_merge_contents(SessionWindows* state, uint32_t number, uint32_t other) except -1 nogil:
     # A session takes in what another one holds.
     if not state.core.retracts:
         return accumulators_merge(state.core.table, number, other)
-    session_withdraw(state, other)
-    return accumulators_merge(state.core.table, session_twin(number), session_twin(other))
+    _session_withdraw(state, other)
+    return accumulators_merge(state.core.table, _session_twin(number), _session_twin(other))
 
 
-cdef enum:
-    FIRING_SESSIONS = 1024
-
-
-cdef struct SessionWindows:
-    WindowCore core
-    int64_t gap
-    Trigger trigger
-    SessionStore store
-    int64_t n_firing
-    int64_t n_emitted   # of them, so many have their results out
-    uint32_t[FIRING_SESSIONS] firing         # sessions that fire now, emitted together
-    int64_t[FIRING_SESSIONS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
-
-
-cdef inline int64_t session_next_action(const SessionWindows* state, const Session* session) noexcept nogil:
-    cdef int64_t action = cleanup_time(&state.core, session.end) if session.fired else session.end - 1
-    return min(action, session.trigger_state) if session.fires_before else action
-
-
-# Registers the timer of a session for what comes next of it.
-cdef inline int session_arm_next(SessionWindows* state, uint32_t number) except -1 nogil:
-    return session_arm(&state.store, number, session_next_action(state, &state.store.sessions[number]))
-
-
-cdef enum:
-    LOOK_AHEAD = 8
+# ---- firing ------------------------------------------------------------------------------------------------------
 
 
 cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) except -1 nogil:
@@ -700,11 +696,11 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
     else:
         session.trigger_state = next_firing(state.trigger.every, time, session.end - 1)
     if session.progress & Progress.FILLED:
-        session_add_firing(state, number)
+        _session_add_firing(state, number)
     elif ends and state.core.lateness == 0:
-        return session_retire(&state.store, number)
+        return _session_retire(&state.store, number)
     if state.core.lateness or not ends:
-        session_arm_next(state, number)
+        _session_arm_next(state, number)
     return 0
 
 
@@ -714,7 +710,7 @@ cdef const SessionTimer* _next_due(SessionWindows* state) except? NULL nogil:
     cdef SessionTimer timer
     cdef Session* session
     cdef int64_t i, action
-    while timers.near.n == 0 and session_timers_load(timers, state.core.cursor.watermark):
+    while timers.near.n == 0 and _session_timers_load(timers, state.core.cursor.watermark):
         for i in range(timers.loaded.n):
             prefetch_all(&state.store.sessions[timers.loaded.timers[i].session], sizeof(Session))
         for i in range(timers.loaded.n):
@@ -722,10 +718,10 @@ cdef const SessionTimer* _next_due(SessionWindows* state) except? NULL nogil:
             session = &state.store.sessions[timer.session]
             if session.generation != timer.generation:
                 continue
-            action = session_next_action(state, session)
+            action = _session_next_action(state, session)
             if action > timer.due:  # the session has moved on
                 session.due = timer.due = action
-            session_timer_push(timers, timer)
+            _session_timer_push(timers, timer)
     if timers.near.n and timers.near.timers[0].due <= state.core.cursor.watermark:
         return &timers.near.timers[0]
     return NULL
@@ -743,15 +739,15 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
         timer = due[0]
         session = &state.store.sessions[timer.session]
         if session.generation != timer.generation:
-            session_timer_pop(&state.store.timers)
+            _session_timer_pop(&state.store.timers)
             continue
         if session.progress & Progress.FIRING:
             break  # what it has fired comes first
-        session_timer_pop(&state.store.timers)
-        if session_next_action(state, session) > timer.due:
-            session_arm_next(state, timer.session)
+        _session_timer_pop(&state.store.timers)
+        if _session_next_action(state, session) > timer.due:
+            _session_arm_next(state, timer.session)
         elif session.fired and not session.fires_before:
-            session_retire(&state.store, timer.session)
+            _session_retire(&state.store, timer.session)
         else:
             _on_event_time(state, timer.session, timer.due)
     return 0
@@ -766,7 +762,7 @@ cdef bint _fire_due(void* windows) except -1 nogil:
         pending_flush(&state.core.pending, state.core.table)
         state.core.due = True
     while True:
-        if not session_emit_firing(state):
+        if not _session_emit_firing(state):
             return False
         _collect_firing(state)
         if state.n_firing == 0:
@@ -805,26 +801,26 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
         return number
     if state.core.retracts:
         pending_flush(&state.core.pending, state.core.table)
-        session_withdraw(state, number)
+        _session_withdraw(state, number)
     session.start = min(session.start, start)
     session.end = max(session.end, end)
     while session.next != NOTHING and state.store.sessions[session.next].start <= end:
         other = session.next
         pending_flush(&state.core.pending, state.core.table)
-        session_merge_contents(state, number, other)
+        _session_merge_contents(state, number, other)
         _merge_triggers(state, session, &state.store.sessions[other])
         session.end = max(session.end, state.store.sessions[other].end)
         session.next = state.store.sessions[other].next
-        session_drop(&state.store, other)
+        _session_drop(&state.store, other)
     if state.core.retracts:  # nothing of it has been given
-        accumulators_merge(state.core.table, session_entry(&state.store, number), session_twin(number))
+        accumulators_merge(state.core.table, _session_entry(&state.store, number), _session_twin(number))
     # The timer of a merged trigger is registered again, be it in the past.
     session.fires_before = state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME and session.trigger_state != INT64_MIN
     return number
 
 
 cdef int64_t _new_session(SessionWindows* state, uint32_t key, int64_t start, int64_t end) except -1 nogil:
-    cdef uint32_t number = <uint32_t> session_add(&state.store, key, start, end)
+    cdef uint32_t number = <uint32_t> _session_add(&state.store, key, start, end)
     state.store.sessions[number].fired = state.trigger.kind == TriggerKind.ON_COUNT
     state.store.sessions[number].fires_before = False
     state.store.sessions[number].progress = 0
@@ -851,7 +847,7 @@ cdef bint _on_element(SessionWindows* state, Session* session, int64_t timestamp
 cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, int64_t timestamp) except -1 nogil:
     # WindowOperator.processElement with a MergingWindowAssigner, for one row.
     cdef int64_t end = timestamp + state.gap, found = NOTHING
-    cdef uint32_t key = session_key_find(&state.store, keys, row), number
+    cdef uint32_t key = _session_key_find(&state.store, keys, row), number
     cdef Session* session
     cdef bint fires, unarmed = False
     if key != NOTHING:
@@ -860,18 +856,18 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
         if is_over(&state.core, end):
             return core_add_late(&state.core, row)
         if key == NOTHING:
-            key = <uint32_t> session_key_add(&state.store, keys, row)
+            key = <uint32_t> _session_key_add(&state.store, keys, row)
         found = _new_session(state, key, timestamp, end)
         unarmed = True
     number = <uint32_t> found
     session = &state.store.sessions[number]
     fires = _on_element(state, session, timestamp)
-    if unarmed or session_next_action(state, session) < session.due:
-        session_arm_next(state, number)
-    pending_add(&state.core.pending, state.core.table, session_entry(&state.store, number), row)
+    if unarmed or _session_next_action(state, session) < session.due:
+        _session_arm_next(state, number)
+    pending_add(&state.core.pending, state.core.table, _session_entry(&state.store, number), row)
     session.progress |= Progress.FILLED
     if fires:
-        session_fire(state, number)
+        _session_fire(state, number)
     state.core.windowed += 1
     return 0
 
@@ -939,7 +935,7 @@ cdef int _append_live_key(const SessionWindows* state, WindowRows* rows, const S
     return firings_append_bytes_keys(&rows.firings, key.data, offsets, 1)
 
 
-cdef int session_rows(const void* windows, WindowRows* rows) except -1 nogil:
+cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
     cdef LiveWindow window
     cdef const SessionWindows* state = <const SessionWindows*> windows
     cdef const SessionKey* key
@@ -962,26 +958,26 @@ cdef int session_rows(const void* windows, WindowRows* rows) except -1 nogil:
                 | (session.progress & (Progress.FILLED | Progress.GIVEN))
             )
             _append_live_key(state, rows, key)
-            window_rows_add(rows, &window, session_entry(&state.store, number))
+            window_rows_add(rows, &window, _session_entry(&state.store, number))
             if state.store.twins:
                 window.flags = TWIN_ENTRY
                 _append_live_key(state, rows, key)
-                window_rows_add(rows, &window, session_twin(number))
+                window_rows_add(rows, &window, _session_twin(number))
             number = session.next
     return 0
 
 
-cdef int64_t session_restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
+cdef int64_t _session_restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef Session* session
     cdef SessionWindows* state = <SessionWindows*> windows
-    cdef uint32_t key = session_key_find(&state.store, keys, row), number
+    cdef uint32_t key = _session_key_find(&state.store, keys, row), number
     if window.flags & TWIN_ENTRY:
         number = state.store.keys[key].first if key != NOTHING else NOTHING
         while number != NOTHING and state.store.sessions[number].start != window.start:
             number = state.store.sessions[number].next
         if number == NOTHING:
             return NO_ENTRY
-        return session_twin(number)
+        return _session_twin(number)
     if window.flags & SessionFlag.FIRES_BEFORE and (
         state.trigger.kind != TriggerKind.ON_CONTINUOUS_EVENT_TIME or not window.start <= window.trigger_state < window.end
     ):
@@ -989,21 +985,21 @@ cdef int64_t session_restore(void* windows, const KeyBatch* keys, int64_t row, c
     if state.trigger.kind == TriggerKind.ON_COUNT and window.trigger_state < 0:
         return NO_ENTRY
     if key == NOTHING:
-        key = <uint32_t> session_key_add(&state.store, keys, row)
+        key = <uint32_t> _session_key_add(&state.store, keys, row)
     number = state.store.keys[key].first
     while number != NOTHING:  # sessions of a key that meet would be one
         session = &state.store.sessions[number]
         if session.start <= window.end and window.start <= session.end:
             return NO_ENTRY
         number = session.next
-    number = <uint32_t> session_add(&state.store, key, window.start, window.end)
+    number = <uint32_t> _session_add(&state.store, key, window.start, window.end)
     session = &state.store.sessions[number]
     session.fired = (window.flags & SessionFlag.FIRED) != 0
     session.fires_before = (window.flags & SessionFlag.FIRES_BEFORE) != 0
     session.progress = window.flags & (Progress.FILLED | Progress.GIVEN)
     session.trigger_state = window.trigger_state
-    session_arm_next(state, number)
-    return session_entry(&state.store, number)
+    _session_arm_next(state, number)
+    return _session_entry(&state.store, number)
 
 
 # ---- the kernel --------------------------------------------------------------------------------------------------
@@ -1015,8 +1011,8 @@ cdef int _start(void* windows) except -1:
     state.store.table = state.core.table
     check_retracts(&state.core, state.trigger.purges)
     state.store.twins = state.core.retracts
-    session_timers_start(&state.store.timers, state.gap // 512)
-    return session_keys_resize(&state.store, 1024)
+    _session_timers_start(&state.store.timers, state.gap // 512)
+    return _session_keys_resize(&state.store, 1024)
 
 
 cdef int64_t _live_windows(const void* windows) noexcept nogil:
@@ -1024,7 +1020,7 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
 
 
 cdef void _free(void* windows) noexcept nogil:
-    session_store_free(&(<SessionWindows*> windows).store)
+    _session_store_free(&(<SessionWindows*> windows).store)
     free(windows)
 
 
@@ -1051,21 +1047,21 @@ cdef int _check(const void* windows) except -1:
                 assert state.trigger.kind == TriggerKind.ON_COUNT or (
                     session.fired == (session.end - 1 <= state.core.cursor.watermark)
                 )
-                assert session.due <= session_next_action(state, session)
+                assert session.due <= _session_next_action(state, session)
                 assert not is_over(&state.core, session.end), "a session outlived its time"
             end = session.end
             number = session.next
     assert occupied == state.store.live_keys
     assert live == state.store.live_sessions, "a session was lost"
-    assert session_timers_are_sound(&state.store.timers), "timers out of order"
-    assert session_timers_number(&state.store.timers) >= live or state.core.due, "a session without its timer"
+    assert _session_timers_are_sound(&state.store.timers), "timers out of order"
+    assert _session_timers_number(&state.store.timers) >= live or state.core.due, "a session without its timer"
     assert state.core.due or state.n_firing == 0, "sessions fired in part"
     return 0
 
 
 cdef WindowVerbs VERBS = WindowVerbs(
     start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
-    check=_check, windows=session_rows, restore=session_restore, free=_free,
+    check=_check, windows=_session_rows, restore=_session_restore, free=_free,
 )
 
 

@@ -606,7 +606,7 @@ cdef int _drop_gone(SliceMerge* merge, PaneStore* store) except -1 nogil:
 # ---- keys that are gathered before they enter together -----------------------------------------------------------
 
 
-cdef int64_t merge_gathered_entry(
+cdef int64_t _merge_gathered_entry(
     SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
 ) except -1 nogil:
     # The entry that takes in a late row which one of the window's slices takes in; is_new: as the first of this key.
@@ -633,7 +633,7 @@ cdef int _gather(SliceMerge* merge, PaneStore* store, const Pane* slice) except 
     cdef int64_t k
     sums.n = 0
     for k in range(slice.n_keys):
-        if _pair(&sums, <uint32_t> merge_gathered_entry(merge, store, &keys, k, True), pane_entry(slice, k)):
+        if _pair(&sums, <uint32_t> _merge_gathered_entry(merge, store, &keys, k, True), pane_entry(slice, k)):
             accumulators_add(store.table, sums.into, sums.others, sums.n)
             sums.n = 0
     accumulators_add(store.table, sums.into, sums.others, sums.n)
@@ -731,7 +731,7 @@ cdef void _empty(SliceMerge* merge, PaneStore* store) noexcept nogil:
     merge.n_gone = 0
 
 
-cdef int merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start) except -1 nogil:
+cdef int _merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start) except -1 nogil:
     # Takes out the slices that end at or before `start`.
     cdef int64_t i
     if merge.pane == NULL or start <= merge.start:
@@ -749,7 +749,7 @@ cdef int merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices
     return 0
 
 
-cdef int merge_slices(
+cdef int _merge_slices(
     SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start, int64_t end
 ) except -1 nogil:
     # Makes it the window from `start` to `end`, neither of which is before that of the one before.
@@ -759,7 +759,7 @@ cdef int merge_slices(
         merge.start = merge.end = start
     if merge.spare == NULL:
         merge.spare = pane_open_plain()
-    merge_leave(merge, store, slices, start)
+    _merge_leave(merge, store, slices, start)
     _enter_gathered(merge, store)
     first = pane_list_position(slices, merge.end + 1)
     behind = pane_list_position(slices, end + 1)
@@ -777,7 +777,7 @@ cdef int merge_slices(
     return 0
 
 
-cdef void merge_free(SliceMerge* merge) noexcept nogil:
+cdef void _merge_free(SliceMerge* merge) noexcept nogil:
     if merge.pane != NULL:
         pane_free(merge.pane)
     if merge.spare != NULL:
@@ -802,7 +802,7 @@ cdef uint32_t _slices_of(
     return n
 
 
-cdef int64_t merge_check(const SliceMerge* merge, const PaneStore* store, const PaneList* slices) except -1:
+cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const PaneList* slices) except -1:
     # How many entry blocks it has; raises AssertionError where something is wrong with it.
     cdef const Pane* pane = merge.pane
     cdef KeyBatch keys
@@ -922,13 +922,13 @@ cdef bint _sliced_fire(SlicedWindows* state, int64_t end) except -1 nogil:
     # All keys of the window, at the watermark now in force; false where results are full before.
     if not state.emitting:
         pending_flush(&state.core.pending, state.core.table)
-        merge_slices(&state.window, &state.store, &state.slices, _start_of(state, end), end)
+        _merge_slices(&state.window, &state.store, &state.slices, _start_of(state, end), end)
         state.emitting = True
     if not emit_pane(&state.core, state.window.pane, &state.n_emitted, False):
         return False
     state.emitting = False
     state.fired_to = end
-    merge_leave(&state.window, &state.store, &state.slices, _next_start(state, end))
+    _merge_leave(&state.window, &state.store, &state.slices, _next_start(state, end))
     return True
 
 
@@ -939,7 +939,7 @@ cdef int _sliced_retire_due(SlicedWindows* state) except -1 nogil:
         over += 1
     if over:
         pending_flush(&state.core.pending, state.core.table)
-        merge_leave(&state.window, &state.store, &state.slices, state.slices.panes[over - 1].end)
+        _merge_leave(&state.window, &state.store, &state.slices, state.slices.panes[over - 1].end)
         pane_list_close(&state.slices, &state.store, over)
         state.n_fired -= over
     return 0
@@ -1008,7 +1008,7 @@ cdef int _sliced_add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, i
     cdef int64_t k = pane_key(&state.store, slice, keys, row), entry
     pending_add(&state.core.pending, state.core.table, pane_entry(slice, k), row)
     if state.window.start < end <= state.window.end:
-        entry = merge_gathered_entry(&state.window, &state.store, keys, row, k == n_known)
+        entry = _merge_gathered_entry(&state.window, &state.store, keys, row, k == n_known)
         pending_add(&state.core.pending, state.core.table, <uint32_t> entry, row)
     return 0
 
@@ -1115,7 +1115,7 @@ cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
 
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    merge_free(&state.window)
+    _merge_free(&state.window)
     if state.late != NULL:
         pane_free(state.late)
     panes_free(&state.slices, &state.store)
@@ -1133,7 +1133,7 @@ cdef int _sliced_check(const void* windows) except -1:
         if not state.core.due:
             assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
             assert not is_over(&state.core, _last_end(state, slice.end)), "a slice outlived its windows"
-    blocks += merge_check(&state.window, &state.store, &state.slices)
+    blocks += _merge_check(&state.window, &state.store, &state.slices)
     assert state.late == NULL or state.late.n_keys == 0
     assert blocks == state.store.n_blocks, "an entry block was lost"
     assert state.core.due or not state.emitting, "a window fired in part"

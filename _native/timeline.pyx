@@ -132,7 +132,7 @@ cdef int _append_part(SplitRecords records, int32_t split, const SplitPart* part
     return 0
 
 
-cdef int next_move(SplitRecords records, int32_t split, Move* move) except -1 nogil:
+cdef int _next_move(SplitRecords records, int32_t split, Move* move) except -1 nogil:
     # The next move of a split in *move: 1, or 0 if there is none.
     cdef RecordCursor* cursor = &records.cursors[split]
     cdef SplitPart* part
@@ -330,7 +330,7 @@ cdef int _periodic_emit(SplitOperators operators, int32_t split, int64_t clock) 
 
 cdef inline int _look_ahead(SplitOperators operators, int32_t split) except -1 nogil:
     cdef SplitOperator* state = &operators.splits[split]
-    state.ends = not next_move(operators.records, split, &state.ahead)
+    state.ends = not _next_move(operators.records, split, &state.ahead)
     if not state.ends and state.ahead.tick > operators.last_tick:
         with gil:
             raise DataError(
@@ -396,17 +396,17 @@ cdef inline int _call(SplitOperators operators, int32_t split, int64_t tick) exc
     return 0
 
 
-cdef int operators_start(SplitOperators operators, int64_t last_tick) except -1 nogil:
+cdef int _operators_start(SplitOperators operators, int64_t last_tick) except -1 nogil:
     # Looks at what comes first; calls up to `last_tick` have been made.
     cdef int32_t split
     for split in range(operators.n):
         _look_ahead(operators, split)
         _schedule(operators, split, last_tick)
-    operators_find_next(operators)
+    _operators_find_next(operators)
     return 0
 
 
-cdef int operators_run(SplitOperators operators, int64_t until) except -1 nogil:
+cdef int _operators_run(SplitOperators operators, int64_t until) except -1 nogil:
     # Makes all calls up to a clock; the emissions come by split, and within a split by clock.
     cdef int64_t first = _NEVER
     cdef int32_t split
@@ -418,7 +418,7 @@ cdef int operators_run(SplitOperators operators, int64_t until) except -1 nogil:
     return 0
 
 
-cdef int operators_end(SplitOperators operators, bint stops) except -1 nogil:
+cdef int _operators_end(SplitOperators operators, bint stops) except -1 nogil:
     # The last call of every split, after all ticks and in split order; where the job stops, it is left to another one.
     cdef int32_t split
     for split in range(operators.n):
@@ -428,8 +428,8 @@ cdef int operators_end(SplitOperators operators, bint stops) except -1 nogil:
     return 0
 
 
-cdef int operators_pause(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
-    # Pauses or resumes a split, whose calls up to `last_tick` have been made; next_clock is found anew by operators_find_next.
+cdef int _operators_pause(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
+    # Pauses or resumes a split, whose calls up to `last_tick` have been made; next_clock is found anew by _operators_find_next.
     cdef SplitOperator* state = &operators.splits[split]
     _read_up_to(operators, split, clock)
     state.paused = True
@@ -438,29 +438,29 @@ cdef int operators_pause(SplitOperators operators, int32_t split, int64_t clock,
     return 0
 
 
-cdef int operators_resume(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
+cdef int _operators_resume(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
     cdef SplitOperator* state = &operators.splits[split]
-    span_append(&operators.paused_rows, split, state.paused_since, clock)
+    _span_append(&operators.paused_rows, split, state.paused_since, clock)
     state.paused = False
     state.paused_ms += clock - state.paused_since
     _schedule(operators, split, last_tick)
     return 0
 
 
-cdef void operators_find_next(SplitOperators operators) noexcept nogil:
+cdef void _operators_find_next(SplitOperators operators) noexcept nogil:
     cdef int32_t split
     operators.next_clock = _NEVER
     for split in range(operators.n):
         operators.next_clock = min(operators.next_clock, operators.next_clocks[split])
 
 
-cdef int64_t operators_last_tick(SplitOperators operators, int64_t clock) noexcept nogil:
+cdef int64_t _operators_last_tick(SplitOperators operators, int64_t clock) noexcept nogil:
     # The last tick up to a clock.
     cdef int64_t tick = tick_of(clock, operators.interval)
     return tick if tick == clock else tick - operators.interval
 
 
-cdef int span_append(Buffer* spans, int32_t split, int64_t since, int64_t until) except -1 nogil:
+cdef int _span_append(Buffer* spans, int32_t split, int64_t since, int64_t until) except -1 nogil:
     cdef Span* span = <Span*> buffer_append(spans, sizeof(Span))
     span.split = split
     span.since = since
@@ -524,7 +524,7 @@ cdef enum:
     WATERMARK_BUFFER_SIZE = 3  # Flink's default of pipeline.watermark-alignment.buffer-size
 
 
-cdef int alignment_start(
+cdef int _alignment_start(
     SplitAlignment* alignment, SplitOperators operators, int64_t max_drift, int64_t update_interval
 ) except -1:
     cdef int64_t i
@@ -551,10 +551,10 @@ cdef int64_t _max_allowed_watermark(const SplitAlignment* alignment, SplitOperat
     return INT64_MAX if least > INT64_MAX - alignment.max_drift else least + alignment.max_drift
 
 
-cdef int alignment_update(SplitAlignment* alignment, SplitOperators operators) except -1 nogil:
+cdef int _alignment_update(SplitAlignment* alignment, SplitOperators operators) except -1 nogil:
     # The next update: all watermarks are sampled and reported, the maximum is announced, and splits are paused or resumed.
     cdef int64_t clock = alignment.next_update, max_allowed = _max_allowed_watermark(alignment, operators)
-    cdef int64_t last_tick = operators_last_tick(operators, clock)
+    cdef int64_t last_tick = _operators_last_tick(operators, clock)
     cdef int64_t* newest = alignment.samples + (alignment.n_updates % WATERMARK_BUFFER_SIZE) * operators.n
     cdef int64_t* oldest = alignment.samples + ((alignment.n_updates + 1) % WATERMARK_BUFFER_SIZE) * operators.n
     cdef bint changed = False
@@ -566,10 +566,10 @@ cdef int alignment_update(SplitAlignment* alignment, SplitOperators operators) e
             continue
         changed = True
         if operators.splits[split].paused:
-            operators_resume(operators, split, clock, last_tick)
+            _operators_resume(operators, split, clock, last_tick)
         else:
-            operators_pause(operators, split, clock, last_tick)
-    operators_find_next(operators)
+            _operators_pause(operators, split, clock, last_tick)
+    _operators_find_next(operators)
     alignment.n_updates += 1
     alignment.quiet_updates += 1
     alignment.next_update = clock + alignment.update_interval
@@ -586,15 +586,15 @@ cdef int alignment_update(SplitAlignment* alignment, SplitOperators operators) e
     return 0
 
 
-cdef int alignment_end(SplitOperators operators) except -1 nogil:
+cdef int _alignment_end(SplitOperators operators) except -1 nogil:
     # The log ends: what is paused is read with its last arrival.
     cdef int32_t split
     for split in range(operators.n):
         if operators.splits[split].paused:
-            operators_resume(
-                operators, split, operators.last_arrival, operators_last_tick(operators, operators.last_arrival - 1)
+            _operators_resume(
+                operators, split, operators.last_arrival, _operators_last_tick(operators, operators.last_arrival - 1)
             )
-    operators_find_next(operators)
+    _operators_find_next(operators)
     return 0
 
 
@@ -660,7 +660,7 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
         if emission.kind == ElementKind.IDLE:
             merge.operators.splits[emission.split].idle_since = emission.clock
         elif emission.kind == ElementKind.ACTIVE:
-            span_append(&merge.idle_rows, emission.split, merge.operators.splits[emission.split].idle_since, emission.clock)
+            _span_append(&merge.idle_rows, emission.split, merge.operators.splits[emission.split].idle_since, emission.clock)
         output = valve_input(&merge.valve.valve, emission.split, emission.kind, emission.timestamp, &watermark)
         if output & ValveOutput.EMITS_WATERMARK:
             step = <Step*> buffer_append(&merge.step_rows, sizeof(Step))
@@ -679,7 +679,7 @@ cdef bint _run_window(SplitMerge merge, int64_t limit) except -1 nogil:
         return False
     if (until - start) // interval >= merge.window_ticks:
         until = start + (merge.window_ticks - 1) * interval
-    operators_run(merge.operators, until)
+    _operators_run(merge.operators, until)
     if merge.operators.emissions.size:
         merge.alignment.quiet_updates = 0
         _deliver(merge, _by_clock_and_split(merge, start))
@@ -689,12 +689,12 @@ cdef bint _run_window(SplitMerge merge, int64_t limit) except -1 nogil:
 cdef int _end_log(SplitMerge merge, bint stops) except -1 nogil:
     cdef const SplitOperator* state
     cdef int32_t split
-    operators_end(merge.operators, stops)
+    _operators_end(merge.operators, stops)
     _deliver(merge, <const Emission*> merge.operators.emissions.data)
     for split in range(merge.operators.n):
         state = &merge.operators.splits[split]
         if state.idle:
-            span_append(&merge.idle_rows, split, state.idle_since, merge.operators.last_arrival)
+            _span_append(&merge.idle_rows, split, state.idle_since, merge.operators.last_arrival)
     return 0
 
 
@@ -776,7 +776,7 @@ cdef class SplitMerge:
             raise MemoryError(f"windows of {self.window_ticks} ticks")
         self.alignment.next_update = INT64_MAX
         if max_drift_ms is not None and self.operators.interval:
-            alignment_start(&self.alignment, self.operators, min(max_drift_ms, INT64_MAX), update_interval_ms)
+            _alignment_start(&self.alignment, self.operators, min(max_drift_ms, INT64_MAX), update_interval_ms)
 
     def __dealloc__(self):
         free(self.places)
@@ -805,17 +805,17 @@ cdef class SplitMerge:
         cdef Call of_records = begin_call(&self.operators.records.guard, self.operators.records)
         cdef int64_t last_arrival = self.operators.last_arrival, last_tick = self.operators.opened
         if self.restored and self.operators.interval:
-            last_tick = operators_last_tick(self.operators, self.stopped - 1)
+            last_tick = _operators_last_tick(self.operators, self.stopped - 1)
         with nogil:
-            operators_start(self.operators, last_tick)
+            _operators_start(self.operators, last_tick)
         while self.alignment.next_update < last_arrival:
             self._run_up_to(self.alignment.next_update)
             with nogil:
-                alignment_update(&self.alignment, self.operators)
+                _alignment_update(&self.alignment, self.operators)
         if self.alignment.samples != NULL:
             self._run_up_to(last_arrival - 1)
             with nogil:
-                alignment_end(self.operators)
+                _alignment_end(self.operators)
         self._run_up_to(last_arrival - 1 if stops else last_arrival)
         with nogil:
             _end_log(self, stops)

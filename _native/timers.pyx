@@ -64,7 +64,7 @@ def _integers(values, str name):
     return array
 
 
-cdef tuple checked_timer_columns(object timestamps_ms, object keys, object key_groups, object namespaces):
+cdef tuple _checked_timer_columns(object timestamps_ms, object keys, object key_groups, object namespaces):
     # Four arrays of integers, equally long; namespaces may be one number for all rows, and is an array of one row then.
     import numpy as np
 
@@ -80,7 +80,7 @@ cdef tuple checked_timer_columns(object timestamps_ms, object keys, object key_g
     return timestamps_ms, keys, key_groups, namespaces, scalar
 
 
-cdef object empty_timer_columns(int64_t n):
+cdef object _empty_timer_columns(int64_t n):
     # TimerColumns of n rows, to be written.
     import numpy as np
 
@@ -101,7 +101,7 @@ cdef NativeArray _native_column(object column, str format):
     return native_array(format, len(column), NULL, &buffer, NULL)
 
 
-cdef NativeArray timer_record_batch(object columns):
+cdef NativeArray _timer_record_batch(object columns):
     # TimerColumns as a record batch, and back; the columns are copied both ways.
     return native_array(
         "+s",
@@ -135,7 +135,7 @@ cdef object _numpy_column(RecordBatch batch, str name, ColumnType type):
     return copy
 
 
-cdef object timer_columns_of(RecordBatch batch):
+cdef object _timer_columns_of(RecordBatch batch):
     return TimerColumns(
         *(_numpy_column(batch, name, ColumnType.INT32 if name == "key_group" else ColumnType.INT64) for name in _NAMES)
     )
@@ -340,7 +340,7 @@ cdef class TimerHeap:
         import numpy as np
 
         cdef Call call = begin_call(&self.guard, self)
-        timestamps_ms, keys, key_groups, namespaces, scalar = checked_timer_columns(
+        timestamps_ms, keys, key_groups, namespaces, scalar = _checked_timer_columns(
             timestamps_ms, keys, key_groups, namespaces
         )
         cdef int64_t n = len(timestamps_ms), stride = 0 if scalar else 1
@@ -439,7 +439,7 @@ cdef class TimerHeap:
             raise ConfigurationError(f"limit is {limit}; it must not be negative")
         with nogil:
             n = timer_queue_due(&self.queue, watermark_ms, at_most)
-        fired = empty_timer_columns(n)
+        fired = _empty_timer_columns(n)
         if n:
             timestamp, key, key_group, namespace = fired
             with nogil:
@@ -482,7 +482,7 @@ cdef class TimerHeap:
         cdef const CTimer* timer
         first, last = self._range(key_group_range)
         n = timer_queue_count(&self.queue, first, last)
-        columns = empty_timer_columns(n)
+        columns = _empty_timer_columns(n)
         cdef int64_t[::1] timestamp = columns[0], key = columns[1], namespace = columns[3]
         cdef int32_t[::1] key_group = columns[2]
         cdef uint32_t[::1] slots = np.empty(n, np.uint32)
@@ -531,7 +531,7 @@ cdef class TimerHeap:
         ConfigurationError
             If the range is not within the heap's.
         """
-        return timer_record_batch(self.timers(key_group_range))
+        return _timer_record_batch(self.timers(key_group_range))
 
     def restore(self, snapshot, key_group_range=None):
         """Register the timers of a snapshot that belong to a key-group range, after those already in.
@@ -561,7 +561,7 @@ cdef class TimerHeap:
             If the range is not within the heap's.
         """
         first, last = self._range(key_group_range)
-        columns = timer_columns_of(RecordBatch(snapshot))
+        columns = _timer_columns_of(RecordBatch(snapshot))
         key_groups = columns.key_groups
         impossible = (key_groups < 0) | (key_groups >= self.max_parallelism)
         if impossible.any():

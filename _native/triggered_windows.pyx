@@ -128,7 +128,7 @@ cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
     return &timers.buckets[low]
 
 
-cdef int pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t key) except -1 nogil:
+cdef int _pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t key) except -1 nogil:
     cdef TimerBucket* bucket = _bucket(timers, time)
     if bucket.n == bucket.capacity:
         bucket.timers = <PaneTimer*> grow(bucket.timers, (bucket.capacity * 2 + 8) * sizeof(PaneTimer), _WHAT)
@@ -139,7 +139,7 @@ cdef int pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t k
     return 0
 
 
-cdef void pane_timers_drop(PaneTimers* timers) noexcept nogil:
+cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
     # Takes off the first bucket.
     cdef TimerBucket bucket = timers.buckets[0]
     timers.n -= 1
@@ -152,19 +152,72 @@ cdef void pane_timers_drop(PaneTimers* timers) noexcept nogil:
     timers.buckets[timers.n] = bucket
 
 
-cdef void pane_timers_free(PaneTimers* timers) noexcept nogil:
+cdef void _pane_timers_free(PaneTimers* timers) noexcept nogil:
     cdef int64_t i
     for i in range(timers.allocated):
         free(timers.buckets[i].timers)
     free(timers.buckets)
 
 
+# ---- windows and the triggers of their keys ----------------------------------------------------------------------
+
+
+cdef enum:
+    LOOK_AHEAD = 16
+    MOST_WINDOWS = 128
+    MOST_FIRINGS = 1024
+
+
+cdef struct Firing:
+    Pane* pane
+    uint32_t key  # its number in the pane
+    bint late
+
+
+cdef struct TriggeredWindows:
+    WindowCore core
+    AlignedWindows windows  # size 0: one global window
+    Trigger trigger
+    PaneList live
+    PaneStore store
+    int64_t* trigger_states  # per entry of the accumulators: rows counted, or when it fires next; INT64_MIN: not at all
+    uint8_t* flags           # per entry, of Progress
+    int64_t entries_capacity
+    PaneTimers timers
+    bint advancing           # a watermark has come, and not all of its timers have fired yet
+    int64_t bucket_done      # timers of the first bucket that have fired
+    int64_t n_firing
+    int64_t n_emitted        # of them, so many have their results out
+    Firing[MOST_FIRINGS] firing          # emitted together: before a further row of one of them, or a watermark
+    uint32_t[MOST_FIRINGS] entries       # theirs
+    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+
+
+cdef inline bint _is_global(const TriggeredWindows* state) noexcept nogil:
+    return state.windows.size == 0
+
+
+cdef inline int64_t _max_timestamp(const TriggeredWindows* state, const Pane* pane) noexcept nogil:
+    return INT64_MAX if _is_global(state) else pane.end - 1
+
+
+cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
+    # A state for every entry that there is room for in the accumulators.
+    cdef int64_t capacity = state.core.table.capacity
+    if capacity > state.entries_capacity:
+        state.trigger_states = <int64_t*> grow(
+            state.trigger_states, capacity * sizeof(int64_t), b"the triggers of windows"
+        )
+        state.flags = <uint8_t*> grow(state.flags, capacity, b"the triggers of windows")
+        state.entries_capacity = capacity
+    return 0
+
+
 # ---- results that are emitted together ---------------------------------------------------------------------------
 
 
-cdef void triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
-    # A window of a key fires: its result comes with the next triggered_emit_firing. There is room for it.
-    # There is room: whoever adds has seen to it.
+cdef void _triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
+    # A window of a key fires: its result comes with the next _triggered_emit_firing. There is room: whoever adds has seen to it.
     cdef int64_t i = state.n_firing
     state.firing[i].pane = pane
     state.firing[i].key = key
@@ -176,9 +229,8 @@ cdef void triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key
     state.n_firing = i + 1
 
 
-cdef bint triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
+cdef bint _triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
     # Emits what has fired; false where results are full before all are out.
-    # False where results are full before all are out.
     if state.n_firing == 0:
         return True
     pending_flush(&state.core.pending, state.core.table)
@@ -229,60 +281,6 @@ cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
     return True
 
 
-cdef enum:
-    MOST_FIRINGS = 1024
-
-
-cdef struct Firing:
-    Pane* pane
-    uint32_t key  # its number in the pane
-    bint late
-
-
-cdef struct TriggeredWindows:
-    WindowCore core
-    AlignedWindows windows  # size 0: one global window
-    Trigger trigger
-    PaneList live
-    PaneStore store
-    int64_t* trigger_states  # per entry of the accumulators: rows counted, or when it fires next; INT64_MIN: not at all
-    uint8_t* flags           # per entry, of Progress
-    int64_t entries_capacity
-    PaneTimers timers
-    bint advancing           # a watermark has come, and not all of its timers have fired yet
-    int64_t bucket_done      # timers of the first bucket that have fired
-    int64_t n_firing
-    int64_t n_emitted        # of them, so many have their results out
-    Firing[MOST_FIRINGS] firing          # emitted together: before a further row of one of them, or a watermark
-    uint32_t[MOST_FIRINGS] entries       # theirs
-    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
-
-
-cdef enum:
-    LOOK_AHEAD = 16
-    MOST_WINDOWS = 128
-
-
-cdef inline bint _is_global(const TriggeredWindows* state) noexcept nogil:
-    return state.windows.size == 0
-
-
-cdef inline int64_t _max_timestamp(const TriggeredWindows* state, const Pane* pane) noexcept nogil:
-    return INT64_MAX if _is_global(state) else pane.end - 1
-
-
-cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
-    # A state for every entry that there is room for in the accumulators.
-    cdef int64_t capacity = state.core.table.capacity
-    if capacity > state.entries_capacity:
-        state.trigger_states = <int64_t*> grow(
-            state.trigger_states, capacity * sizeof(int64_t), b"the triggers of windows"
-        )
-        state.flags = <uint8_t*> grow(state.flags, capacity, b"the triggers of windows")
-        state.entries_capacity = capacity
-    return 0
-
-
 # ---- firing ------------------------------------------------------------------------------------------------------
 
 
@@ -295,9 +293,9 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
         state.trigger_states[entry] = INT64_MIN  # a row behind the end registers it again
     elif time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
-        pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
+        _pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
     if state.flags[entry] & Progress.FILLED:
-        triggered_add_firing(state, timer.pane, timer.key, entry, False)
+        _triggered_add_firing(state, timer.pane, timer.key, entry, False)
     return 0
 
 
@@ -318,7 +316,7 @@ cdef bint _fire_due(void* windows) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     cdef TimerBucket* bucket
     state.core.due = True
-    if not triggered_emit_firing(state):
+    if not _triggered_emit_firing(state):
         return False
     while state.advancing and state.timers.n and state.timers.buckets[0].time <= state.core.cursor.watermark:
         while state.bucket_done < state.timers.buckets[0].n and state.n_firing < MOST_FIRINGS:
@@ -326,9 +324,9 @@ cdef bint _fire_due(void* windows) except -1 nogil:
             _fire_timer(state, bucket.timers[state.bucket_done], bucket.time)
             state.bucket_done += 1
         if state.bucket_done == state.timers.buckets[0].n:
-            pane_timers_drop(&state.timers)
+            _pane_timers_drop(&state.timers)
             state.bucket_done = 0
-        if not triggered_emit_firing(state):
+        if not _triggered_emit_firing(state):
             return False
     if state.advancing:
         _retire_due(state)
@@ -339,7 +337,7 @@ cdef bint _fire_due(void* windows) except -1 nogil:
 
 cdef bint _step(void* windows) except -1 nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
-    if not triggered_emit_firing(state):
+    if not _triggered_emit_firing(state):
         return False
     cursor_step(&state.core.cursor)
     state.advancing = True
@@ -383,16 +381,16 @@ cdef int _on_element(
         state.trigger_states[entry] += 1
         if state.trigger_states[entry] == state.trigger.every:
             state.trigger_states[entry] = 0
-            triggered_add_firing(state, pane, key, entry, late)
+            _triggered_add_firing(state, pane, key, entry, late)
     elif late and state.trigger.kind != TriggerKind.ON_END_OF_STREAM:
-        triggered_add_firing(state, pane, key, entry, late)
+        _triggered_add_firing(state, pane, key, entry, late)
     elif state.trigger_states[entry] == INT64_MIN:
         state.trigger_states[entry] = (
             first_firing(state.trigger.every, timestamp, last)
             if state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME
             else last
         )
-        pane_timer_add(&state.timers, state.trigger_states[entry], pane, key)
+        _pane_timer_add(&state.timers, state.trigger_states[entry], pane, key)
     return 0
 
 
@@ -416,7 +414,7 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
             state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
             state.flags[entries[i]] = 0
         firing |= (state.flags[entries[i]] & Progress.FIRING) != 0
-    if (firing or state.n_firing + n > MOST_FIRINGS) and not triggered_emit_firing(state):
+    if (firing or state.n_firing + n > MOST_FIRINGS) and not _triggered_emit_firing(state):
         return False
     for i in range(n):
         pending_add(&state.core.pending, state.core.table, entries[i], row)
@@ -442,7 +440,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         i += 1
         if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
             break
-    triggered_emit_firing(state)
+    _triggered_emit_firing(state)
     pending_flush(&state.core.pending, state.core.table)
     return i
 
@@ -533,7 +531,7 @@ cdef int64_t _restore(void* windows, const KeyBatch* keys, int64_t row, const Li
     state.flags[entry] = window.flags & (Progress.FILLED | Progress.GIVEN)
     state.trigger_states[entry] = window.trigger_state
     if _is_armed(state, pane, entry):
-        pane_timer_add(&state.timers, window.trigger_state, pane, key)
+        _pane_timer_add(&state.timers, window.trigger_state, pane, key)
     return entry
 
 
@@ -558,7 +556,7 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
 
 cdef void _free(void* windows) noexcept nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
-    pane_timers_free(&state.timers)
+    _pane_timers_free(&state.timers)
     panes_free(&state.live, &state.store)
     free(state.trigger_states)
     free(state.flags)

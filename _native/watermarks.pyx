@@ -7,14 +7,14 @@ a summary of a column keeps.
 
 import cython
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
 from flinkcore._native.event_log cimport check_codes
-from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, grow
 
 
 MAX_ARRIVAL_MS = MAX_ARRIVAL
@@ -124,7 +124,7 @@ cdef class WatermarkGenerator:
 # ---- ticks -------------------------------------------------------------------------------------------------------
 
 
-cdef uint64_t idle_wait_of(int64_t interval, object idleness_ms) except? 1:
+cdef uint64_t _idle_wait_of(int64_t interval, object idleness_ms) except? 1:
     # How long after a tick with activity the tick lies that finds the split idle: the next one starts the count. 2**64 - 1: none does.
     if idleness_ms is None or interval == 0:
         return UINT64_MAX
@@ -292,7 +292,7 @@ cdef class TimeSummary:
 
     def __cinit__(self, *, object interval_ms, object idleness_ms, bint steps):
         self.interval = checked_interval(interval_ms)
-        self.idle_wait = idle_wait_of(self.interval, idleness_ms)
+        self.idle_wait = _idle_wait_of(self.interval, idleness_ms)
         self.steps = steps and self.interval > 0
 
     def __dealloc__(self):
@@ -303,17 +303,13 @@ cdef class TimeSummary:
         """Make room for splits numbered below `splits`."""
         cdef Call call = begin_call(&self.guard, self)
         cdef int32_t capacity = max(splits, 2 * self.capacity), split
-        cdef SplitTimes* grown
         if splits > self.capacity:
-            grown = <SplitTimes*> realloc(self.splits, capacity * sizeof(SplitTimes))
-            if grown == NULL:
-                raise MemoryError(f"{capacity} splits")
-            self.splits = grown
+            self.splits = <SplitTimes*> grow(self.splits, capacity * sizeof(SplitTimes), b"the splits of a chunk")
             for split in range(self.capacity, capacity):
-                memset(&grown[split], 0, sizeof(SplitTimes))
-                grown[split].tick = grown[split].first_arrival = grown[split].arrival = INT64_MIN
-                grown[split].max_timestamp = INT64_MIN
-                grown[split].min_timestamp = INT64_MAX
+                memset(&self.splits[split], 0, sizeof(SplitTimes))
+                self.splits[split].tick = self.splits[split].first_arrival = self.splits[split].arrival = INT64_MIN
+                self.splits[split].max_timestamp = INT64_MIN
+                self.splits[split].min_timestamp = INT64_MAX
             self.capacity = capacity
         self.n_splits = max(self.n_splits, splits)
 

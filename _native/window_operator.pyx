@@ -126,7 +126,7 @@ cdef int firings_append_bytes_keys(
     return 0
 
 
-cdef void firings_free(Firings* firings) noexcept nogil:
+cdef void _firings_free(Firings* firings) noexcept nogil:
     buffer_free(&firings.keys)
     buffer_free(&firings.key_offsets)
     buffer_free(&firings.start)
@@ -155,7 +155,7 @@ cdef NativeArray _kind_names(const Buffer* kinds, int64_t rows):
     return native_array("u", rows, NULL, &offsets, &text)
 
 
-cdef NativeArray firings_take(
+cdef NativeArray _firings_take(
     Firings* firings,
     KeyEncoder keys,
     list key_names,
@@ -183,7 +183,7 @@ cdef NativeArray firings_take(
     if with_kinds:
         columns.append(_kind_names(&firings.kinds, rows))
         names.append("row_kind")
-    firings_free(firings)
+    _firings_free(firings)
     firings.expected_rows = rows
     return native_array("+s", rows, NULL, NULL, NULL, columns, names)
 
@@ -225,8 +225,8 @@ cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t
     return 0
 
 
-cdef void window_rows_free(WindowRows* windows) noexcept nogil:
-    firings_free(&windows.firings)
+cdef void _window_rows_free(WindowRows* windows) noexcept nogil:
+    _firings_free(&windows.firings)
     buffer_free(&windows.flags)
     buffer_free(&windows.entries)
 
@@ -338,7 +338,7 @@ cdef class WindowKernel:
         if core == NULL:
             return
         free(core.late_rows.rows)
-        firings_free(&core.firings)
+        _firings_free(&core.firings)
         self.verbs.free(self.state)
 
 
@@ -637,7 +637,7 @@ cdef class WindowOperator:
             names = [*self._key_names, "window_start", "window_end", "trigger_state", "flags"]
             return native_array("+s", n, NULL, NULL, NULL, columns, names), entries.base
         finally:
-            window_rows_free(&windows)
+            _window_rows_free(&windows)
 
     def restore(
         self,
@@ -727,7 +727,7 @@ cdef class WindowOperator:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         self.core.result_bytes = 0
-        return firings_take(
+        return _firings_take(
             &self.core.firings,
             self._keys,
             self._key_names,
