@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import re
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -53,9 +54,9 @@ if SANITIZE:
     COMPILE_ARGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
     LINK_ARGS = ["-fsanitize=address,undefined"]
 else:
-    # Without debug information a wheel has a third of the size; overflow of signed integers is to wrap.
+    # Without debug information and symbols a wheel has a third of the size; overflow of signed integers is to wrap.
     COMPILE_ARGS = ["-O3", "-g0", "-fwrapv", "-fno-math-errno"]
-    LINK_ARGS = []
+    LINK_ARGS = ["-Wl,--strip-all"] if sys.platform == "linux" else []
 
 CONTRACTS = Path("flinkcore/_native")
 CIMPORT = re.compile(r"^from flinkcore\._native\.(\w+) cimport", re.MULTILINE)

@@ -66,10 +66,9 @@ cdef uint32_t _heap_rise(TimerEntry* heap, uint64_t i, TimerEntry entry, uint32_
     return <uint32_t> i
 
 
-cdef inline void _heap_sink(
+cdef inline void _sink(
     TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions
 ) noexcept nogil:
-    # Puts the entry where the heap has a gap at i, or further from the root.
     cdef uint64_t child = 4 * i + 1, best, other
     while child + 3 < size:
         if 4 * child + 1 < size:
@@ -105,13 +104,18 @@ cdef inline void _heap_sink(
         positions[_entry_slot(entry)] = <uint32_t> i
 
 
+cdef void _heap_sink(TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions) noexcept nogil:
+    # Puts the entry where the heap has a gap at i, or further from the root.
+    _sink(heap, size, i, entry, positions)
+
+
 cdef void _heap_build(TimerEntry* heap, uint64_t size, uint32_t* positions) noexcept nogil:
     # Makes a heap of any entries in O(size), and their positions.
     cdef uint64_t i
     if size > 1:
         i = (size - 2) >> 2
         while True:
-            _heap_sink(heap, size, i, heap[i], NULL)
+            _sink(heap, size, i, heap[i], NULL)
             if i == 0:
                 break
             i -= 1
