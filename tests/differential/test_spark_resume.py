@@ -334,3 +334,34 @@ def test_a_damaged_part_fails_the_job_and_leaves_no_results(
         again.write_parquet(tmp_path / "results")
     assert not list((tmp_path / "results").glob("*"))
     assert not list((tmp_path / "next").glob("*"))
+
+
+@pytest.mark.parametrize("logs", [1, 2])
+def test_a_day_without_events_is_a_dataframe_without_rows(spark: Any, tmp_path: Path, logs: int) -> None:
+    first = pa.table({"user": ["a", "b", "a"], "ts": [1, 5, 12]})
+    last = pa.table({"user": ["a", "b"], "ts": [13, 40]})
+
+    def job(days: list[pa.Table]) -> DataStream:
+        env = SparkExecutionEnvironment(spark).set_parallelism(2)
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        streams = [
+            env.from_dataframe(
+                spark.createDataFrame(pa.concat_tables(days)).repartition(1), timestamp="ts", arrival="ts"
+            ).assign_timestamps_and_watermarks(strategy)
+            for _ in range(logs)
+        ]
+        events = streams[0] if logs == 1 else streams[0].union(streams[1])
+        return events.key_by("user").window(TumblingEventTimeWindows(10)).aggregate(n=count())
+
+    days = [[first], [first.slice(0, 0)], [last]]
+    found = []
+    for number, day in enumerate(days):
+        checkpoints = {"stop_with_checkpoint": tmp_path / str(number)} if number < 2 else {}
+        if number:
+            checkpoints["restore_from"] = tmp_path / str(number - 1)
+        result = job(day).execute(**checkpoints)
+        assert result.report.events_read == logs * day[0].num_rows
+        found += result.to_arrow().select(["user", "window_start", "n"]).to_pylist()
+    whole = job([first, last]).execute().to_arrow().select(["user", "window_start", "n"]).to_pylist()
+    by_window = sorted(whole, key=lambda row: (row["user"], row["window_start"]))
+    assert sorted(found, key=lambda row: (row["user"], row["window_start"])) == by_window

@@ -229,8 +229,6 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
     parts = scenario.parts(way)
     if parts is None:
         return None
-    if way.source == "dataframe" and way.cuts and not all(any(rows_of_logs) for rows_of_logs in parts):
-        return None  # of DataFrames without a row Spark runs no task that could write a checkpoint
     outcome = Outcome()
     surroundings = without_jvm() if way.place == "spark" else nullcontext()
     with TemporaryDirectory(dir=MEMORY) as folder, reading_batches_of(way.read_rows), surroundings:

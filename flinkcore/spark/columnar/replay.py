@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flinkcore.errors import FlinkcoreError, SourceError
+from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.results.progress import ProgressListener
@@ -29,7 +29,7 @@ from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.logs.log_input import LogInput, partitions_gone
+from flinkcore.spark.logs.log_input import partitions_gone
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.session import job_description
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -71,34 +71,37 @@ class SparkReplay:
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
         self._partitions = [stage.partitions(parallelism) for stage in plan.stages]
         self._spark = spark
-        self._logs = logs
+        self._given_logs = logs
         self._progress = progress
         self._block_rows = block_rows
 
     @cached_property
-    def _first_pass(self) -> list[tuple[TimePlane, LogInput]]:
+    def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         cuts = self.checkpoints.cuts
         with job_description(self._spark, "flinkcore: pass 1 of 2, times of the log"):
-            found = run_time_passes(self._spark, self._logs, cuts, self.checkpoints.stops)
+            found = run_time_passes(self._spark, self._given_logs, cuts, self.checkpoints.stops)
             return [
                 (
                     run_element_pass(
                         self._spark,
                         log.plan,
                         time_plane,
-                        log_input,
+                        log.log,
                         log.read_dataframe,
                         self._partitions[0],
                         cut,
                     )
                     if log.plan.is_by_element
                     else time_plane,
-                    log_input,
+                    log,
                 )
-                for log, (time_plane, log_input), cut in zip(
-                    self._logs, found, cuts or [None] * len(found), strict=True
-                )
+                for (time_plane, log), cut in zip(found, cuts or [None] * len(found), strict=True)
             ]
+
+    @property
+    def _logs(self) -> list[SparkLog]:
+        """The logs as the second pass reads them."""
+        return [log for _, log in self._first_pass]
 
     @property
     def time_planes(self) -> list[TimePlane]:
@@ -132,11 +135,6 @@ class SparkReplay:
         pending: PendingCheckpoint | None = None,
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
-        if not self._chunks and (self.checkpoints.goes_on or pending is not None):
-            raise SourceError(
-                "the DataFrame has no partitions, so that no task can read or write the checkpoint: give it one, as "
-                "with repartition(1)"
-            )
         mapped = [
             log.read_dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
             for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
@@ -211,13 +209,12 @@ class SparkReplay:
     def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
         broadcast = self.plan.broadcast_logs
         first_chunk = 0
-        for number, (time_plane, log_input) in enumerate(self._first_pass):
-            log = self._logs[number]
+        for number, (time_plane, log) in enumerate(self._first_pass):
             partitions = self._partitions[self.plan.stage_of_log(number)]
             yield MapTask(
                 plan=log.plan,
                 time_plane=_without_timeline(time_plane),
-                log=log_input,
+                log=log.log,
                 partitions=partitions,
                 slots=tuple(partition_slots(partitions, chooses_partitions(log.read_dataframe))),
                 arrival_span_ms=_arrival_span_ms(time_plane),
@@ -297,9 +294,8 @@ class SparkReplay:
     def _told(self, number: int, told: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
         """What each partition of an operator told; each once."""
         by_partition = {each["partition"]: each for each in told if each["operator"] == number}
-        # A DataFrame without partitions has no map tasks, and so nothing for any reduce task.
-        partitions = self._partitions[number] if self._chunks else 0
-        if self._recomputable and not by_partition and partitions:
+        partitions = self._partitions[number]
+        if self._recomputable and not by_partition:
             raise partitions_gone(0, self._chunks)
         if len(by_partition) != partitions:
             raise FlinkcoreError(

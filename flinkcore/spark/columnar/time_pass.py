@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
@@ -68,7 +70,7 @@ class SummariseTask:
 
 def run_time_passes(
     spark: Any, logs: Sequence[SparkLog], cuts: Sequence[TimeCut] = (), stops: bool = False
-) -> list[tuple[TimePlane, LogInput]]:
+) -> list[tuple[TimePlane, SparkLog]]:
     """Run the first pass.
 
     Parameters
@@ -85,7 +87,8 @@ def run_time_passes(
     Returns
     -------
     list of tuple
-        The time plane of each log, and its input for the second pass, with the fingerprint of each chunk that has one.
+        The time plane of each log, and the log as the second pass reads it: with the fingerprint of each chunk that has
+        one. A DataFrame that Spark runs no task for, as it has no rows, is a chunk without rows from then on.
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
     fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
@@ -95,11 +98,22 @@ def run_time_passes(
             for time_pass, log, found in zip(passes, logs, fingerprints, strict=True)
         ]
         time_planes = combine_logs(passes, times)
-    inputs = [
-        replace(log.checked, fingerprints=found) if isinstance(log.checked, DataFrameInput) else log.checked
-        for log, found in zip(logs, fingerprints, strict=True)
-    ]
-    return list(zip(time_planes, inputs, strict=True))
+    second = [_in_second_pass(spark, log, found) for log, found in zip(logs, fingerprints, strict=True)]
+    return list(zip(time_planes, second, strict=True))
+
+
+def _in_second_pass(spark: Any, log: SparkLog, fingerprints: dict[int, Fingerprint]) -> SparkLog:
+    if not isinstance(log.checked, DataFrameInput):
+        return log
+    if fingerprints:
+        return replace(log, log=replace(log.checked, fingerprints=fingerprints))
+    no_rows = FileInput((_chunk_without_rows(log),))
+    return replace(log, log=no_rows, dataframe=no_rows.dataframe(spark))
+
+
+def _chunk_without_rows(log: SparkLog) -> Chunk:
+    (chunk,) = TableSource(log.plan.log.schema.empty_table()).chunks(1)
+    return chunk
 
 
 def _summaries(
@@ -128,6 +142,8 @@ def _summaries(
             if row.fingerprint is not None:
                 fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
             yield ChunkTimes.from_ipc(bytes(row.payload))
+    if isinstance(log_input, DataFrameInput) and not fingerprints:
+        yield time_pass.summarise(_chunk_without_rows(log), None if bases is None else {0: {}})
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:
