@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Generator
+from time import monotonic, sleep
 from typing import Any
+from weakref import ref
 
 from flinkcore._native.event_log import json_depth
+
+LET_GO_SECONDS = 5
+"""At most so long a file is waited for that Arrow's threads still read."""
 
 
 def read_block(stream: Any, n_bytes: int) -> bytes:
@@ -124,7 +130,8 @@ class CsvRows:
         return block
 
     def close(self) -> None:
-        """Do nothing: the caller closes the stream."""
+        """Give no more blocks; the caller closes the stream."""
+        self._block, self._has_ended = b"", True
 
     def take_invalid_row(self, row: Any) -> str:
         """Skip the additional row; refuse every other invalid one."""
@@ -140,6 +147,69 @@ class CsvRows:
         """Check, once everything was read, that no value was open at the end; pyarrow.ArrowInvalid if one was."""
         if not self._end_rows:
             raise _invalid("it ends within a quoted value")
+
+
+class _ArrowsRows:
+    """What Arrow has of the rows, so that it is known when Arrow has let go of them."""
+
+    closed = False
+
+    def __init__(self, rows: CsvRows) -> None:
+        from pyarrow import FixedSizeBufferWriter, allocate_buffer
+
+        self.read = rows.read
+        self._allocate, self._writer = allocate_buffer, FixedSizeBufferWriter
+        self._take_invalid_row = rows.take_invalid_row
+
+    def read_buffer(self, n_bytes: int) -> Any:
+        """Return the next block in memory of Arrow's, which its threads let go of without Python."""
+        block = self.read(n_bytes)
+        buffer = self._allocate(len(block))
+        self._writer(buffer).write(block)
+        return buffer
+
+    def take_invalid_row(self, row: Any) -> str:
+        """Return what is done with a row; see `CsvRows`."""
+        return self._take_invalid_row(row)
+
+    def close(self) -> None:
+        """Do nothing: the reader's caller closes the rows."""
+
+
+def csv_contents(
+    rows: CsvRows, read_options: Any, parse_options: Any, convert_options: Any
+) -> Generator[Any, None, None]:
+    """Yield the schema of a CSV file, and then its batches; to be closed where not all of them are taken.
+
+    Arrow reads ahead in a thread of its own, and goes on when an error has ended the reading. A thread of Arrow's that
+    is in Python when the process ends aborts it: none is left here.
+
+    Parameters
+    ----------
+    rows : CsvRows
+    read_options, parse_options, convert_options
+        Of ``pyarrow.csv``; the handler of invalid rows is set here, and nobody else is to keep the options.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    given = _ArrowsRows(rows)
+    watched = ref(given)
+    file = pa.PythonFile(given, "r")
+    parse_options.invalid_row_handler = given.take_invalid_row
+    del given
+    reader = None
+    try:
+        reader = csv.open_csv(file, read_options, parse_options, convert_options)
+        yield reader.schema
+        yield from reader
+    finally:
+        rows.close()
+        reader = file = parse_options = None
+        end = monotonic() + LET_GO_SECONDS
+        # Nothing is called back: that would be Python in Arrow's thread once more.
+        while watched() is not None and monotonic() < end:
+            sleep(0.0005)
 
 
 def _invalid(text: str) -> Exception:

@@ -1,16 +1,22 @@
 """The description of an event log."""
 
 import errno
+import gc
 import math
 import os
 import pickle
+import subprocess
+import sys
+import types
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
+from flinkcore.common.text_files import CsvRows, csv_contents
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.event_log import EventLog
@@ -197,3 +203,36 @@ def test_python_objects_are_refused_without_all_of_them_in_the_message(data, rem
 def test_an_empty_path_is_not_the_working_directory(path):
     with pytest.raises(ConfigurationError, match="an event log is a path"):
         StreamExecutionEnvironment().from_event_log(path, timestamp="ts")
+
+
+def test_arrow_has_let_go_of_a_csv_file_that_is_read_in_part(tmp_path):
+    (tmp_path / "log.csv").write_text("ts,at\n" + "1,2\n" * (5 << 20))
+    with pa.OSFile(str(tmp_path / "log.csv")) as stream:
+        rows = CsvRows(stream, 1 << 20, ",")
+        contents = csv_contents(
+            rows, pacsv.ReadOptions(block_size=1 << 20), pacsv.ParseOptions(), pacsv.ConvertOptions()
+        )
+        assert next(contents).names == ["ts", "at"]
+        next(contents)
+        contents.close()
+        assert not [held for held in gc.get_referrers(rows) if isinstance(held, types.MethodType)]
+
+
+def test_a_csv_file_with_a_fault_leaves_no_thread_of_arrow_in_python(tmp_path):
+    (tmp_path / "log.csv").write_text("ts,key\nx,a\n" + "1,b\n" * (5 << 20))
+    program = f"""if True:
+        from flinkcore.common import WatermarkStrategy
+        from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+        from flinkcore.datastream.aggregates import count
+        from flinkcore.errors import FlinkcoreError
+        options = {{"column_types": {{"ts": "int64"}}}}
+        env = StreamExecutionEnvironment()
+        try:
+            log = env.from_event_log({str(tmp_path / "log.csv")!r}, timestamp="ts", format_options=options)
+            keyed = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("key")
+            keyed.window(TumblingEventTimeWindows(10)).aggregate(n=count()).to_arrow()
+        except FlinkcoreError as error:
+            print("refused")
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("refused\n", "", 0)

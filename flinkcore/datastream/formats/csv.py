@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from flinkcore.common.serialization import BulkWriterFactory
-from flinkcore.common.text_files import CsvRows, empty_file, no_last_line_break
+from flinkcore.common.text_files import CsvRows, csv_contents, empty_file, no_last_line_break
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory, row_schema
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
@@ -158,7 +159,6 @@ class CsvReaderFormat(ArrowRowFormat):
 
     def batches(self, file: Any, name: str) -> Iterator[Any]:
         """Yield the batches of a file; warn of a file without a final line break, which may be truncated."""
-        import pyarrow as pa
         from pyarrow import csv
 
         schema, columns = self._schema, row_schema(self.row_type)
@@ -174,8 +174,8 @@ class CsvReaderFormat(ArrowRowFormat):
         if rows.is_empty:
             warnings.warn(empty_file(name), UserWarning, stacklevel=2)
             return
-        yield from csv.open_csv(
-            pa.PythonFile(rows, "r"),
+        contents = csv_contents(
+            rows,
             csv.ReadOptions(
                 block_size=_BLOCK_BYTES,
                 column_names=None if schema.use_header else columns.names,
@@ -185,12 +185,14 @@ class CsvReaderFormat(ArrowRowFormat):
                 delimiter=schema.separator,
                 quote_char=schema.quote_char or False,
                 escape_char=schema.escape_char or False,
-                invalid_row_handler=rows.take_invalid_row,
             ),
             csv.ConvertOptions(
                 column_types=columns, null_values=[schema.null_value], strings_can_be_null=True
             ),
         )
+        with closing(contents):
+            next(contents)
+            yield from contents
         rows.check_end()
         if rows.ends_within_line:
             warnings.warn(no_last_line_break(name), UserWarning, stacklevel=2)

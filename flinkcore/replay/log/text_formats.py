@@ -2,7 +2,8 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.json as pajson
 from flinkcore.common.text_files import (
     MOST_LEVELS,
     CsvRows,
+    csv_contents,
     empty_file,
     is_too_deep,
     no_last_line_break,
@@ -87,11 +89,12 @@ class CsvFormat:
             if rows.is_empty:
                 return None
             try:
-                reader = self._open(rows, {})
+                with closing(self._contents(rows, {})) as contents:
+                    schema = next(contents)
             except pa.ArrowInvalid as error:
                 raise self._row_fault(error) from error
-            _check_named(self._column_types, reader.schema.names, file.name)
-            return _with_fractions(plain_schema(reader.schema), self._column_types)
+            _check_named(self._column_types, schema.names, file.name)
+            return _with_fractions(plain_schema(schema), self._column_types)
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -106,9 +109,11 @@ class CsvFormat:
                 return
             try:
                 rows_read = 0
-                for batch in self._open(rows, columns.types):
-                    rows_read += batch.num_rows
-                    yield batch
+                with closing(self._contents(rows, columns.types)) as contents:
+                    next(contents)
+                    for batch in contents:
+                        rows_read += batch.num_rows
+                        yield batch
                 rows.check_end()
                 if not self._newlines_in_values and rows.line_breaks != 1 + rows_read:
                     _check_lines(file, rows_read)
@@ -133,16 +138,15 @@ class CsvFormat:
             f"{min(8 * self._block_bytes, 1 << 30)}}} or so says it, or a quote too many"
         )
 
-    def _open(self, rows: CsvRows, types: Mapping[str, pa.DataType]) -> Any:
-        return pacsv.open_csv(
-            pa.PythonFile(rows, "r"),
-            read_options=pacsv.ReadOptions(use_threads=False, block_size=self._block_bytes),
-            parse_options=pacsv.ParseOptions(
+    def _contents(self, rows: CsvRows, types: Mapping[str, pa.DataType]) -> Generator[Any, None, None]:
+        return csv_contents(
+            rows,
+            pacsv.ReadOptions(use_threads=False, block_size=self._block_bytes),
+            pacsv.ParseOptions(
                 delimiter=self._delimiter,
                 newlines_in_values=self._newlines_in_values,
-                invalid_row_handler=rows.take_invalid_row,
             ),
-            convert_options=pacsv.ConvertOptions(
+            pacsv.ConvertOptions(
                 column_types=types or self._column_types,
                 include_columns=list(types),
                 null_values=self._null_values,
