@@ -513,12 +513,12 @@ def test_two_threads_that_take_batches_at_once_are_refused(monkeypatch: pytest.M
     result = one_row()
     is_amid, go_on = threading.Event(), threading.Event()
 
-    def slow_batches() -> Any:
+    def slow_batches(tag_id: str | None) -> Any:
         is_amid.set()
         go_on.wait(10)
         yield pa.RecordBatch.from_pydict({"n": [1]})
 
-    monkeypatch.setattr(result, "_batches", slow_batches)
+    monkeypatch.setattr(result, "_stream", slow_batches)
     batches = result.to_batches()
     taken: list[Any] = []
     other = threading.Thread(target=lambda: taken.extend(batches))

@@ -1,8 +1,9 @@
-"""Results of an embedded replay: batches, a table, or Parquet files."""
+"""Results of a job over columns: batches, a table, or Parquet files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from threading import Lock
@@ -70,78 +71,47 @@ class TakenBatches(Iterator[pa.RecordBatch]):
             self._lock.release()
 
 
-class EmbeddedResult:
-    """What a job gives: results and side outputs, in whichever form is asked for.
+class JobResult(ABC):
+    """Results and side outputs of a job over columns, in whichever form is asked for; nothing runs before.
 
-    Nothing runs before a form is asked for. `to_arrow` runs the replay once and keeps all outputs; `to_batches` and
-    `write_parquet` stream, and keep nothing. Where the job stops with a checkpoint, that is complete when the rows are.
+    Parameters
+    ----------
+    plan
+        The job.
     """
 
-    def __init__(self, plan: JobPlan, start: Callable[[], Replay]) -> None:
+    def __init__(self, plan: JobPlan) -> None:
         self._plan = plan
-        self._start = start
         self._collected: dict[str | None, pa.Table] | None = None
         self._report: ReplayReport | None = None
 
     @property
     def report(self) -> ReplayReport:
-        """Counts of the last replay that ran to its end; runs one if there was none."""
+        """Counts of the last run that came to its end; the job runs to make them if there was none."""
         if self._report is None:
-            self._collect()
-        assert self._report is not None
-        return self._report
-
-    def _run(self) -> Iterator[StageOutput]:
-        with self._started() as replay:
-            yield from replay.run()
-            replay.stopping.commit()
-
-    @contextmanager
-    def _started(self) -> Iterator[Replay]:
-        replay = self._start()
-        with replay.stopping:
-            yield replay
-        self._report = replay.report
-
-    def _collect(self) -> dict[str | None, pa.Table]:
-        if self._collected is None:
-            batches: dict[str | None, list[pa.RecordBatch]] = {None: []}
-            batches |= {tag.tag_id: [] for tag in self._plan.side_outputs()}
-            for output in self._run():
-                batches[output.tag_id] += output.batches
-            schemas: dict[str | None, pa.Schema] = {
-                tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()
-            }
-            self._collected = {
-                tag_id: pa.Table.from_batches(found, schemas.get(tag_id) or found[0].schema)
-                for tag_id, found in batches.items()
-            }
-        return self._collected
+            self._run_for_report()
+        return self._last_report()
 
     def to_arrow(self) -> pa.Table:
-        """All results as a table, in the order in which they fired within each thread."""
+        """All results as a table, those of each partition in the order in which they fired."""
         return self._collect()[None]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The results as batches, as the replay makes them; the first may be empty, for the schema.
+        """The results as batches, as the job makes them; the first may be empty, for the schema.
 
         They are taken by one thread at a time: LifecycleError if another one is taking the next.
         """
-        return TakenBatches(self._batches())
+        return TakenBatches(self._batches(None))
 
-    def _batches(self) -> Generator[pa.RecordBatch, None, None]:
-        if self._collected is not None:
-            yield from self._collected[None].to_batches()
-            return
-        for output in self._run():
-            if output.tag is None:
-                yield from output.batches
+    def to_dataframe(self) -> Any:
+        """The results as a Spark DataFrame, which runs the job each time that it is evaluated, unless it is persisted.
 
-    def to_dataframe(self) -> NoReturn:
-        """Raise ConfigurationError: DataFrames are made on Spark only."""
-        raise ConfigurationError(
-            "to_dataframe() needs Spark: build the job on flinkcore.spark.SparkExecutionEnvironment, or take to_arrow()"
-        )
+        Raises
+        ------
+        ConfigurationError
+            If the job does not run on Spark, or stops with a checkpoint.
+        """
+        return self._dataframe(None)
 
     def write_parquet(
         self,
@@ -150,10 +120,13 @@ class EmbeddedResult:
     ) -> ReplayReport:
         """Write the results as a directory of Parquet files, in bounded memory; all files appear at the end, or none.
 
+        On Spark the tasks write: rows do not pass through the JVM, and a retried or speculative task never doubles any.
+
         Parameters
         ----------
         path
-            Directory that does not exist or is empty; a local path or a URI of pyarrow.fs.
+            A directory that does not exist or is empty: a local path, on Spark one that driver and executors share, or
+            a URI of pyarrow.fs.
         side_outputs
             A directory for each side output that is wanted.
 
@@ -167,14 +140,130 @@ class EmbeddedResult:
         ConfigurationError
             If a directory is not empty or within that of another output, or a tag is unknown.
         """
-        outputs = ParquetOutputs.of(self._plan, path, side_outputs)
+        self._write(ParquetOutputs.of(self._plan, path, side_outputs))
+        return self._last_report()
+
+    def get_side_output(self, output_tag: OutputTag) -> SideOutput:
+        """Rows of a side output.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has no side output with this tag.
+        """
+        self._plan.side_output_schema(output_tag)
+        return SideOutput(self, output_tag)
+
+    def _last_report(self) -> ReplayReport:
+        assert self._report is not None
+        return self._report
+
+    def _collect(self) -> dict[str | None, pa.Table]:
+        """All outputs by the id of their tag, of one run; results under None."""
+        if self._collected is None:
+            schemas: dict[str | None, pa.Schema] = {None: self._plan.result_schema()}
+            schemas |= {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
+            batches: dict[str | None, list[pa.RecordBatch]] = {tag_id: [] for tag_id in schemas}
+            for tag_id, found in self._run():
+                batches[tag_id] += found
+            self._collected = {
+                tag_id: pa.Table.from_batches(batches[tag_id], schema) for tag_id, schema in schemas.items()
+            }
+        return self._collected
+
+    def _batches(self, tag_id: str | None) -> Generator[pa.RecordBatch, None, None]:
+        if self._collected is not None:
+            yield from self._collected[tag_id].to_batches()
+        else:
+            yield from self._stream(tag_id)
+
+    @abstractmethod
+    def _run_for_report(self) -> None:
+        """Run the job for its report."""
+
+    @abstractmethod
+    def _run(self) -> Iterator[tuple[str | None, Sequence[pa.RecordBatch]]]:
+        """Run the job; batches of all outputs, with the ids of their tags."""
+
+    @abstractmethod
+    def _stream(self, tag_id: str | None) -> Iterator[pa.RecordBatch]:
+        """Run the job for one output."""
+
+    @abstractmethod
+    def _write(self, outputs: ParquetOutputs) -> None:
+        """Run the job, and write its outputs."""
+
+    @abstractmethod
+    def _dataframe(self, tag_id: str | None) -> Any:
+        """A DataFrame of one output."""
+
+
+class SideOutput:
+    """Rows of one side output of a job over columns."""
+
+    def __init__(self, result: JobResult, tag: OutputTag) -> None:
+        self._result = result
+        self._tag = tag
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table; one run serves this and the results' `to_arrow`."""
+        return self._result._collect()[self._tag.tag_id]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as batches."""
+        return TakenBatches(self._result._batches(self._tag.tag_id))
+
+    def to_dataframe(self) -> Any:
+        """The rows as a Spark DataFrame, as those of the results."""
+        return self._result._dataframe(self._tag.tag_id)
+
+
+class EmbeddedResult(JobResult):
+    """Results and side outputs of an embedded job.
+
+    `to_arrow` runs the replay once and keeps all outputs; `to_batches` and
+    `write_parquet` stream, and keep nothing. Where the job stops with a checkpoint, that is complete when the rows are.
+    """
+
+    def __init__(self, plan: JobPlan, start: Callable[[], Replay]) -> None:
+        super().__init__(plan)
+        self._start = start
+
+    @contextmanager
+    def _started(self) -> Iterator[Replay]:
+        replay = self._start()
+        with replay.stopping:
+            yield replay
+        self._report = replay.report
+
+    def _run(self) -> Iterator[tuple[str | None, Sequence[pa.RecordBatch]]]:
+        with self._started() as replay:
+            for output in replay.run():
+                yield output.tag_id, output.batches
+            replay.stopping.commit()
+
+    def _run_for_report(self) -> None:
+        self._collect()
+
+    def _stream(self, tag_id: str | None) -> Iterator[pa.RecordBatch]:
+        if tag_id is not None:  # one run gives all side outputs
+            yield from self._collect()[tag_id].to_batches()
+            return
+        for output, batches in self._run():
+            if output is None:
+                yield from batches
+
+    def _dataframe(self, tag_id: str | None) -> NoReturn:
+        raise ConfigurationError(
+            "to_dataframe() needs Spark: build the job on flinkcore.spark.SparkExecutionEnvironment, or take to_arrow()"
+        )
+
+    def _write(self, outputs: ParquetOutputs) -> None:
         with self._started() as replay:
             outputs.write(
                 lambda: self._write_parts(outputs, replay),
                 lambda: replay.stopping.commit(outputs.paths),
             )
-        assert self._report is not None
-        return self._report
 
     def _write_parts(self, outputs: ParquetOutputs, replay: Replay) -> PartNames:
         with outputs.open_parts(0) as parts:
@@ -184,34 +273,3 @@ class EmbeddedResult:
             for output in replay.run():
                 parts.write(output.tag_id, output.batches)
         return {tag_id: [name] for tag_id, name in parts.names.items()}
-
-    def get_side_output(self, output_tag: OutputTag) -> EmbeddedSideOutput:
-        """Rows of a side output.
-
-        Raises
-        ------
-        ConfigurationError
-            If the job has no side output with this tag.
-        """
-        self._plan.side_output_schema(output_tag)
-        return EmbeddedSideOutput(self, output_tag)
-
-
-class EmbeddedSideOutput:
-    """Rows of one side output of an embedded replay."""
-
-    def __init__(self, result: EmbeddedResult, tag: OutputTag) -> None:
-        self._result = result
-        self._tag = tag
-
-    def to_arrow(self) -> pa.Table:
-        """All rows as a table."""
-        return self._result._collect()[self._tag.tag_id]
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as batches."""
-        yield from self.to_arrow().to_batches()
-
-    def to_dataframe(self) -> Any:
-        """Raise ConfigurationError: DataFrames are made on Spark only."""
-        return self._result.to_dataframe()
