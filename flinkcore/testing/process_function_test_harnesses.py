@@ -30,6 +30,7 @@ from flinkcore.runtime.operators import (
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
+    OneInputStreamOperator,
     ProcessOperator,
     TimestampsAndWatermarksOperator,
 )
@@ -57,8 +58,6 @@ from flinkcore.testing.two_input_stream_operator_test_harness import (
 )
 
 H = TypeVar("H", bound=AbstractStreamOperatorTestHarness[Any])
-
-
 State = OperatorSubtaskState | str | os.PathLike[str]
 
 
@@ -88,12 +87,11 @@ def for_process_function(
     Flink's ``ProcessFunctionTestHarnesses.forProcessFunction``, as its siblings below.
     """
     _require(function, ProcessFunction)
-    return _opened(
-        OneInputStreamOperatorTestHarness(
-            lambda given: ProcessOperator(function, given.output, given.processing_time_service), task=task
-        ),
-        restore_from,
-    )
+
+    def make_operator(given: StreamOperatorParameters) -> ProcessOperator:
+        return ProcessOperator(function, given.output, given.processing_time_service)
+
+    return _opened(OneInputStreamOperatorTestHarness(make_operator, task=task), restore_from)
 
 
 def for_keyed_process_function(
@@ -117,14 +115,12 @@ def for_keyed_process_function(
         As of `for_process_function`, whose errors it raises.
     """
     _require(function, KeyedProcessFunction)
+
+    def make_operator(given: StreamOperatorParameters) -> KeyedProcessOperator:
+        return KeyedProcessOperator(function, given.key_selector, *_keyed(given))
+
     return _opened(
-        KeyedOneInputStreamOperatorTestHarness(
-            lambda given: KeyedProcessOperator(function, given.key_selector, *_keyed(given)),
-            key_selector,
-            key_type,
-            task=task,
-        ),
-        restore_from,
+        KeyedOneInputStreamOperatorTestHarness(make_operator, key_selector, key_type, task=task), restore_from
     )
 
 
@@ -133,12 +129,11 @@ def for_co_process_function(
 ) -> TwoInputStreamOperatorTestHarness[Any, Any, Any]:
     """Return an open harness of a function on two streams without keys; as `for_process_function`."""
     _require(function, CoProcessFunction)
-    return _opened(
-        TwoInputStreamOperatorTestHarness(
-            lambda given: CoProcessOperator(function, given.output, given.processing_time_service), task=task
-        ),
-        restore_from,
-    )
+
+    def make_operator(given: StreamOperatorParameters) -> CoProcessOperator:
+        return CoProcessOperator(function, given.output, given.processing_time_service)
+
+    return _opened(TwoInputStreamOperatorTestHarness(make_operator, task=task), restore_from)
 
 
 def for_keyed_co_process_function(
@@ -152,15 +147,13 @@ def for_keyed_co_process_function(
 ) -> KeyedTwoInputStreamOperatorTestHarness[K, Any, Any, Any]:
     """Return an open harness of a function on two keyed streams; as `for_keyed_process_function`."""
     _require(function, KeyedCoProcessFunction)
+
+    def make_operator(given: StreamOperatorParameters) -> KeyedCoProcessOperator:
+        return KeyedCoProcessOperator(function, given.key_selector, given.key_selector2, *_keyed(given))
+
     return _opened(
         KeyedTwoInputStreamOperatorTestHarness(
-            lambda given: KeyedCoProcessOperator(
-                function, given.key_selector, given.key_selector2, *_keyed(given)
-            ),
-            key_selector1,
-            key_selector2,
-            key_type,
-            task=task,
+            make_operator, key_selector1, key_selector2, key_type, task=task
         ),
         restore_from,
     )
@@ -183,19 +176,13 @@ def for_broadcast_process_function(
         As of `for_process_function`, whose errors it raises.
     """
     _require(function, BroadcastProcessFunction)
-    return _opened(
-        BroadcastOperatorTestHarness(
-            lambda given: BroadcastProcessOperator(
-                function,
-                descriptors,
-                given.output,
-                given.operator_state_backend,
-                given.processing_time_service,
-            ),
-            task=task,
-        ),
-        restore_from,
-    )
+
+    def make_operator(given: StreamOperatorParameters) -> BroadcastProcessOperator:
+        return BroadcastProcessOperator(
+            function, descriptors, given.output, given.operator_state_backend, given.processing_time_service
+        )
+
+    return _opened(BroadcastOperatorTestHarness(make_operator, task=task), restore_from)
 
 
 def for_keyed_broadcast_process_function(
@@ -219,22 +206,20 @@ def for_keyed_broadcast_process_function(
         As of `for_keyed_process_function`, whose errors it raises.
     """
     _require(function, KeyedBroadcastProcessFunction)
+
+    def make_operator(given: StreamOperatorParameters) -> KeyedBroadcastProcessOperator:
+        return KeyedBroadcastProcessOperator(
+            function,
+            given.key_selector,
+            descriptors,
+            given.output,
+            given.keyed_state_backend,
+            given.operator_state_backend,
+            given.processing_time_service,
+        )
+
     return _opened(
-        KeyedBroadcastOperatorTestHarness(
-            lambda given: KeyedBroadcastProcessOperator(
-                function,
-                given.key_selector,
-                descriptors,
-                given.output,
-                given.keyed_state_backend,
-                given.operator_state_backend,
-                given.processing_time_service,
-            ),
-            key_selector,
-            key_type,
-            task=task,
-        ),
-        restore_from,
+        KeyedBroadcastOperatorTestHarness(make_operator, key_selector, key_type, task=task), restore_from
     )
 
 
@@ -262,14 +247,12 @@ def for_window_operation(
     Flink's tests put a ``WindowOperator`` into a ``KeyedOneInputStreamOperatorTestHarness`` likewise.
     """
     _require(operation, WindowOperation)
+
+    def make_operator(given: StreamOperatorParameters) -> OneInputStreamOperator:
+        return make_window_operator(operation, given.key_selector, *_keyed(given))
+
     return _opened(
-        KeyedOneInputStreamOperatorTestHarness(
-            lambda given: make_window_operator(operation, given.key_selector, *_keyed(given)),
-            key_selector,
-            key_type,
-            task=task,
-        ),
-        restore_from,
+        KeyedOneInputStreamOperatorTestHarness(make_operator, key_selector, key_type, task=task), restore_from
     )
 
 
@@ -299,15 +282,13 @@ def for_interval_join(
     Flink's tests put an ``IntervalJoinOperator`` into a ``KeyedTwoInputStreamOperatorTestHarness`` likewise.
     """
     _require(operation, IntervalJoinOperation)
+
+    def make_operator(given: StreamOperatorParameters) -> IntervalJoinOperator:
+        return IntervalJoinOperator(operation, given.key_selector, given.key_selector2, *_keyed(given))
+
     return _opened(
         KeyedTwoInputStreamOperatorTestHarness(
-            lambda given: IntervalJoinOperator(
-                operation, given.key_selector, given.key_selector2, *_keyed(given)
-            ),
-            key_selector1,
-            key_selector2,
-            key_type,
-            task=task,
+            make_operator, key_selector1, key_selector2, key_type, task=task
         ),
         restore_from,
     )
@@ -335,14 +316,13 @@ def for_watermark_strategy(
         If its generator cannot be created.
     """
     _require(watermark_strategy, WatermarkStrategy)
-    return _opened(
-        OneInputStreamOperatorTestHarness(
-            lambda given: TimestampsAndWatermarksOperator(
-                watermark_strategy, given.output, given.processing_time_service, auto_watermark_interval_ms
-            )
-        ),
-        None,
-    )
+
+    def make_operator(given: StreamOperatorParameters) -> TimestampsAndWatermarksOperator:
+        return TimestampsAndWatermarksOperator(
+            watermark_strategy, given.output, given.processing_time_service, auto_watermark_interval_ms
+        )
+
+    return _opened(OneInputStreamOperatorTestHarness(make_operator))
 
 
 def _keyed(given: StreamOperatorParameters) -> tuple[Output, KeyedStateBackend, ProcessingTimeService]:
@@ -358,7 +338,7 @@ def _require(function: object, kind: type) -> None:
         raise ConfigurationError(f"this harness takes a {kind.__name__}, not {function!r}")
 
 
-def _opened(harness: H, restore_from: State | None) -> H:
+def _opened(harness: H, restore_from: State | None = None) -> H:
     if restore_from is not None:
         harness.initialize_state(restore_from)
     harness.open()

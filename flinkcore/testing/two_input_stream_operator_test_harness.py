@@ -27,7 +27,6 @@ OUT = TypeVar("OUT")
 STATE_KEY = TypeVar("STATE_KEY")
 STATE_VALUE = TypeVar("STATE_VALUE")
 
-
 TwoInputFactory = Callable[[StreamOperatorParameters], TwoInputStreamOperator]
 
 
@@ -46,19 +45,7 @@ class AbstractTwoInputTestHarness(AbstractStreamOperatorTestHarness[OUT]):
     def process_both_watermarks(self, watermark: int | Watermark) -> None:
         """Process a watermark of the first input, then of the second.
 
-        Parameters
-        ----------
-        watermark : int or Watermark
-            In ms since the epoch; ``Watermark.MAX_WATERMARK`` says that the inputs have ended.
-
-        Raises
-        ------
-        UserCodeError
-            If a timer fails.
-        DataError
-            If it is invalid.
-        LifecycleError
-            If the harness is not open, or a callback makes the call.
+        Parameters and errors are those of `OneInputStreamOperatorTestHarness.process_watermark`.
         """
         self._process_watermark("process_both_watermarks", self._operator.process_watermark1, watermark)
         self._process_watermark("process_both_watermarks", self._operator.process_watermark2, watermark)
@@ -88,10 +75,8 @@ class TwoInputStreamOperatorTestHarness(AbstractTwoInputTestHarness[OUT], Generi
 
     Parameters
     ----------
-    operator_factory : callable
-        From :class:`StreamOperatorParameters` to the operator.
-    task : TaskInfo, optional
-        The subtask; by default the only one.
+    operator_factory, task
+        As of :class:`OneInputStreamOperatorTestHarness`.
 
     Notes
     -----
@@ -140,14 +125,10 @@ class KeyedTwoInputStreamOperatorTestHarness(
 
     Parameters
     ----------
-    operator_factory : callable
-        From :class:`StreamOperatorParameters`, which have the key selectors and keyed state, to the operator.
     key_selector1, key_selector2 : callable
         From an element of either input to its key.
-    key_type : pyarrow.DataType, optional
+    operator_factory, key_type, task
         As of :class:`KeyedOneInputStreamOperatorTestHarness`.
-    task : TaskInfo, optional
-        The subtask; by default the only one.
 
     Notes
     -----
@@ -163,12 +144,10 @@ class KeyedTwoInputStreamOperatorTestHarness(
         *,
         task: TaskInfo = TASK,
     ) -> None:
-        selectors = (
-            checked_key_selector(key_selector1, "key_selector1"),
-            checked_key_selector(key_selector2, "key_selector2"),
-        )
+        first = checked_key_selector(key_selector1, "key_selector1")
+        second = checked_key_selector(key_selector2, "key_selector2")
         AbstractStreamOperatorTestHarness.__init__(
-            self, operator_factory, TwoInputStreamOperator, task, selectors, key_type
+            self, operator_factory, TwoInputStreamOperator, task, (first, second), key_type
         )
 
 
@@ -177,10 +156,8 @@ class BroadcastOperatorTestHarness(AbstractTwoInputTestHarness[OUT], Generic[IN1
 
     Parameters
     ----------
-    operator_factory : callable
-        From :class:`StreamOperatorParameters` to the operator.
-    task : TaskInfo, optional
-        The subtask; by default the only one.
+    operator_factory, task
+        As of :class:`OneInputStreamOperatorTestHarness`.
 
     Notes
     -----
@@ -235,14 +212,10 @@ class KeyedBroadcastOperatorTestHarness(
 
     Parameters
     ----------
-    operator_factory : callable
-        From :class:`StreamOperatorParameters`, which have the key selector and keyed state, to the operator.
     key_selector : callable
         From an element of the first input to its key.
-    key_type : pyarrow.DataType, optional
+    operator_factory, key_type, task
         As of :class:`KeyedOneInputStreamOperatorTestHarness`.
-    task : TaskInfo, optional
-        The subtask; by default the only one.
 
     Notes
     -----
