@@ -16,7 +16,44 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction
 Int64s = npt.NDArray[np.int64]
 
 
-class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
+class _KeyedRows:
+    """Columns that elements and timers both have, as the function gets them: what it would write, others would read.
+
+    Parameters
+    ----------
+    key_ids, timestamps, watermarks, processing_times : int64 array (n_rows,)
+    """
+
+    def __init__(
+        self, key_ids: Int64s, timestamps: Int64s, watermarks: Int64s, processing_times: Int64s
+    ) -> None:
+        self._key_ids = _read_only(key_ids)
+        self._timestamps = _read_only(timestamps)
+        self._watermarks = _read_only(watermarks)
+        self._processing_times = _read_only(processing_times)
+
+    @property
+    def key_ids(self) -> Int64s:
+        """Dense id of each row's key."""
+        return self._key_ids
+
+    @property
+    def timestamps(self) -> Int64s:
+        """Event time of each element, or what each timer was registered for."""
+        return self._timestamps
+
+    @property
+    def watermarks(self) -> Int64s:
+        """The watermark in force for each element, or that fires each timer or is in force."""
+        return self._watermarks
+
+    @property
+    def processing_times(self) -> Int64s:
+        """When each element arrived, or the processing time at which each timer fires."""
+        return self._processing_times
+
+
+class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
     """Elements with what a replay knows of each.
 
     Parameters
@@ -42,10 +79,7 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
     ) -> None:
         self._batch = batch
         self._rows = rows
-        self._key_ids = _read_only(key_ids)
-        self._timestamps = _read_only(timestamps)
-        self._watermarks = _read_only(watermarks)
-        self._processing_times = _read_only(processing_times)
+        super().__init__(key_ids, timestamps, watermarks, processing_times)
         self._scratch = scratch
 
     @property
@@ -54,26 +88,6 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
         if self._rows is not None:
             self._batch, self._rows = self._batch.take(pa.array(self._rows)), None
         return self._batch
-
-    @property
-    def key_ids(self) -> Int64s:
-        """Dense id of each element's key."""
-        return self._key_ids
-
-    @property
-    def timestamps(self) -> Int64s:
-        """Event time of each element."""
-        return self._timestamps
-
-    @property
-    def watermarks(self) -> Int64s:
-        """The watermark in force for each element."""
-        return self._watermarks
-
-    @property
-    def processing_times(self) -> Int64s:
-        """When each element arrived."""
-        return self._processing_times
 
     def first_of_keys(self) -> npt.NDArray[np.intp]:
         """Return the row of each key's first element."""
@@ -107,7 +121,7 @@ class ElementColumns(KeyedBatchProcessFunction.ElementBatch):
         )
 
 
-class FiredTimers(KeyedBatchProcessFunction.TimerBatch):
+class FiredTimers(_KeyedRows, KeyedBatchProcessFunction.TimerBatch):
     """Timers that fire, one of each key.
 
     Parameters
@@ -128,36 +142,13 @@ class FiredTimers(KeyedBatchProcessFunction.TimerBatch):
         keys: Callable[[Any], pa.RecordBatch],
     ) -> None:
         self._time_domain = time_domain
-        self._key_ids = _read_only(key_ids)
-        self._timestamps = _read_only(timestamps)
-        self._watermarks = _read_only(watermarks)
-        self._processing_times = _read_only(processing_times)
+        super().__init__(key_ids, timestamps, watermarks, processing_times)
         self._keys_of = keys
 
     @property
     def time_domain(self) -> TimeDomain:
         """The domain of all of them."""
         return self._time_domain
-
-    @property
-    def key_ids(self) -> Int64s:
-        """Dense ids of the keys."""
-        return self._key_ids
-
-    @property
-    def timestamps(self) -> Int64s:
-        """What the timers were registered for."""
-        return self._timestamps
-
-    @property
-    def watermarks(self) -> Int64s:
-        """The watermark that fires each, or is in force."""
-        return self._watermarks
-
-    @property
-    def processing_times(self) -> Int64s:
-        """The processing time at which each fires."""
-        return self._processing_times
 
     @property
     def keys(self) -> pa.RecordBatch:
@@ -170,7 +161,6 @@ class FiredTimers(KeyedBatchProcessFunction.TimerBatch):
 
 
 def _read_only(column: Int64s) -> Int64s:
-    """The column as the function gets it: what it would write there, others would read."""
     view = column.view()
     view.flags.writeable = False
     return view
