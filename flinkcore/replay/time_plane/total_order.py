@@ -145,11 +145,6 @@ class TotalOrderMerge:
         self._timeline = timeline
         self._held: list[LogEvents] = []
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of the events held back, about."""
-        return sum(part.nbytes for part in self._held)
-
     def add(self, events: LogEvents) -> None:
         """Add events, in any order."""
         if events.batch.num_rows == 0:

@@ -60,10 +60,6 @@ class MergingWindowSet(Generic[W]):
         self._assigner = assigner
         self._state_windows = state_windows
 
-    def get_state_window(self, window: W) -> W | None:
-        """Return the state window of a window; None if the window is not in flight."""
-        return self._state_windows.get(window)
-
     def retire_window(self, window: W) -> None:
         """Remove a window.
 
