@@ -1,7 +1,7 @@
 """The operator that joins elements of two keyed streams whose timestamps are close."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -66,8 +66,6 @@ class _Side:
         Buffered elements by timestamp, of this input and of the other one.
     least_ms, greatest_ms : int
         Bounds of the other element's timestamp minus this one's.
-    kept_ms : int
-        How long after its timestamp an element may still join with another one.
     namespace : str
         Of the timers that drop the buffered elements.
     late_tag : OutputTag or None
@@ -78,9 +76,13 @@ class _Side:
     other: HeapMapState[int, list[Any]]
     least_ms: int
     greatest_ms: int
-    kept_ms: int
     namespace: str
     late_tag: OutputTag | None
+
+    @cached_property
+    def kept_ms(self) -> int:
+        """How long after its timestamp an element may still join with another one."""
+        return max(self.greatest_ms, 0)
 
 
 class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]], TwoInputStreamOperator):
@@ -94,10 +96,8 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
     operation : IntervalJoinOperation
     key_selector1, key_selector2 : callable
         From an element of either input to its key.
-    output : Output
-    keyed_state_backend : KeyedStateBackend
-        The operator's own, with its key context.
-    processing_time_service : ProcessingTimeService
+    output, keyed_state_backend, processing_time_service
+        As of :class:`KeyedFunctionOperator`.
 
     Attributes
     ----------
@@ -129,34 +129,14 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
     def open(self, runtime_context: RuntimeContext) -> None:
         backend, operation = self._keyed_state_backend, self._operation
         self._timers = self._time_service_manager.get_internal_timer_service(CLEANUP_TIMER_NAME, self)
-        left: HeapMapState[int, list[Any]] = backend.get_or_create_keyed_state(
-            MapStateDescriptor(LEFT_BUFFER)
-        )
-        right: HeapMapState[int, list[Any]] = backend.get_or_create_keyed_state(
-            MapStateDescriptor(RIGHT_BUFFER)
+        left, right = (
+            backend.get_or_create_keyed_state(MapStateDescriptor(name))
+            for name in (LEFT_BUFFER, RIGHT_BUFFER)
         )
         least, greatest = operation.least_difference_ms, operation.greatest_difference_ms
         self._sides = (
-            _Side(
-                True,
-                left,
-                right,
-                least,
-                greatest,
-                max(greatest, 0),
-                CLEANUP_NAMESPACE_LEFT,
-                operation.left_late_tag,
-            ),
-            _Side(
-                False,
-                right,
-                left,
-                -greatest,
-                -least,
-                max(-least, 0),
-                CLEANUP_NAMESPACE_RIGHT,
-                operation.right_late_tag,
-            ),
+            _Side(True, left, right, least, greatest, CLEANUP_NAMESPACE_LEFT, operation.left_late_tag),
+            _Side(False, right, left, -greatest, -least, CLEANUP_NAMESPACE_RIGHT, operation.right_late_tag),
         )
         self._context = JoinContext()
         self._results = FunctionResults(self._function, self._output, backend.key_context)
