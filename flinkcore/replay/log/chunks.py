@@ -55,11 +55,10 @@ class Chunk(ABC):
     first_row: int | None
 
     @property
-    @abstractmethod
     def is_checked(self) -> bool:
         """Whether reading it again may give other rows and `read` does not tell, so that a replay compares them."""
+        return False
 
-    @abstractmethod
     def read(
         self,
         columns: Sequence[str] | None,
@@ -88,15 +87,22 @@ class Chunk(ABC):
         Raises
         ------
         SourceError
-            If the file cannot be read to its end.
+            If the file cannot be read to its end, or, after the last row, if a chunk that compares its rows itself has
+            others than in the first pass.
         SchemaError
             If a column is missing in the file or has another type than in the log's first file.
         """
+        return self._read(columns, batch_rows, dictionary_columns, [] if warnings is None else warnings)
 
     @abstractmethod
+    def _read(
+        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """As `read`, which has the defaults."""
+
     def constant(self, column: str) -> tuple[bool, Any]:
-        """Return (True, value) if the column has one value in all rows, known without reading, else (False,
-        None)."""
+        """Return (True, value) if the column has one value in all rows, known without reading, else (False, None)."""
+        return False, None
 
     def row_name(self, row: int) -> str:
         """Name a row, given by its number in the chunk, as a user would look for it."""
@@ -119,12 +125,8 @@ class FileChunk(Chunk):
     pieces: range | None
     log_schema: LogSchema
 
-    def read(
-        self,
-        columns: Sequence[str] | None,
-        batch_rows: int,
-        dictionary_columns: Sequence[str] = (),
-        warnings: list[str] | None = None,
+    def _read(
+        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
     ) -> Iterator[pa.RecordBatch]:
         expected = self.log_schema.schema
         names = list(expected.names if columns is None else columns)
@@ -133,13 +135,13 @@ class FileChunk(Chunk):
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = [name for name in expected.names if name not in partition][:1]
-        encoded = [name for name in dictionary_columns if name in in_file]
+        encoded_here = [name for name in encoded if name in in_file]
         to_read = ColumnsToRead(
             pa.schema([expected.field(name) for name in in_file]),
             self.log_schema.origins,
-            tuple(encoded),
+            tuple(encoded_here),
             batch_rows,
-            [] if warnings is None else warnings,
+            warnings,
         )
         self.file.check_unchanged()
         try:
@@ -192,31 +194,20 @@ class TableChunk(Chunk):
 
     table: pa.Table
 
-    @property
-    def is_checked(self) -> bool:
-        return False
-
-    def read(
-        self,
-        columns: Sequence[str] | None,
-        batch_rows: int,
-        dictionary_columns: Sequence[str] = (),
-        warnings: list[str] | None = None,
+    def _read(
+        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
     ) -> Iterator[pa.RecordBatch]:
         table = self.table if columns is None else self.table.select(list(columns))
-        decoded = [name for name in table.column_names if name not in dictionary_columns]
+        decoded = [name for name in table.column_names if name not in encoded]
         batches = _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows)
         for batch in _fitting(batches, decoded, self.label):
             arrays = [
                 column
-                if _stays(column, name, dictionary_columns, plain_type(column.type))
+                if _stays(column, name, encoded, plain_type(column.type))
                 else plain_column(column, plain_type(column.type))
                 for name, column in zip(table.column_names, batch.columns, strict=True)
             ]
             yield _record_batch(arrays, table.column_names)
-
-    def constant(self, column: str) -> tuple[bool, Any]:
-        return False, None
 
     @property
     def file_name(self) -> str:

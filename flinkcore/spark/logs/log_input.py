@@ -167,20 +167,9 @@ class DataFrameChunk(Chunk):
         label = f"partition {partition} of the DataFrame"
         return cls(partition, label, None, None, 0, source, batches, Fingerprint())
 
-    def read(
-        self,
-        columns: Sequence[str] | None,
-        batch_rows: int,
-        dictionary_columns: Sequence[str] = (),
-        warnings: list[str] | None = None,
+    def _read(
+        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's rows; see `Chunk.read`.
-
-        Raises
-        ------
-        SourceError
-            After the last row, if the rows are not those of the first pass.
-        """
         names = list(self.source.schema.names if columns is None else columns)
         taken = list(dict.fromkeys([*names, *self.source.checked]))
         fields = [self.source.schema.field(name) for name in taken]
@@ -203,15 +192,6 @@ class DataFrameChunk(Chunk):
             f"{f'; column {unlike} differs' if unlike else ''}): Spark does not compute and order it alike every time. "
             f"{_ADVICE}"
         )
-
-    @property
-    def is_checked(self) -> bool:
-        """False: `read` compares the rows itself."""
-        return False
-
-    def constant(self, column: str) -> tuple[bool, Any]:
-        """Return (False, None): no column is known without reading."""
-        return False, None
 
     @property
     def file_name(self) -> str:
