@@ -1,5 +1,6 @@
 """A log's time plane, its generators called event by event: by the element pass, and by the runtime's operators."""
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +47,7 @@ def stepped_plane(
                 sent += [(len(sent) + number, run.to_ipc()) for number, run in enumerate(runs)]
     for element_pass in passes:
         sent += [(len(sent) + number, run.to_ipc()) for number, run in enumerate([*element_pass.finish()])]
-    with EmissionRuns(memory_bytes=64 * run_rows, buffer_rows=0) as received:
+    with closing(EmissionRuns(memory_bytes=64 * run_rows, buffer_rows=0)) as received:
         for number, data in reversed(sent):
             received.add(number, Emissions.from_ipc(data))
         return TimePlane.from_ipc(with_emissions(plane, received).to_ipc())

@@ -1,5 +1,6 @@
 """Runs of emissions, merged to one order in stretches of bounded size."""
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def emissions(seed: int, n: int, clocks: int) -> Emissions:
 def test_runs_come_back_in_one_order(memory_bytes: int, buffer_rows: int, clocks: int) -> None:
     parts = [emissions(seed, n, clocks) for seed, n in enumerate([300, 1, 0, 200, 77])]
     expected = Emissions(np.concatenate([part.rows for part in parts])).in_order()
-    with EmissionRuns(memory_bytes, buffer_rows) as runs:
+    with closing(EmissionRuns(memory_bytes, buffer_rows)) as runs:
         for number in (3, 0, 4, 2, 1):
             runs.add(number, parts[number])
         merged = [some.rows for some in runs.in_order()]
@@ -46,7 +47,7 @@ def test_no_more_is_held_than_the_buffer_takes(clocks: int) -> None:
     n = 8_000
     columns = (np.arange(n) * clocks // n, np.arange(n) % 2, np.arange(n) << 2, np.arange(n))
     rows = Emissions(np.stack(columns, axis=1)).in_order().rows
-    with EmissionRuns(0, buffer_rows=400) as runs:
+    with closing(EmissionRuns(0, buffer_rows=400)) as runs:
         for number in range(4):
             runs.add(number, Emissions(rows[number::4]))
         merged = [some.rows for some in runs.in_order()]
@@ -56,7 +57,7 @@ def test_no_more_is_held_than_the_buffer_takes(clocks: int) -> None:
 
 def test_runs_that_do_not_overlap_come_one_after_the_other() -> None:
     rows = emissions(0, 1000, 10_000).rows
-    with EmissionRuns(0, buffer_rows=100) as runs:
+    with closing(EmissionRuns(0, buffer_rows=100)) as runs:
         for number, start in enumerate(range(0, 1000, 100)):
             runs.add(number, Emissions(rows[start : start + 100]))
         merged = [some.rows for some in runs.in_order()]
@@ -65,7 +66,7 @@ def test_runs_that_do_not_overlap_come_one_after_the_other() -> None:
 
 
 def test_a_file_that_was_cut_short_is_told() -> None:
-    with RecordStore(0) as store:
+    with closing(RecordStore(0)) as store:
         number = store.add(np.arange(10))
         assert store.values(number, 2, 5).tolist() == [2, 3, 4]
         assert store._file is not None

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import closing
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def read(store: RecordStore, number: int, length: int) -> list[int]:
 
 @pytest.mark.parametrize("memory_bytes", [0, 48, 50, 90, 1_000])
 def test_records_are_where_the_store_says(memory_bytes: int) -> None:
-    with RecordStore(memory_bytes) as store:
+    with closing(RecordStore(memory_bytes)) as store:
         numbers = [store.add(part) for part in PARTS]
         for number, part in zip(numbers, PARTS, strict=True):
             assert read(store, number, len(part)) == part.tolist()
@@ -41,7 +42,7 @@ def test_the_file_has_no_name_and_goes_with_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with RecordStore(0) as store:
+    with closing(RecordStore(0)) as store:
         store.add(PARTS[0])
         assert store.file is not None
         assert os.fstat(store.file).st_size == 48
@@ -63,7 +64,7 @@ def test_writes_that_take_only_a_part_are_continued(monkeypatch: pytest.MonkeyPa
             return ShortWrites(os.dup(file.fileno()), "r+b")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", short_file)
-    with RecordStore(0) as store:
+    with closing(RecordStore(0)) as store:
         numbers = [store.add(part) for part in PARTS]
         assert [read(store, number, len(part)) for number, part in zip(numbers, PARTS, strict=True)] == [
             part.tolist() for part in PARTS

@@ -130,18 +130,6 @@ class BatchProcessStage:
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Call the function for events in total order, and for the timers that are due before them.
 
-        Parameters
-        ----------
-        events
-            The batch and its times.
-        rows
-            Rows of this partition, in total order; None: all, as they lie.
-
-        Yields
-        ------
-        StageOutput
-            What the function gave.
-
         Raises
         ------
         UserCodeError

@@ -134,18 +134,6 @@ class FunctionStage:
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Call the function for events in total order, and for the timers that are due before each.
 
-        Parameters
-        ----------
-        events
-            The batch and its times.
-        rows
-            Rows of this partition, in total order; None: all, as they lie.
-
-        Yields
-        ------
-        StageOutput
-            What the function gave.
-
         Raises
         ------
         UserCodeError

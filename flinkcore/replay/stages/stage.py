@@ -114,7 +114,7 @@ class Stage(Protocol):
         Parameters
         ----------
         prepared
-            The batch.
+            The batch and its times, as the stage takes them.
         rows
             Rows of this partition, in total order; None: all, as they lie.
         """

@@ -118,13 +118,6 @@ class WindowStage:
     def process(self, prepared: EncodedEvents, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Take in events in total order, and give what they make ready.
 
-        Parameters
-        ----------
-        prepared
-            The batch.
-        rows
-            Rows of this partition, in total order; None: all, as they lie.
-
         Yields
         ------
         StageOutput

@@ -1,6 +1,7 @@
 """The summaries of all chunks of a log, combined into its time plane."""
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -106,7 +107,7 @@ def combine(
         If the temporary file cannot be written.
     """
     before = TimeCut.before_all() if cut is None else cut
-    with RecordStore(limits.record_bytes) as store:
+    with closing(RecordStore(limits.record_bytes)) as store:
         known = before.split_values if before.has_splits else []
         numbers: dict[Any, int] = {value: number for number, value in enumerate(known)}
         ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])

@@ -7,6 +7,7 @@ over its events, in the order of the log, and the valve makes the timeline of wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from itertools import chain, pairwise
 from typing import Any
@@ -307,7 +308,7 @@ def run_element_pass(
         stops=time_plane.cut is not None,
     )
     read = chain.from_iterable(read_placed_times(timed, time_plane, chunk) for chunk in chunks)
-    with EmissionRuns() as runs:
+    with closing(EmissionRuns()) as runs:
         for number, emissions in enumerate(
             chain(chain.from_iterable(map(element_pass.add, read)), element_pass.finish())
         ):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
-from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -268,15 +267,8 @@ class EmissionRuns:
         run.rows = np.concatenate([run.rows, found]) if len(run.rows) else found
         run.read = stop
 
-    def __enter__(self) -> EmissionRuns:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give back memory and file."""
         self._store.close()
 
 

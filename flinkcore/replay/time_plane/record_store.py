@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from types import TracebackType
 from typing import IO
 
 import numpy as np
@@ -106,14 +105,3 @@ class RecordStore:
         self._places = []
         if self._file is not None:
             self._file.close()
-
-    def __enter__(self) -> RecordStore:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

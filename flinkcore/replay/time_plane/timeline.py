@@ -97,12 +97,7 @@ class Timeline:
             object.__setattr__(self, "position", np.zeros_like(self.clock_ms))
 
     @classmethod
-    def to_end_of_time(
-        cls,
-        clock_ms: Int64s,
-        watermark_ms: Int64s,
-        *places: Int64s,
-    ) -> Timeline:
+    def to_end_of_time(cls, clock_ms: Int64s, watermark_ms: Int64s, *places: Int64s) -> Timeline:
         """The timeline of what generators have emitted, and of the end of the log after it.
 
         Parameters

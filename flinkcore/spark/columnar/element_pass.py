@@ -257,7 +257,7 @@ def run_element_pass(
     task = GeneratorTask(timed, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
     emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.ddl)
     told, wanted, states = set[int](), set[int](), list[SplitStates]()
-    with EmissionRuns() as runs, closing(collected_in_parts(emitted, "run")) as rows:
+    with closing(EmissionRuns()) as runs, closing(collected_in_parts(emitted, "run")) as rows:
         for row in rows:
             told.add(row.run)
             if row.last:
