@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.datastream.window.delta_function import Delta, delta_call
@@ -99,27 +99,22 @@ class Evictor(ABC, Generic[W]):
         """Remove elements after the window function was called; parameters as of `evict_before`."""
 
 
+EvictorContext: TypeAlias = Evictor.EvictorContext
+
+
 class _BuiltInEvictor(Evictor[Window]):
     """Removes elements either before or after the window function."""
 
     do_evict_after: bool
 
     def evict_before(
-        self,
-        elements: list[TimestampedValue],
-        size: int,
-        window: Window,
-        evictor_context: Evictor.EvictorContext,
+        self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: EvictorContext
     ) -> None:
         if not self.do_evict_after and elements:
             self._evict(elements)
 
     def evict_after(
-        self,
-        elements: list[TimestampedValue],
-        size: int,
-        window: Window,
-        evictor_context: Evictor.EvictorContext,
+        self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: EvictorContext
     ) -> None:
         if self.do_evict_after and elements:
             self._evict(elements)

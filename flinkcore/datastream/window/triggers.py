@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from operator import add
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.time import Duration, Time, interval_ms, timeout_ms
@@ -142,16 +142,19 @@ class Trigger(ABC, Generic[T, W]):
         """Clear the state and delete the timers of a window that is dropped, or merged into another one."""
 
 
+TriggerContext: TypeAlias = Trigger.TriggerContext
+
+
 class _BuiltInTrigger(Trigger[Any, Window]):
     """Ignores timers and holds nothing, unless a subclass says otherwise."""
 
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         pass
 
 
@@ -174,16 +177,14 @@ class EventTimeTrigger(_BuiltInTrigger):
         """Return a trigger by event time."""
         return EventTimeTrigger()
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         end = window.max_timestamp()
         if end <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(end)
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
@@ -194,7 +195,7 @@ class EventTimeTrigger(_BuiltInTrigger):
         if end > ctx.get_current_watermark():
             ctx.register_event_time_timer(end)
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
@@ -212,13 +213,11 @@ class ProcessingTimeTrigger(_BuiltInTrigger):
         """Return a trigger by processing time."""
         return ProcessingTimeTrigger()
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
@@ -229,7 +228,7 @@ class ProcessingTimeTrigger(_BuiltInTrigger):
         if end > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(end)
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
@@ -242,9 +241,7 @@ class NeverTrigger(_BuiltInTrigger):
     Follows ``pyflink.datastream.window.NeverTrigger``. It does not work with merging windows.
     """
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
 
@@ -257,13 +254,11 @@ class EndOfStreamTrigger(_BuiltInTrigger):
     Flink's ``GlobalWindows.EndOfStreamTrigger``.
     """
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         ctx.register_event_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE_AND_PURGE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
 
@@ -300,9 +295,7 @@ class CountTrigger(_BuiltInTrigger):
         """Return a trigger for a number of elements."""
         return CountTrigger(window_size)
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         count = ctx.get_partitioned_state(_COUNT)
         count.add(1)
         if count.get() < self.window_size:
@@ -316,7 +309,7 @@ class CountTrigger(_BuiltInTrigger):
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         ctx.merge_partitioned_state(_COUNT)
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         ctx.get_partitioned_state(_COUNT).clear()
 
 
@@ -337,27 +330,27 @@ class _ContinuousTrigger(_BuiltInTrigger):
             )
 
     @abstractmethod
-    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+    def _register(self, time: int, ctx: TriggerContext) -> None:
         """Register the timer of a firing."""
 
     @abstractmethod
-    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+    def _delete(self, time: int, ctx: TriggerContext) -> None:
         """Delete the timer of a firing."""
 
     def _set_first(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_time: ReducingState[int]
+        self, time: int, window: Window, ctx: TriggerContext, fire_time: ReducingState[int]
     ) -> None:
         truncated = abs(time) // self.interval * self.interval
         self._set_next(truncated if time >= 0 else -truncated, window, ctx, fire_time)
 
     def _set_next(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_time: ReducingState[int]
+        self, time: int, window: Window, ctx: TriggerContext, fire_time: ReducingState[int]
     ) -> None:
         next_time = min(time + self.interval, window.max_timestamp())
         fire_time.add(next_time)
         self._register(next_time, ctx)
 
-    def _fire_if_due(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def _fire_if_due(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         fire_time = ctx.get_partitioned_state(_FIRE_TIME)
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
@@ -375,7 +368,7 @@ class _ContinuousTrigger(_BuiltInTrigger):
         if next_time is not None:
             self._register(next_time, ctx)
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         fire_time = ctx.get_partitioned_state(_FIRE_TIME)
         next_time = fire_time.get()
         if next_time is not None:
@@ -412,9 +405,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         """Return a trigger that fires at every interval of event time."""
         return ContinuousEventTimeTrigger(timeout_ms(interval, "the interval of ContinuousEventTimeTrigger"))
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         end = window.max_timestamp()
         if end <= ctx.get_current_watermark():
             return TriggerResult.FIRE
@@ -424,7 +415,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
             self._set_first(timestamp, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         result = self._fire_if_due(time, window, ctx)
@@ -436,10 +427,10 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
             ctx.delete_event_time_timer(MAX_TIMESTAMP)
         return result
 
-    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+    def _register(self, time: int, ctx: TriggerContext) -> None:
         ctx.register_event_time_timer(time)
 
-    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+    def _delete(self, time: int, ctx: TriggerContext) -> None:
         ctx.delete_event_time_timer(time)
 
 
@@ -461,21 +452,19 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         setting = "the interval of ContinuousProcessingTimeTrigger"
         return ContinuousProcessingTimeTrigger(timeout_ms(interval, setting))
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         fire_time = ctx.get_partitioned_state(_FIRE_TIME)
         if fire_time.get() is None:
             self._set_first(ctx.get_current_processing_time(), window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return self._fire_if_due(time, window, ctx)
 
-    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+    def _register(self, time: int, ctx: TriggerContext) -> None:
         ctx.register_processing_time_timer(time)
 
-    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+    def _delete(self, time: int, ctx: TriggerContext) -> None:
         ctx.delete_processing_time_timer(time)
 
 
@@ -513,9 +502,7 @@ class DeltaTrigger(_BuiltInTrigger):
         """Return a trigger with a threshold."""
         return DeltaTrigger(threshold, delta_function)
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         last_element = ctx.get_partitioned_state(_LAST_ELEMENT)
         last = last_element.value()
         if last is None:
@@ -526,7 +513,7 @@ class DeltaTrigger(_BuiltInTrigger):
             return TriggerResult.FIRE
         return TriggerResult.CONTINUE
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         ctx.get_partitioned_state(_LAST_ELEMENT).clear()
 
 
@@ -558,15 +545,13 @@ class PurgingTrigger(Trigger[Any, Window]):
         """Return a trigger that purges whenever the nested one fires."""
         return PurgingTrigger(nested_trigger)
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
@@ -575,7 +560,7 @@ class PurgingTrigger(Trigger[Any, Window]):
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         self.nested_trigger.on_merge(window, ctx)
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         self.nested_trigger.clear(window, ctx)
 
 
@@ -638,9 +623,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
             should_clear_on_timeout,
         )
 
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         result = self.nested_trigger.on_element(element, timestamp, window, ctx)
         if isinstance(result, TriggerResult) and result.is_fire():
             self.clear(window, ctx)
@@ -656,18 +639,18 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
             ctx.register_processing_time_timer(next_time)
         return result
 
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return self._timed_out(self.nested_trigger.on_processing_time(time, window, ctx), window, ctx)
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return self._timed_out(self.nested_trigger.on_event_time(time, window, ctx), window, ctx)
 
-    def _timed_out(self, result: TriggerResult, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def _timed_out(self, result: TriggerResult, window: Window, ctx: TriggerContext) -> TriggerResult:
         if self.should_clear_on_timeout:
             self.clear(window, ctx)
         return TriggerResult.FIRE_AND_PURGE if result.is_purge() else TriggerResult.FIRE
 
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: TriggerContext) -> None:
         timeout = ctx.get_partitioned_state(_TIMEOUT)
         set_time = timeout.value()
         if set_time is not None:
