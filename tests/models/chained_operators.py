@@ -149,10 +149,9 @@ def chained_run(
         elif what == "due":
             clock.advance_to(time)
             link.pass_on(by_timers=True)
+        elif what == "end":
+            leader_is_at_end(later_clock, leader, link, value)
         else:
-            if value == 2**63 - 1:
-                leader_is_at_end(later_clock, leader, link, value)
-                continue
             leader.process_watermark(Watermark(value))
     return emitted_of(output), emitted_of(link.side)
 

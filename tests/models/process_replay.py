@@ -81,7 +81,7 @@ class Scripted(KeyedProcessFunction):
 
 
 def happenings(model: ReplayModel, rows: list[Row]) -> Iterator[tuple[str, int, Any]]:
-    """Yield kind, time and object of what happens: "element" (row, timestamp), "watermark" watermark, "due" None."""
+    """Yield kind, time and object: "element" (row, timestamp), "watermark" and "end" watermark, "due" None."""
     numbers = {split: number for number, split in enumerate(model.splits)}
     at: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for row, event, arrival, position in zip(
@@ -101,7 +101,7 @@ def happenings(model: ReplayModel, rows: list[Row]) -> Iterator[tuple[str, int, 
         for watermark in ticks[time]:
             yield "watermark", time, watermark
             yield "due", time, None
-    yield "watermark", max(model.arrivals, default=0), MAX_TIMESTAMP
+    yield "end", max(model.arrivals, default=0), MAX_TIMESTAMP
 
 
 class PlainWorld:

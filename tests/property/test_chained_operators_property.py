@@ -4,7 +4,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.compute as pc
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.chained_operators import TOLD, Counts, Follower, chained_run
 from models.process_replay import SIDE, Emitted, Scripted
@@ -50,6 +50,14 @@ WINDOWS = [
     parallelism=st.sampled_from([1, 3]),
     batch_rows=st.sampled_from([1, 3, 100]),
     slice_rows=st.sampled_from([1, 4, 4096]),
+)
+@example(  # the generator emits the maximum at the last event, when a timer is due
+    rows=[("a", stride, 0, 0, "") for stride in (1, 2, 0, 0, 1)],
+    bound="event",
+    interval=0,
+    parallelism=1,
+    batch_rows=1,
+    slice_rows=1,
 )
 def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     rows: list[tuple[Any, ...]],
