@@ -1,4 +1,4 @@
-"""Copies of values and strategies: what one holder changes, no other sees."""
+"""Copies of values, functions and strategies: what one holder changes, no other sees."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import pickle
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from flinkcore.common.row import Row
 from flinkcore.common.time import Instant
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.runtime.messages import shown
+
+F = TypeVar("F")
 
 
 def copied(value: Any) -> Any:
@@ -126,6 +128,23 @@ def _copied(value: Any, giver: str) -> Any:
             f"{giver} gave {shown(value)}, of which the next task needs a copy, but it can be neither pickled nor "
             f"copied: {in_words(failure)}. Give values that pickle can write, such as what is read "
             "from the object, or give its class a __reduce__ or __deepcopy__"
+        ) from failure
+
+
+def copied_function(function: F) -> F:
+    """Return a copy: every run of every partition starts with the function as it was given, and shares nothing.
+
+    Raises
+    ------
+    UserCodeError
+        If it cannot be copied.
+    """
+    try:
+        return copy.deepcopy(function)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
+            f"{in_words(failure)}. Make what cannot be copied in open(), or give it a __deepcopy__"
         ) from failure
 
 

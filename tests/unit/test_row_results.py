@@ -15,7 +15,7 @@ from flinkcore.replay.stages.row_results import RowResults
 SCHEMA = pa.schema({"user": pa.string(), "n": pa.int64()})
 
 
-def nothing() -> None:
+def nothing(batch: pa.RecordBatch) -> None:
     pass
 
 

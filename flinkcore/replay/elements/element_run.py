@@ -16,7 +16,7 @@ from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.elements.started_job import StartedJob
-from flinkcore.replay.stages.function_operators import copied_function
+from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.runtime.tasks.stream_task import JobTasks

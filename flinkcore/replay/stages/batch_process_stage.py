@@ -26,13 +26,13 @@ from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCal
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.plans.operators import KeyedProcess
-from flinkcore.replay.stages.function_operators import copied_function
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events, RowNumbers
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as
+from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.runtime.timers.unending_timers import UnendingTimers
 

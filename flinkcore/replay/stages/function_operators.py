@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,6 @@ from flinkcore.datastream.functions import (
     KeyedCoProcessFunction,
 )
 from flinkcore.datastream.functions.join_functions import TaggedUnion
-from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.operators import (
     ConnectedProcess,
@@ -32,6 +30,7 @@ from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
+from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.element_rows import element_keys, element_rows, event_key_groups
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators import (
@@ -57,26 +56,6 @@ RowCall = Callable[[Hashable, StreamRecord[Any]], None]
 
 ProcessedRows = tuple[Iterable[Any], Iterable[Any], list[int], Iterable[RowCall]]
 """For each row its value, its key, its key group, and what processes it."""
-
-
-F = TypeVar("F")
-
-
-def copied_function(function: F) -> F:
-    """Return a copy: every run of every partition starts with the function as it was given, and shares nothing.
-
-    Raises
-    ------
-    UserCodeError
-        If it cannot be copied.
-    """
-    try:
-        return copy.deepcopy(function)
-    except Exception as failure:
-        raise UserCodeError(
-            f"the function {type(function).__qualname__} cannot be copied, as it must be for every partition: "
-            f"{in_words(failure)}. Make what cannot be copied in open(), or give it a __deepcopy__"
-        ) from failure
 
 
 @dataclass

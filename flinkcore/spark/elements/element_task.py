@@ -12,7 +12,7 @@ from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, OrderedArrivals
 from flinkcore.replay.elements.job_clock import PlacedClock
 from flinkcore.replay.elements.task_sources import TaskSource
-from flinkcore.replay.stages.function_operators import copied_function
+from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.task_metrics import TaskMetric
 from flinkcore.runtime.tasks.operator_setup import JobContext
