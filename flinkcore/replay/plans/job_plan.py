@@ -157,6 +157,11 @@ class JobPlan:
         how = "; name it in side_outputs=[...]" if self.calls_rows else ""
         raise ConfigurationError(f"no side output is named {output_tag.tag_id!r}; this job has: {known}{how}")
 
+    def output_schemas(self) -> dict[str | None, pa.Schema]:
+        """Return the columns of the results, under None, and of each side output, under the id of its tag."""
+        side_outputs = {tag.tag_id: self.side_output_schema(tag) for tag in self.side_outputs()}
+        return {None: self.result_schema()} | side_outputs
+
 
 def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     """Turn the graph of a job into a plan, and check it against the schemas of the logs.

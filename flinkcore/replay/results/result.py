@@ -161,8 +161,7 @@ class JobResult(ABC):
     def _collect(self) -> dict[str | None, pa.Table]:
         """All outputs by the id of their tag, of one run; results under None."""
         if self._collected is None:
-            schemas: dict[str | None, pa.Schema] = {None: self._plan.result_schema()}
-            schemas |= {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
+            schemas = self._plan.output_schemas()
             batches: dict[str | None, list[pa.RecordBatch]] = {tag_id: [] for tag_id in schemas}
             for tag_id, found in self._run():
                 batches[tag_id] += found
@@ -267,9 +266,7 @@ class EmbeddedResult(JobResult):
 
     def _write_parts(self, outputs: ParquetOutputs, replay: Replay) -> PartNames:
         with outputs.open_parts(0) as parts:
-            parts.open_all(
-                {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
-            )
+            parts.open_all(self._plan.output_schemas())
             for output in replay.run():
                 parts.write(output.tag_id, output.batches)
         return {tag_id: [name] for tag_id, name in parts.names.items()}

@@ -166,15 +166,10 @@ def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP
     """
     if len(channels) == 1:
         return channels[0]
-    merged, channel = _merged(channels, restored_ms)
+    merged, channel, (started_ms, idle) = _merged(channels, restored_ms)
     valve = StatusWatermarkValve(len(channels))
     if merged.start is not None:
-        starts = [stream.start for stream in channels if stream.start is not None]
-        valve.restore(
-            np.array([each.watermark_ms for each in starts], np.int64),
-            np.array([each.is_idle for each in starts], np.uint8),
-            restored_ms,
-        )
+        valve.restore(np.array(started_ms, np.int64), np.array(idle, np.uint8), restored_ms)
     at, kinds, watermarks = valve.input_batch(channel, merged.kind, merged.watermark_ms)
     return Stream(merged.cause[at], kinds, watermarks, merged.start)
 
@@ -195,13 +190,10 @@ def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMEST
     """
     if len(inputs) == 1:
         return inputs[0]
-    merged, number = _merged(inputs, restored_ms)
+    merged, number, started = _merged(inputs, restored_ms)
     combined = IndexedCombinedWatermarkStatus(len(inputs))
     if merged.start is not None:
-        starts = [stream.start for stream in inputs if stream.start is not None]
-        combined.restore(
-            [each.watermark_ms for each in starts], [each.is_idle for each in starts], restored_ms
-        )
+        combined.restore(*started, restored_ms)
     at, kinds, watermarks = list[int](), list[int](), list[int]()
     entries = zip(number.tolist(), merged.kind.tolist(), merged.watermark_ms.tolist(), strict=True)
     for entry, (index, kind, watermark) in enumerate(entries):
@@ -222,13 +214,17 @@ def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMEST
     return Stream(cause, np.array(kinds, np.int8), np.array(watermarks, np.int64), merged.start)
 
 
-def _merged(streams: Sequence[Stream], restored_ms: int) -> tuple[Stream, npt.NDArray[np.int32]]:
-    """What all streams emit by its cause, and the number of the stream of each; of one cause by stream."""
+def _merged(
+    streams: Sequence[Stream], restored_ms: int
+) -> tuple[Stream, npt.NDArray[np.int32], tuple[list[int], list[bool]]]:
+    """What all streams emit by its cause, of one cause by stream; the number of the stream of each; their starts."""
     number = np.repeat(np.arange(len(streams), dtype=np.int32), [len(stream.cause) for stream in streams])
     cause = np.concatenate([stream.cause for stream in streams])
     order = np.argsort(cause, kind="stable")
     kind = np.concatenate([stream.kind for stream in streams])[order]
     watermark = np.concatenate([stream.watermark_ms for stream in streams])[order]
     starts = [stream.start for stream in streams if stream.start is not None]
-    start = StreamStart(restored_ms, all(each.is_idle for each in starts)) if starts else None
-    return Stream(cause[order], kind, watermark, start), number[order]
+    idle = [each.is_idle for each in starts]
+    start = StreamStart(restored_ms, all(idle)) if starts else None
+    started = [each.watermark_ms for each in starts], idle
+    return Stream(cause[order], kind, watermark, start), number[order], started

@@ -84,8 +84,7 @@ class PartitionReplay:
 
     def schemas(self) -> dict[str | None, pa.Schema]:
         """Columns of the results (None) and of each side output."""
-        side_outputs = {tag.tag_id: self._plan.side_output_schema(tag) for tag in self._plan.side_outputs()}
-        return {None: self._plan.result_schema()} | side_outputs
+        return self._plan.output_schemas()
 
     def run(self) -> Iterator[StageOutput]:
         """Results and side outputs as they come.

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.results.job_checkpoint import StoppingJob
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
@@ -87,8 +86,7 @@ class SparkResult(JobResult):
                 "call write_parquet(path) or to_arrow() after execute(stop_with_checkpoint=...), and read the files "
                 "with spark.read.parquet(path)"
             )
-        plan = self._plan
-        schema = plan.result_schema() if tag_id is None else plan.side_output_schema(OutputTag(tag_id))
+        schema = self._plan.output_schemas()[tag_id]
         return self._replay.dataframe(RowsOutput(tag_id, schema), SparkSchema(schema).struct_type)
 
     def _write(self, outputs: ParquetOutputs) -> None:
