@@ -163,9 +163,11 @@ class _ArrowsRows:
 
     def read_buffer(self, n_bytes: int) -> Any:
         """Return the next block in memory of Arrow's, which its threads let go of without Python."""
-        block = self.read(n_bytes)
-        buffer = self._allocate(len(block))
-        self._writer(buffer).write(block)
+        read, allocate, writer = self.read, self._allocate, self._writer
+        del self  # an error of `read` keeps this frame as long as it is handled
+        block = read(n_bytes)
+        buffer = allocate(len(block))
+        writer(buffer).write(block)
         return buffer
 
     def take_invalid_row(self, row: Any) -> str:

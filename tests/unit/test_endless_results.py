@@ -32,7 +32,6 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.batch_functions import batch_process_outputs
-from flinkcore.replay.elements import element_run
 from flinkcore.replay.embedded.partition_threads import RESULTS_AHEAD
 from flinkcore.replay.stages import process_output, row_results
 
@@ -259,19 +258,6 @@ def test_many_calls_may_give_more_than_one_whose_results_another_operator_takes(
             stream.key_by("at").process(Ten(), NUMBERS).key_by("n").process(PassOn(), NUMBERS).to_arrow()
         )
     assert results.num_rows == 10_000
-
-
-@pytest.mark.parametrize(("given", "is_too_much"), [(1000, False), (1001, True), (5000, True)])
-def test_what_one_element_leads_to_is_held_up_to_a_bound(given: int, is_too_much: bool) -> None:
-    stream = StreamExecutionEnvironment().from_collection([1]).flat_map(lambda value: range(given))
-    with patch.object(element_run, "MOST_COLLECTED", 1000):
-        if is_too_much:
-            with pytest.raises(
-                UserCodeError, match=r"more than 1,000 collected elements.*let a sink take them"
-            ):
-                list(stream.execute_and_collect())
-        else:
-            assert list(stream.execute_and_collect()) == list(range(given))
 
 
 def test_a_call_without_end_over_batches_is_an_error() -> None:

@@ -2,11 +2,13 @@
 
 import errno
 import gc
+import gzip
 import math
 import os
 import pickle
 import subprocess
 import sys
+import traceback
 import types
 
 import pyarrow as pa
@@ -216,6 +218,19 @@ def test_arrow_has_let_go_of_a_csv_file_that_is_read_in_part(tmp_path):
         next(contents)
         contents.close()
         assert not [held for held in gc.get_referrers(rows) if isinstance(held, types.MethodType)]
+
+
+def test_arrow_lets_go_of_a_csv_file_whose_compression_is_damaged(tmp_path):
+    whole = gzip.compress(b"ts,at\n" + b"1,2\n" * 2_000_000)
+    (tmp_path / "log.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pa.input_stream(str(tmp_path / "log.csv.gz")) as stream:
+        rows = CsvRows(stream, 1 << 20, ",")
+        with pytest.raises(OSError, match="Truncated compressed stream") as failure:
+            list(csv_contents(rows, pacsv.ReadOptions(), pacsv.ParseOptions(), pacsv.ConvertOptions()))
+        frames = [frame for frame, _ in traceback.walk_tb(failure.tb)]
+        assert not [
+            frame for frame in frames if "self" in frame.f_locals and frame.f_code.co_name == "read_buffer"
+        ]
 
 
 def test_a_csv_file_with_a_fault_leaves_no_thread_of_arrow_in_python(tmp_path):

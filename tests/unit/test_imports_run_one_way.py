@@ -18,7 +18,6 @@ RANKS = {
     "runtime": 4,
     "replay": 5,
     "testing": 6,
-    "report": 6,
     "spark": 6,
     "examples": 7,
     "pytest_plugin": 7,
@@ -172,7 +171,6 @@ def test_every_folder_of_a_replay_has_a_rank() -> None:
         ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.replay.embedded"),
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..replay import plan", "flinkcore.datastream.data_stream"),
-        ("from flinkcore.report import page", "flinkcore.spark.sessions.session"),
         (
             "from flinkcore.spark import SparkExecutionEnvironment",
             "flinkcore.testing.abstract_stream_operator_test_harness",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +10,6 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.element_transformations import SinkTransformation
 from flinkcore.datastream.pipeline_executor import ElementJob
-from flinkcore.errors import UserCodeError
 from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
@@ -20,9 +18,6 @@ from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.runtime.tasks.stream_task import JobTasks
-
-MOST_COLLECTED = 10_000_000
-"""So many elements are held that one element or watermark has led to, also of a call that never ends."""
 
 
 class ElementRun(StartedJob):
@@ -53,8 +48,7 @@ class ElementRun(StartedJob):
 
     def __init__(self, job: ElementJob, configuration: ExecutionConfig) -> None:
         super().__init__(job.name)
-        # A check of each element would cost more than a tenth of a small job's time: what is too much drops out.
-        self._collected: deque[Any] = deque(maxlen=MOST_COLLECTED + 1)
+        self._collected: list[Any] = []
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._sources = JobSources(vertices, configuration)
         self._clock = JobClock(self._sources.start_ms)
@@ -81,21 +75,13 @@ class ElementRun(StartedJob):
             self._arrivals = origins[0] if len(origins) == 1 else OrderedArrivals(origins)
             for _ in self._arrivals.emit_all(self._clock):
                 if collected:
-                    yield from self._taken()
+                    yield from collected
+                    collected.clear()
             self._end()
-            yield from self._taken()
+            yield from collected
+            collected.clear()
         finally:
             self._cancel()
-
-    def _taken(self) -> Iterator[Any]:
-        collected = self._collected
-        if len(collected) > MOST_COLLECTED:
-            raise UserCodeError(
-                f"one element or watermark led to more than {MOST_COLLECTED:,} collected elements, which are held "
-                "until all are there: give fewer at once, or let a sink take them, which gets elements as they come"
-            )
-        yield from collected
-        collected.clear()
 
     def _origins(self) -> list[Origin]:
         tasks = self._tasks.tasks()

@@ -129,7 +129,7 @@ class EmbeddedReplay:
             sources: list[Iterator[StageStep]] = []
             if stage.logs:
                 reader = takers.index(number)
-                rows = self._rows_for(number, of_logs.reader(reader), times[number], by_logs[number])
+                rows = self._rows_for(number, of_logs.reader(reader), by_logs[number])
                 sources.append(rows if reader == 0 else without_outputs(rows))
             for link in links:
                 if link.number == number:
@@ -152,7 +152,7 @@ class EmbeddedReplay:
             yield together
 
     def _rows_for(
-        self, number: int, steps: Iterator[ReadStep], time: ReplayTime, inputs: ConnectedInputs | None
+        self, number: int, steps: Iterator[ReadStep], inputs: ConnectedInputs | None
     ) -> Iterator[StageStep]:
         """Rows of logs for an operator, which have places if they are merged with results."""
         merges_results = self._plan.stages[number].merges_results

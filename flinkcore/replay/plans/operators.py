@@ -36,7 +36,7 @@ from flinkcore.replay.plans.native_windows import window_kernel
 
 
 class KeyedOperator(Protocol):
-    """The last step of a job; picklable."""
+    """What a stage does with the rows of each key; picklable."""
 
     @property
     def columns(self) -> Columns:

@@ -87,11 +87,6 @@ class JobCheckpoints:
         """Whether the job stops with a checkpoint."""
         return self.stop_path is not None
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether the job goes on from a checkpoint."""
-        return self.restored is not None
-
     def operator(self, number: int = 0) -> RestoredOperator | None:
         """What the stages of an operator, counted from 0 on, go on from; None: from the start."""
         if self.restored is None:

@@ -184,7 +184,7 @@ class ProcessOutput:
         )
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Drop it: nothing comes after this operator."""
+        """Drop it: an operator behind this one has the watermarks of its own timeline."""
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
         """Drop it likewise."""

@@ -76,8 +76,8 @@ class Timeline:
     clock_ms : numpy.ndarray of int64, shape (n_steps,)
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        Increasing, but that an operator of a job may share the steps of others, at some of which its own does not
-        rise. The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, also where a generator has emitted that
+        Increasing. Where operators of a job share steps, one's watermark may stay the same at steps of the others.
+        The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, also where a generator has emitted that
         watermark before; there is none if the job stops with a checkpoint. From a checkpoint on, the first is the
         watermark of that, just before its cut.
     split, position : numpy.ndarray of int64, shape (n_steps,)

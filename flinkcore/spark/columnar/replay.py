@@ -147,7 +147,7 @@ class SparkReplay:
     def _blocks_for(
         self, number: int, mapped: list[Any], told: set[int], pending: PendingCheckpoint | None
     ) -> Any:
-        """What comes to an operator: from map tasks, and from operators before, each of which tells one what it did.
+        """What comes to an operator: from map tasks, and from the operators before it, whose counts are reported once.
 
         Where several operators take the results of one, that runs for each way from it to the end of the job.
         """
