@@ -64,7 +64,9 @@ class Checkout:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        ignore = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "build", ".*")
+        ignore = shutil.ignore_patterns(
+            "*.so", "*.c", "__pycache__", "build", ".git", ".venv*", ".*cache", ".hypothesis"
+        )
         shutil.copytree(ROOT, path, ignore=ignore)
         build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
         subprocess.run(build, cwd=path, env=os.environ | {"FLINKCORE_SANITIZE": "1"}, check=True)
