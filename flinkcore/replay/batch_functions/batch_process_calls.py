@@ -19,11 +19,10 @@ from flinkcore.replay.batch_functions.batch_process_columns import ElementColumn
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerService
 from flinkcore.replay.batch_functions.column_states import ColumnStates
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.runtime.element_rows import exact_keys
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-
-Int64s = npt.NDArray[np.int64]
 
 
 class ColumnRuntimeContext(StreamingRuntimeContext):

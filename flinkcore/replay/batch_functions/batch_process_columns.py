@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from flinkcore.datastream import TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-
-Int64s = npt.NDArray[np.int64]
+from flinkcore.replay.log.arrays import Int64s
 
 
 class _KeyedRows:

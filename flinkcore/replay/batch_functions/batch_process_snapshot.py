@@ -19,14 +19,13 @@ from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.column_states import NumpyColumnState
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.element_rows import exact_keys, key_columns
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
 from flinkcore.runtime.state import KeyedStateSnapshot
 from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
-
-Int64s = npt.NDArray[np.int64]
 
 
 class BatchProcessSnapshots:

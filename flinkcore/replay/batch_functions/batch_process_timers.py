@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.errors import DataError
-
-Int64s = npt.NDArray[np.int64]
+from flinkcore.replay.log.arrays import Int64s
 
 
 class ColumnTimerService(BatchTimerService):

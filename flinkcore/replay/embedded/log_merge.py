@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.embedded.stage_run import StageStep
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -15,7 +16,7 @@ from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from flinkcore.replay.embedded.stage_run import StageRun, StageStep, results_in_order
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.stages.placed_events import PlacedMerge
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events
 
 Item = TypeVar("Item")
 

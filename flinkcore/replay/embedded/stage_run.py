@@ -11,13 +11,14 @@ import numpy as np
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.embedded.partition_threads import PartitionThreads, ReplayThreads
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.stages.function_stage import FunctionStage
 from flinkcore.replay.stages.opened_stage import PreparedBatches
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.replay.stages.window_stage import WindowStage
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.element_rows import event_key_groups
 
 

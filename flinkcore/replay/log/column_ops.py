@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
 from flinkcore.common.expressions import Expression
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.plain_columns import decoded_type, plain_column
 
 HIDDEN_PREFIX = "__flinkcore_"
@@ -29,8 +29,6 @@ Columns: TypeAlias = frozenset[str] | None
 """Names of columns; None: all columns."""
 
 NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
-
-RowNumbers: TypeAlias = npt.NDArray[np.uint32]
 
 _TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 

@@ -1,6 +1,6 @@
 """Time columns of any Arrow type as int64 milliseconds since the epoch."""
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.errors import SchemaError
-
-Int64s: TypeAlias = npt.NDArray[np.int64]
+from flinkcore.replay.log.arrays import Int64s
 
 # Everything that Arrow parses, and little else.
 _LOOKS_LIKE_ISO_8601: Final = r"^\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"

@@ -112,10 +112,6 @@ class StagePlan:
             isinstance(self.operator, ConnectedProcess) and self.operator.unites_inputs,
         )
 
-    def time_type(self) -> pa.DataType:
-        """Return the Arrow type of the event time."""
-        return self.event_time
-
     def connected_inputs(self, second_from: int = 0) -> ConnectedInputs | None:
         """Return how rows of connected streams are told apart; None: the operator has one input.
 

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import TimeDomain
@@ -25,11 +24,12 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
+from flinkcore.replay.log.arrays import Int64s, RowNumbers
 from flinkcore.replay.plans.operators import KeyedProcess
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.copies import copied_function
@@ -41,8 +41,6 @@ SLICE_ROWS = 1 << 15
 
 FIRED_ROWS = 1 << 15
 """Most timers of a batch."""
-
-Int64s = npt.NDArray[np.int64]
 
 
 class TimelineMoments:

@@ -27,6 +27,7 @@ import numpy as np
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.common.row import Row
 from flinkcore.errors import UserCodeError, in_words
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.function_operators import function_operator
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
@@ -36,7 +37,7 @@ from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.total_order import Events, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.element_rows import groups_of_keys
 from flinkcore.runtime.elements import StreamRecord

@@ -31,10 +31,11 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP
+from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.time_plane.total_order import Events, Int32Array, Int64Array, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events
 
-Order: TypeAlias = tuple[Int64Array, ...]
+Order: TypeAlias = tuple[Int64s, ...]
 """Columns that order results, in the order above; the sequences come last."""
 
 FIXED_COLUMNS = 6
@@ -60,9 +61,9 @@ class PlacedEvents(Events):
     def of(
         cls,
         batch: pa.RecordBatch,
-        timestamps: Int64Array,
+        timestamps: Int64s,
         order: Order,
-        inputs: Int32Array | None = None,
+        inputs: Int32s | None = None,
     ) -> PlacedEvents:
         """Rows, their timestamps, places and inputs; None: all are of the first input."""
         if inputs is None:
@@ -126,7 +127,7 @@ class PlacedEvents(Events):
 
     def sorted(self) -> PlacedEvents:
         """The rows in total order; where one comes to both inputs of an operator, to the first one first."""
-        keys: list[Int32Array | Int64Array] = [self.splits, *self.order[::-1]]
+        keys: list[Int32s | Int64s] = [self.splits, *self.order[::-1]]
         rows = np.lexsort(keys)
         if (rows == np.arange(len(rows))).all():
             return self

@@ -23,13 +23,13 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
 )
 from flinkcore.errors import SchemaError
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.plans.native_windows import slide_of
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.window_state import window_columns
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.runtime.element_rows import event_key_groups
 
-Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _PANE_FIRED = 1

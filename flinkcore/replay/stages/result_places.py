@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.total_order import Int64Array
 from flinkcore.runtime.key_context import KeyContext
 
 NOT_FIRED = -1
@@ -72,7 +72,7 @@ class ResultPlaces:
         self._latest[group] = fired
         self._fired.append((*moment, fired, group))
 
-    def take(self, elements: Order) -> tuple[Int64Array, Order]:
+    def take(self, elements: Order) -> tuple[Int64s, Order]:
         """Timestamps and places of the results since the last call.
 
         Parameters

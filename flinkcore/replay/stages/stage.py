@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import RowNumbers
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot
 
 FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")

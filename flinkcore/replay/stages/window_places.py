@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.total_order import Int64Array
 from flinkcore.runtime.element_rows import event_key_groups
 
 
@@ -44,7 +44,7 @@ class WindowPlaces:
         self._max_parallelism = context.plan.max_parallelism
         self._sequence = 1
 
-    def rows_alone(self, timestamps: Int64Array, steps: Int64Array) -> list[int]:
+    def rows_alone(self, timestamps: Int64s, steps: Int64s) -> list[int]:
         """Return which rows may fire a window: one with a count, or one that is over and still kept.
 
         Each is taken in alone, so that it is known which results are its own.
@@ -57,7 +57,7 @@ class WindowPlaces:
         late: list[int] = np.flatnonzero(self._first_firings_ms(timestamps) <= watermarks).tolist()
         return late
 
-    def _first_firings_ms(self, timestamps: Int64Array) -> Int64Array:
+    def _first_firings_ms(self, timestamps: Int64s) -> Int64s:
         """A time that no window of each row is over before."""
         window = self._window
         if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is WindowStagger.ALIGNED:
@@ -107,19 +107,19 @@ class WindowPlaces:
         assert len(order) == FIXED_COLUMNS + 1 + self._number
         yield _placed(batch, fired, order)
 
-    def _sequence_of(self, batch: pa.RecordBatch) -> Int64Array:
+    def _sequence_of(self, batch: pa.RecordBatch) -> Int64s:
         sequence = np.arange(self._sequence, self._sequence + batch.num_rows)
         self._sequence += batch.num_rows
         return sequence
 
 
-def _placed(batch: pa.RecordBatch, timestamps: Int64Array, order: Order) -> PlacedOutput:
+def _placed(batch: pa.RecordBatch, timestamps: Int64s, order: Order) -> PlacedOutput:
     return PlacedOutput(None, [], PlacedEvents.of(batch, timestamps, order))
 
 
-def _timestamps(batch: pa.RecordBatch) -> Int64Array:
+def _timestamps(batch: pa.RecordBatch) -> Int64s:
     """The maximum timestamps of the windows, which are the timestamps of their results."""
     ends = batch.column("window_end").cast(pa.int64())
     of_global_windows = ends.is_null().to_numpy(zero_copy_only=False)
-    timestamps: Int64Array = np.where(of_global_windows, MAX_TIMESTAMP, ends.fill_null(0).to_numpy() - 1)
+    timestamps: Int64s = np.where(of_global_windows, MAX_TIMESTAMP, ends.fill_null(0).to_numpy() - 1)
     return timestamps

@@ -13,6 +13,7 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import DataError
+from flinkcore.replay.log.arrays import Int64s, RowNumbers
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.placed_events import order_of
 from flinkcore.replay.stages.restored_windows import ExpectedWindows
@@ -20,7 +21,7 @@ from flinkcore.replay.stages.stage import RestoredOperator, StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.stages.window_places import WindowPlaces
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
-from flinkcore.replay.time_plane.total_order import Events, Int64Array, RowNumbers
+from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.runtime.checkpoint.table_file import refused_as
@@ -67,7 +68,7 @@ class WindowStage:
 
     def __init__(self, context: StageContext, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
-        aggregation, schema, time_type = plan.operator, plan.data_schema(), plan.time_type()
+        aggregation, schema, time_type = plan.operator, plan.data_schema(), plan.event_time
         assert isinstance(aggregation, WindowAggregation)
         self._keys = list(plan.keys)
         self._max_parallelism = plan.max_parallelism
@@ -164,7 +165,7 @@ class WindowStage:
                 yield from places.fired_by_event(self._taken_in(prepared, row), place)
             start = alone + 1
 
-    def _check_timestamps(self, timestamps: Int64Array) -> None:
+    def _check_timestamps(self, timestamps: Int64s) -> None:
         if len(timestamps) == 0:
             return
         lowest, highest = self._timestamp_range

@@ -3,15 +3,12 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore._native.event_log import order_events, running_maximum
 from flinkcore.errors import SourceError
+from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, TimesChecksum, arrivals_of
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 
 class ChunkClock:

@@ -11,10 +11,8 @@ from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 
 class TimedEvents(Protocol):

@@ -13,6 +13,7 @@ from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_m
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
 from flinkcore.replay.time_plane.paused_spans import PausedSpans, summary_interval_ms
 from flinkcore.replay.time_plane.record_store import RecordStore
@@ -25,9 +26,6 @@ from flinkcore.replay.time_plane.timeline import (
     Timeline,
     TimePlane,
 )
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

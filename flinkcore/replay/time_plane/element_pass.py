@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
 from flinkcore.replay.time_plane.split_operator import SplitOperator, SplitState, SplitStates
@@ -25,9 +26,6 @@ from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.valve_timeline import ValveTimeline
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 TIMES_AT_ONCE = 1 << 16
 """Events whose times are Python integers at once."""

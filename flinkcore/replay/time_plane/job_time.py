@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.time_plane.stream_watermarks import (
     LogStreams,
     Stream,
@@ -26,7 +27,7 @@ from flinkcore.replay.time_plane.stream_watermarks import (
     merged_by_valve,
 )
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import Int64s, Timeline, TimePlane
+from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents
 
 

@@ -31,13 +31,10 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore._native.event_log import hold_back
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
+from flinkcore.replay.log.arrays import Int32s, Int64s
 
 
 def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | None) -> int:

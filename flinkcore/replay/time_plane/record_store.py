@@ -7,12 +7,10 @@ import tempfile
 from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore.common.free_room import directory_remedy
 from flinkcore.errors import SourceError
-
-Int64s = npt.NDArray[np.int64]
+from flinkcore.replay.log.arrays import Int64s
 
 
 class RecordStore:

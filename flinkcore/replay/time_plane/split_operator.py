@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.common.supplied_generators import HeldGenerators
@@ -16,13 +15,12 @@ from flinkcore.common.time import Time
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkGenerator, WatermarksWithIdleness
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import UserCodeError
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.time_plane.emissions import EmissionCause, SplitEmissions
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
 from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
-
-Int64s = npt.NDArray[np.int64]
 
 _SHAPES = b"flinkcore.shapes"
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Int64s, TimePlane
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 
 Kinds = npt.NDArray[np.int8]

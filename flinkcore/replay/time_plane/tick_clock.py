@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from flinkcore.replay.log.arrays import Int64s
 
 
 @dataclass(frozen=True)

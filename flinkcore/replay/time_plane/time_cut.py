@@ -29,9 +29,8 @@ import pyarrow as pa
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
-
-Int64s = npt.NDArray[np.int64]
 
 _NEW_SPLIT: Final = {
     "rows": 0,

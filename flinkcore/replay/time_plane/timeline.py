@@ -18,14 +18,12 @@ import numpy.typing as npt
 from flinkcore._native.event_log import steps_before
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, SourceError
+from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.chunk_clock import ChunkClock
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimesChecksum
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_cut import TimeCut
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 AFTER_ALL_SPLITS: Final = 2**31 - 1
 """In place of a split: the step comes after all events with its clock, as a tick does."""

@@ -11,15 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import total_order
+from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
 from flinkcore.replay.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
 MERGED_BYTES = 128 << 20
 """Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most."""
 
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
-RowNumbers = npt.NDArray[np.uint32]
 EventsT = TypeVar("EventsT", bound="LogEvents")
 
 
@@ -40,10 +38,10 @@ class LogEvents:
     """
 
     batch: pa.RecordBatch
-    timestamps: Int64Array
-    arrivals: Int64Array
-    splits: Int32Array
-    positions: Int64Array
+    timestamps: Int64s
+    arrivals: Int64s
+    splits: Int32s
+    positions: Int64s
 
     def _columns(self) -> Iterator[npt.NDArray[Any]]:
         for column in fields(self)[1:]:
@@ -115,7 +113,7 @@ class Events(LogEvents):
         int64 (n_rows,), how many steps of the timeline come before: they tell the watermark in force.
     """
 
-    steps: Int64Array
+    steps: Int64s
 
 
 def concatenate(parts: list[LogEvents]) -> LogEvents:

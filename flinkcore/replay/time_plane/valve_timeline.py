@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from flinkcore._native.watermarks import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.time_plane.emissions import Emissions
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Timeline
-
-Int64s = npt.NDArray[np.int64]
 
 
 class ValveTimeline:

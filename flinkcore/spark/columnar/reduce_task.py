@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.job_checkpoint import write_partition
 from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
 from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.total_order import Events, LogEvents, RowNumbers, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (

@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.time_plane.total_order import LogEvents, RowNumbers
+from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 
 NARROWED: Final = b"narrowed"
