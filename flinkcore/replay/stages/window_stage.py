@@ -204,11 +204,9 @@ class WindowStage:
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let everything fire that is due before a time, at which the next event comes at the earliest."""
-        results = self._advanced(bisect_left(self._timeline.clock_ms, until_ms))
-        if self._places is None:
-            yield from (StageOutput(None, [batch]) for batch in results)
-        else:
-            yield from self._places.fired_by_steps(results)
+        assert self._places is not None  # only an operator that another one waits for is advanced
+        steps = bisect_left(self._timeline.clock_ms, until_ms)
+        yield from self._places.fired_by_steps(self._advanced(steps))
 
     def finish(self) -> Iterator[StageOutput]:
         """Let the end of the log fire everything, and give the last results batch by batch."""
