@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from time import monotonic, sleep
 from typing import Any
 from weakref import ref
 
 from flinkcore._native.event_log import json_depth
 
-LET_GO_SECONDS = 5
-"""At most so long a file is waited for that Arrow's threads still read."""
+LET_GO_SECONDS = 60
+"""At most so long Arrow's threads are waited for, which take milliseconds unless the machine is overloaded."""
 
 
 def read_block(stream: Any, n_bytes: int) -> bytes:
@@ -155,20 +155,21 @@ class _ArrowsRows:
     closed = False
 
     def __init__(self, rows: CsvRows) -> None:
-        from pyarrow import FixedSizeBufferWriter, allocate_buffer
+        from pyarrow import py_buffer
 
         self.read = rows.read
-        self._allocate, self._writer = allocate_buffer, FixedSizeBufferWriter
+        self._buffer_of = py_buffer
         self._take_invalid_row = rows.take_invalid_row
+        self.held: list[Callable[[], object]] = [ref(self)]
+        """What Arrow may still hold, as weak references: this object, and the blocks given to it."""
 
     def read_buffer(self, n_bytes: int) -> Any:
-        """Return the next block in memory of Arrow's, which its threads let go of without Python."""
-        read, allocate, writer = self.read, self._allocate, self._writer
+        """Return the next block."""
+        read, buffer_of, held = self.read, self._buffer_of, self.held
         del self  # an error of `read` keeps this frame as long as it is handled
-        block = read(n_bytes)
-        buffer = allocate(len(block))
-        writer(buffer).write(block)
-        return buffer
+        block = buffer_of(read(n_bytes))
+        held[:] = [*(one for one in held if one() is not None), ref(block)]
+        return block
 
     def take_invalid_row(self, row: Any) -> str:
         """Return what is done with a row; see `CsvRows`."""
@@ -196,7 +197,7 @@ def csv_contents(
     from pyarrow import csv
 
     given = _ArrowsRows(rows)
-    watched = ref(given)
+    held = given.held
     file = pa.PythonFile(given, "r")
     parse_options.invalid_row_handler = given.take_invalid_row
     del given
@@ -210,7 +211,7 @@ def csv_contents(
         reader = file = parse_options = None
         end = monotonic() + LET_GO_SECONDS
         # Nothing is called back: that would be Python in Arrow's thread once more.
-        while watched() is not None and monotonic() < end:
+        while any(one() is not None for one in held) and monotonic() < end:
             sleep(0.0005)
 
 

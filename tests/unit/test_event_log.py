@@ -10,12 +10,14 @@ import subprocess
 import sys
 import traceback
 import types
+import weakref
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore.common import text_files
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.common.text_files import CsvRows, csv_contents
@@ -207,16 +209,34 @@ def test_an_empty_path_is_not_the_working_directory(path):
         StreamExecutionEnvironment().from_event_log(path, timestamp="ts")
 
 
-def test_arrow_has_let_go_of_a_csv_file_that_is_read_in_part(tmp_path):
-    (tmp_path / "log.csv").write_text("ts,at\n" + "1,2\n" * (5 << 20))
+@pytest.mark.parametrize("trial", range(10))
+@pytest.mark.parametrize("first", ["1,2", "x,2"])
+def test_arrow_has_let_go_of_a_csv_file_that_is_read_in_part(tmp_path, monkeypatch, first, trial):
+    blocks = []
+    read_buffer = text_files._ArrowsRows.read_buffer
+
+    def watched(self, n_bytes):
+        block = read_buffer(self, n_bytes)
+        blocks.append(weakref.ref(block))
+        return block
+
+    monkeypatch.setattr(text_files._ArrowsRows, "read_buffer", watched)
+    (tmp_path / "log.csv").write_text(f"ts,at\n{first}\n" + "1,2\n" * (4 << 20))
     with pa.OSFile(str(tmp_path / "log.csv")) as stream:
         rows = CsvRows(stream, 1 << 20, ",")
         contents = csv_contents(
-            rows, pacsv.ReadOptions(block_size=1 << 20), pacsv.ParseOptions(), pacsv.ConvertOptions()
+            rows,
+            pacsv.ReadOptions(block_size=1 << 20),
+            pacsv.ParseOptions(),
+            pacsv.ConvertOptions(column_types={"ts": pa.int64()}),
         )
-        assert next(contents).names == ["ts", "at"]
-        next(contents)
+        try:
+            assert next(contents).names == ["ts", "at"]
+            next(contents)
+        except pa.ArrowInvalid:
+            assert first == "x,2"
         contents.close()
+        assert all(block() is None for block in blocks)
         assert not [held for held in gc.get_referrers(rows) if isinstance(held, types.MethodType)]
 
 
