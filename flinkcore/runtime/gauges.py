@@ -2,7 +2,6 @@
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark_generators import RelativeClock
-from flinkcore.errors import ConfigurationError
 
 
 class WatermarkGauge:
@@ -24,35 +23,6 @@ class WatermarkGauge:
     def value(self) -> int:
         """The watermark in ms since the epoch; -2**63 if there was none."""
         return self._current_watermark
-
-
-class MinWatermarkGauge:
-    """The least of several watermarks, such as those of the inputs of a task.
-
-    Parameters
-    ----------
-    *gauges : WatermarkGauge
-        At least one.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none.
-
-    Notes
-    -----
-    Flink's ``org.apache.flink.streaming.runtime.metrics.MinWatermarkGauge``.
-    """
-
-    def __init__(self, *gauges: WatermarkGauge) -> None:
-        if not gauges:
-            raise ConfigurationError("the least watermark is that of at least one gauge")
-        self._gauges = gauges
-
-    @property
-    def value(self) -> int:
-        """The least watermark in ms since the epoch; -2**63 if a gauge had none."""
-        return min(gauge.value for gauge in self._gauges)
 
 
 class TimerGauge:

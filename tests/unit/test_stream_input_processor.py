@@ -7,7 +7,8 @@ from models.recorders import OutputRecorder
 from flinkcore.common import MIN_TIMESTAMP, Watermark
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor, StreamTwoInputProcessor
+from flinkcore.runtime.operators.stream_operator import OneOfTwoInputs
+from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 
@@ -20,6 +21,16 @@ def heard() -> InputRecorder:
 @pytest.fixture
 def emitted() -> OutputRecorder:
     return OutputRecorder()
+
+
+def of_two_inputs(
+    emitted: OutputRecorder, channels1: int, channels2: int
+) -> tuple[StreamOneInputProcessor, StreamOneInputProcessor]:
+    operator = Union(emitted)
+    return (
+        StreamOneInputProcessor(OneOfTwoInputs(operator, 1), channels1),
+        StreamOneInputProcessor(OneOfTwoInputs(operator, 2), channels2),
+    )
 
 
 def test_records_and_latency_markers_go_to_the_operator_from_any_channel(heard: InputRecorder) -> None:
@@ -90,23 +101,23 @@ def test_an_input_without_channels_is_refused(heard: InputRecorder) -> None:
 
 
 def test_each_of_two_inputs_has_its_own_valve(emitted: OutputRecorder) -> None:
-    processor = StreamTwoInputProcessor(Union(emitted), 2, 1)
-    processor.process_element1(Watermark(5), 0)
-    processor.process_element2(Watermark(4), 0)
+    first, second = of_two_inputs(emitted, 2, 1)
+    first.process_element(Watermark(5), 0)
+    second.process_element(Watermark(4), 0)
     assert emitted.take() == []
-    processor.process_element1(Watermark(7), 1)
+    first.process_element(Watermark(7), 1)
     assert emitted.take() == [("watermark", 4)]
-    processor.process_element2(Watermark(6), 0)
+    second.process_element(Watermark(6), 0)
     assert emitted.take() == [("watermark", 5)]
 
 
 def test_elements_of_two_inputs_come_to_the_operators_own_methods(emitted: OutputRecorder) -> None:
-    processor = StreamTwoInputProcessor(Union(emitted), 1, 1)
+    first, second = of_two_inputs(emitted, 1, 1)
     marker = LatencyMarker(5, "source", 0)
-    processor.process_element1(StreamRecord("a", 1), 0)
-    processor.process_element2(StreamRecord("a", 1), 0)
-    processor.process_element1(marker, 0)
-    processor.process_element2(marker, 0)
+    first.process_element(StreamRecord("a", 1), 0)
+    second.process_element(StreamRecord("a", 1), 0)
+    first.process_element(marker, 0)
+    second.process_element(marker, 0)
     assert emitted.take() == [
         ("record", 1, (1, "a")),
         ("record", 1, (2, "a")),
@@ -115,17 +126,17 @@ def test_elements_of_two_inputs_come_to_the_operators_own_methods(emitted: Outpu
     ]
 
 
-def test_a_task_of_two_inputs_shows_the_lesser_watermark_and_both(emitted: OutputRecorder) -> None:
-    processor = StreamTwoInputProcessor(Union(emitted), 1, 1)
-    processor.process_element1(Watermark(5), 0)
-    assert processor.watermark_gauge.value == MIN_TIMESTAMP
-    processor.process_element2(Watermark(9), 0)
-    assert processor.watermark_gauge.value == 5
-    assert [gauge.value for gauge in processor.watermark_gauges] == [5, 9]
+def test_each_of_two_inputs_shows_its_own_watermark(emitted: OutputRecorder) -> None:
+    first, second = of_two_inputs(emitted, 1, 1)
+    gauges = first.watermark_gauge, second.watermark_gauge
+    first.process_element(Watermark(5), 0)
+    assert [gauge.value for gauge in gauges] == [5, MIN_TIMESTAMP]
+    second.process_element(Watermark(9), 0)
+    assert [gauge.value for gauge in gauges] == [5, 9]
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [0, 1])
 def test_an_unknown_element_of_either_input_is_refused(emitted: OutputRecorder, number: int) -> None:
-    processor = StreamTwoInputProcessor(Union(emitted), 1, 1)
+    processor = of_two_inputs(emitted, 1, 1)[number]
     with pytest.raises(DataError, match="channel 0 delivered an element of type dict"):
-        getattr(processor, f"process_element{number}")({}, 0)
+        processor.process_element({}, 0)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The inputs of a task: from their channels, each kind of element goes its way to the operator."""
+"""An input of a task: from its channels, each kind of element goes its way to the operator."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from flinkcore._native.watermarks import StatusWatermarkValve
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.gauges import MinWatermarkGauge, WatermarkGauge
-from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
+from flinkcore.runtime.gauges import WatermarkGauge
+from flinkcore.runtime.operators.stream_operator import Input
 
 _STATUSES = {status.value: status for status in WatermarkStatus}
 
@@ -80,46 +80,3 @@ class StreamOneInputProcessor:
                 self._operator.process_watermark(Watermark(value))
             else:
                 self._operator.process_watermark_status(_STATUSES[value])
-
-
-class StreamTwoInputProcessor:
-    """Takes the elements of the channels of two inputs to an operator, each input through its own valve.
-
-    Parameters
-    ----------
-    operator : TwoInputStreamOperator
-    channels1, channels2 : int
-        Number of channels of each input, at least 1.
-
-    Raises
-    ------
-    ConfigurationError
-        If an input has no channel.
-
-    Notes
-    -----
-    Flink's ``StreamTwoInputProcessorFactory`` and ``TwoInputStreamTask``.
-    """
-
-    def __init__(self, operator: TwoInputStreamOperator, channels1: int, channels2: int) -> None:
-        self._first = StreamOneInputProcessor(OneOfTwoInputs(operator, 1), channels1)
-        self._second = StreamOneInputProcessor(OneOfTwoInputs(operator, 2), channels2)
-        self._watermark_gauge = MinWatermarkGauge(self._first.watermark_gauge, self._second.watermark_gauge)
-
-    @property
-    def watermark_gauges(self) -> tuple[WatermarkGauge, WatermarkGauge]:
-        """The last watermarks that the operator has processed, by input."""
-        return self._first.watermark_gauge, self._second.watermark_gauge
-
-    @property
-    def watermark_gauge(self) -> MinWatermarkGauge:
-        """The lesser watermark of both inputs, including idle ones: the current input watermark of the task."""
-        return self._watermark_gauge
-
-    def process_element1(self, element: StreamElement[Any], channel: int) -> None:
-        """Dispatch an element of the first input, as :meth:`StreamOneInputProcessor.process_element` does."""
-        self._first.process_element(element, channel)
-
-    def process_element2(self, element: StreamElement[Any], channel: int) -> None:
-        """Dispatch an element of the second input, as :meth:`StreamOneInputProcessor.process_element` does."""
-        self._second.process_element(element, channel)
