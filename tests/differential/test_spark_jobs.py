@@ -394,6 +394,24 @@ def test_jobs_give_on_spark_what_they_give_embedded(
     assert on_spark.report == embedded.report
 
 
+def test_a_job_of_two_logs_reads_small_dataframes_of_several_partitions(spark: Any) -> None:
+    table = pa.table({"user": list("abcab"), "ts": range(5), "amount": [1, 2, 3, 4, 5]})
+
+    def job(*logs: DataStream) -> DataStream:
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        first, second = (log.assign_timestamps_and_watermarks(strategy) for log in logs)
+        windows = first.union(second).key_by("user").window(TumblingEventTimeWindows(10))
+        return windows.aggregate(n=count(), total=sum_("amount"))
+
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    # Spark computes columns of such DataFrames on the driver, where all rows are of one partition.
+    on_spark = job(*(env.from_dataframe(spark.createDataFrame(table), timestamp="ts") for _ in range(2)))
+    embedded = StreamExecutionEnvironment()
+    here = job(*(embedded.from_event_log(table, timestamp="ts") for _ in range(2)))
+    columns = ["user", "window_start", "n", "total"]
+    assert ordered(on_spark.to_arrow().select(columns)) == ordered(here.to_arrow().select(columns))
+
+
 def test_a_worker_that_dies_amid_a_job_of_two_logs_changes_nothing(
     spark: Any, logs: tuple[Path, pa.Table], tmp_path: Path
 ) -> None:

@@ -428,6 +428,33 @@ def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_pa
         stream.to_arrow()
 
 
+@pytest.mark.parametrize(
+    ("logs", "message"), [(1, "partition 0 of the DataFrame has other rows"), (2, "has rows")]
+)
+def test_rows_of_a_dataframe_that_had_none_in_the_first_pass_are_refused(
+    spark: Any, tmp_path: Path, logs: int, message: str
+) -> None:
+    marker = str(tmp_path / "evaluated")
+
+    def rows_from_the_second_time_on(batches: Any) -> Any:
+        import os
+
+        for batch in batches:
+            evaluated = os.path.exists(marker)
+            open(marker, "w").close()
+            yield batch if evaluated else batch.slice(0, 0)
+
+    columns = "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
+    log = spark.range(0, 10, 1, 1).mapInArrow(rows_from_the_second_time_on, "id long").selectExpr(*columns)
+    env = SparkExecutionEnvironment(spark)
+    streams = [
+        env.from_dataframe(dataframe, timestamp="ts", arrival="at")
+        for dataframe in [log, spark.range(0, 10, 1, 1).selectExpr(*columns)][:logs]
+    ]
+    with pytest.raises(SourceError, match=rf"{message}.* first pass.* persist\(\)"):
+        job_over(streams[0].union(streams[1]) if logs == 2 else streams[0]).to_arrow()
+
+
 def test_keys_that_are_not_computed_alike_are_refused_in_every_form(spark: Any, tmp_path: Path) -> None:
     def with_keys(batches: Any) -> Any:
         import os

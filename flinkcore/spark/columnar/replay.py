@@ -136,7 +136,7 @@ class SparkReplay:
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
         mapped = [
-            log.read_dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
+            log.map_in_arrow(self._spark, task, SHUFFLE_SCHEMA)
             for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
         ]
         last = len(self._partitions) - 1

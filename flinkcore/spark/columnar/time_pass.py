@@ -88,7 +88,8 @@ def run_time_passes(
     -------
     list of tuple
         The time plane of each log, and the log as the second pass reads it: with the fingerprint of each chunk that has
-        one. A DataFrame that Spark runs no task for, as it has no rows, is a chunk without rows from then on.
+        one. A DataFrame that Spark runs no task for, as it has no rows, is a chunk without rows from then on, and
+        the second pass checks that it still has none.
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
     fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
@@ -108,7 +109,7 @@ def _in_second_pass(spark: Any, log: SparkLog, fingerprints: dict[int, Fingerpri
     if fingerprints:
         return replace(log, log=replace(log.checked, fingerprints=fingerprints))
     no_rows = FileInput((_chunk_without_rows(log),))
-    return replace(log, log=no_rows, dataframe=no_rows.dataframe(spark))
+    return replace(log, log=no_rows, dataframe=no_rows.dataframe(spark), without_rows=log.read_dataframe)
 
 
 def _chunk_without_rows(log: SparkLog) -> Chunk:

@@ -23,6 +23,7 @@ CHUNK_BYTES = 128 << 20
 CHUNKS_PER_CORE = 2
 
 _ADVICE = "checkpoint() or persist() the DataFrame before the replay, or write it to Parquet and replay that"
+_NOT_ALIKE = f"Spark does not compute and order it alike every time. {_ADVICE}"
 _OTHER_PARTITIONS = (
     f"Spark does not divide it alike every time (adaptive execution merges small partitions). {_ADVICE}"
 )
@@ -138,6 +139,22 @@ class DataFrameInput:
         yield DataFrameChunk.of(self, partition, batches)
 
 
+class StaysWithoutRows:
+    """Evaluates a DataFrame that had no rows in the first pass, as a task of Spark; picklable."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield nothing.
+
+        Raises
+        ------
+        SourceError
+            If there are rows.
+        """
+        if any(batch.num_rows for batch in batches):
+            raise SourceError(f"the DataFrame has rows now and had none in the first pass: {_NOT_ALIKE}")
+        yield from ()
+
+
 def partition_new(partition: int, before: int) -> SourceError:
     """Return the error for a DataFrame with a partition that was not there in the first pass."""
     return SourceError(
@@ -177,20 +194,24 @@ class DataFrameChunk(Chunk):
             arrays = [plain_column(batch.column(wanted.name), wanted.type) for wanted in fields]
             plain = pa.RecordBatch.from_arrays(arrays, taken)
             self.fingerprint.add(plain, self.source.checked)
+            self._compare(at_end=False)
             plain = plain.select(names)
             for start in range(0, plain.num_rows, batch_rows):
                 yield plain.slice(start, batch_rows)
-        self._compare()
+        self._compare(at_end=True)
 
-    def _compare(self) -> None:
-        if self.source.fingerprints is None or self.fingerprint == self.source.fingerprints[self.index]:
+    def _compare(self, at_end: bool) -> None:
+        """Compare what has been read with the first pass, before the end only the number of rows."""
+        if self.source.fingerprints is None:
             return
         first = self.source.fingerprints[self.index]
-        unlike = ", ".join(map(repr, self.fingerprint.columns_unlike(first)))
+        if self.fingerprint == first if at_end else self.fingerprint.rows <= first.rows:
+            return
+        now = f"{self.fingerprint.rows:,} now" if at_end else f"more than {first.rows:,} now"
+        unlike = ", ".join(map(repr, self.fingerprint.columns_unlike(first))) if at_end else ""
         raise SourceError(
-            f"{self.label} has other rows than in the first pass ({self.fingerprint.rows:,} now, {first.rows:,} then"
-            f"{f'; column {unlike} differs' if unlike else ''}): Spark does not compute and order it alike every time. "
-            f"{_ADVICE}"
+            f"{self.label} has other rows than in the first pass ({now}, {first.rows:,} then"
+            f"{f'; column {unlike} differs' if unlike else ''}): {_NOT_ALIKE}"
         )
 
     @property
