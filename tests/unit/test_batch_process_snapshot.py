@@ -15,6 +15,7 @@ from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
 from flinkcore.errors import SchemaError
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.operators import BatchProcess
 from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.stages.stage import StageContext
@@ -113,8 +114,10 @@ class Job:
         ((self.events, _),) = merge.release(None)
 
     def stages(self, partitions: int, timeline: Timeline, last_arrival_ms: int) -> list[BatchProcessStage]:
-        context = StageContext(self.plan.stages[0], timeline, last_arrival_ms, partitions)
-        return [BatchProcessStage(context, number) for number in range(partitions)]
+        (plan,) = self.plan.stages
+        assert isinstance(plan.operator, BatchProcess)
+        context = StageContext(plan, timeline, last_arrival_ms, partitions)
+        return [BatchProcessStage(context, plan.operator, number) for number in range(partitions)]
 
     def process(self, stages: list[BatchProcessStage], events: Events) -> list[dict[str, Any]]:
         groups = key_groups(events.batch.select(list(self.plan.keys)), self.plan.max_parallelism)

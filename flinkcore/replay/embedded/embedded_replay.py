@@ -7,27 +7,36 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
+from typing import Any
 
 from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.embedded.log_merge import LogMerge, ReadStep
+from flinkcore.replay.embedded.log_merge import LogMerge
 from flinkcore.replay.embedded.partition_threads import ReplayThreads
-from flinkcore.replay.embedded.stage_inputs import SharedItems, linked, merged, passed_on, without_outputs
+from flinkcore.replay.embedded.stage_inputs import (
+    SharedItems,
+    linked,
+    merged,
+    passed_on,
+    rows_for,
+    with_places,
+    without_outputs,
+)
 from flinkcore.replay.embedded.stage_run import StageRun, StageStep
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import EmbeddedResult
 from flinkcore.replay.stages.opened_stage import opened_stage
-from flinkcore.replay.stages.placed_events import placed
+from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
+from flinkcore.replay.time_plane.total_order import Events
 
 
 class EmbeddedReplay:
@@ -113,7 +122,7 @@ class EmbeddedReplay:
         runs: Sequence[StageRun],
         links: Sequence[StageLink],
         open_stages: ExitStack,
-    ) -> Iterator[Iterator[StageStep]]:
+    ) -> Iterator[Iterator[StageStep[Events]]]:
         """What comes to each operator."""
         stages = self._plan.stages
         by_logs = [
@@ -123,44 +132,32 @@ class EmbeddedReplay:
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
         of_logs = SharedItems(reading, len(takers))
-        given: dict[int, SharedItems[StageStep]] = {}
+        given: dict[int, SharedItems[StageStep[PlacedEvents]]] = {}
         readers = Counter(link.between.stage for link in links)
         for number, (stage, run) in enumerate(zip(stages, runs, strict=True)):
-            sources: list[Iterator[StageStep]] = []
+            together: Iterator[StageStep[Events]] = iter(())
             if stage.logs:
                 reader = takers.index(number)
-                rows = self._rows_for(number, of_logs.reader(reader), by_logs[number])
-                sources.append(rows if reader == 0 else without_outputs(rows))
-            for link in links:
-                if link.number == number:
-                    before = link.between.stage
-                    readers[before] -= 1
-                    steps = given[before].reader(readers[before])
-                    sources.append(
-                        linked(
-                            steps if readers[before] == 0 else without_outputs(steps),
-                            link,
-                            run.context.inputs,
-                        )
-                    )
-            together = merged(sources) if stage.merges_results else sources[0]
+                together = rows_for(number, of_logs.reader(reader))
+                if reader > 0:
+                    together = without_outputs(together)
+            if stage.results:
+                sources = [with_places(together, number, by_logs[number])] if stage.logs else []
+                for link in links:
+                    if link.number == number:
+                        before = link.between.stage
+                        readers[before] -= 1
+                        steps = given[before].reader(readers[before])
+                        if readers[before] > 0:
+                            steps = without_outputs(steps)
+                        sources.append(linked(steps, link, run.context.inputs))
+                together = merged(sources) if len(sources) > 1 else sources[0]
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
                 passing = passed_on(run, together)
                 open_stages.enter_context(self._threads.closing(passing))
                 given[number] = SharedItems(passing, readers[number])
             yield together
-
-    def _rows_for(
-        self, number: int, steps: Iterator[ReadStep], inputs: ConnectedInputs | None
-    ) -> Iterator[StageStep]:
-        """Rows of logs for an operator, which have places if they are merged with results."""
-        merges_results = self._plan.stages[number].merges_results
-        for step in steps:
-            ready = step.ready_for.get(number, [])
-            if merges_results:
-                ready = [(placed(*each, number, inputs), None) for each in ready]
-            yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
         partitions = self._plan.stages[number].partitions(self._parallelism)
@@ -175,7 +172,7 @@ class EmbeddedReplay:
             threads=self._threads,
         )
 
-    def _end(self, number: int, partition: int, stage: Stage) -> Iterator[StageOutput]:
+    def _end(self, number: int, partition: int, stage: Stage[Any]) -> Iterator[StageOutput]:
         if self._checkpoints.stops:
             yield from stage.stop()
             self.stopping.write(number, partition, stage.snapshot())

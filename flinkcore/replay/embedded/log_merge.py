@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.embedded.stage_run import StageStep
@@ -20,17 +20,25 @@ from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 
 
 @dataclass(frozen=True)
-class ReadStep(StageStep):
+class ReadStep:
     """What one batch of a log lets go on.
 
     Attributes
     ----------
     ready_for
-        For each operator that takes logs, by its number: events, and their rows in total order (None: as they lie); in
-        total order one after the other.
+        By the number of each operator that takes logs, what is ready for it.
+    until_ms, outputs, events_read
+        As of :class:`StageStep`.
     """
 
-    ready_for: dict[int, list[tuple[Events, RowNumbers | None]]] = field(default_factory=dict)
+    ready_for: dict[int, list[tuple[Events, RowNumbers | None]]]
+    until_ms: int | None
+    outputs: Sequence[StageOutput] = ()
+    events_read: int = 0
+
+    def coming_to(self, number: int) -> StageStep[Events]:
+        """The step as it comes to the operator of a number."""
+        return StageStep(self.ready_for[number], self.until_ms, self.outputs, self.events_read)
 
 
 class _Log:
@@ -111,8 +119,8 @@ class LogMerge:
             ready = _released(merges, None if self._is_in_order else until)
             if last_arrival_ms is not None:
                 until = min(until, last_arrival_ms)  # the end has its own order
-            yield ReadStep([], until, self._rejected(number, mapped), mapped.events_read, ready)
-        yield ReadStep([], None, ready_for=_released(merges, None))
+            yield ReadStep(ready, until, self._rejected(number, mapped), mapped.events_read)
+        yield ReadStep(_released(merges, None), None)
 
     def _take(self, log: int, mapped: MappedEvents, merges: dict[int, TotalOrderMerge]) -> None:
         taken_by = self._plan.stage_of_log(log)

@@ -7,19 +7,18 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from flinkcore.replay.embedded.log_merge import ReadStep
 from flinkcore.replay.embedded.stage_run import StageRun, StageStep, results_in_order
-from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.stages.placed_events import PlacedMerge
+from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage_link import StageLink
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.total_order import Events
 
 Item = TypeVar("Item")
-
-_NO_MORE: Final = object()
+StepT = TypeVar("StepT", bound=StageStep[Events])
 
 
 class SharedItems(Generic[Item]):
@@ -51,18 +50,20 @@ class SharedItems(Generic[Item]):
             if self._failure is not None:
                 raise self._failure
             try:
-                item = next(self._items, _NO_MORE)
+                item = next(self._items)
+            except StopIteration:
+                return False
             except BaseException as failure:
                 self._failure = failure
                 raise
-            if item is _NO_MORE:
-                return False
             for held in self._held:
-                held.append(item)  # type: ignore[arg-type]
+                held.append(item)
             return True
 
 
-def passed_on(run: StageRun, steps: Iterator[StageStep]) -> Generator[StageStep, None, None]:
+def passed_on(
+    run: StageRun, steps: Iterator[StageStep[Events]]
+) -> Generator[StageStep[PlacedEvents], None, None]:
     """What an operator gives, step by step: its results, in total order, as what is ready."""
     for step, outputs in run.run(steps):
         results, others = results_in_order(outputs)
@@ -75,25 +76,40 @@ def passed_on(run: StageRun, steps: Iterator[StageStep]) -> Generator[StageStep,
 
 
 def linked(
-    steps: Iterable[StageStep], link: StageLink, inputs: ConnectedInputs | None
-) -> Iterator[StageStep]:
+    steps: Iterable[StageStep[PlacedEvents]], link: StageLink, inputs: ConnectedInputs | None
+) -> Iterator[StageStep[PlacedEvents]]:
     """Steps of one operator as they come to another one."""
     for step in steps:
-        ready: list[tuple[Events, RowNumbers | None]] = []
+        ready: list[tuple[PlacedEvents, None]] = []
         for results, _ in step.ready:
-            rows = link.passed_on(results)  # type: ignore[arg-type]
+            rows = link.passed_on(results)
             if rows.batch.num_rows:
                 ready.append((rows.coming_to(link.number, link.input_number, inputs), None))
-        yield replace(step, ready=ready)
+        yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
 
-def without_outputs(steps: Iterable[StageStep]) -> Iterator[StageStep]:
+def rows_for(number: int, steps: Iterable[ReadStep]) -> Iterator[StageStep[Events]]:
+    """Steps of the logs as they come to the operator of a number."""
+    for step in steps:
+        yield step.coming_to(number)
+
+
+def with_places(
+    steps: Iterable[StageStep[Events]], number: int, inputs: ConnectedInputs | None
+) -> Iterator[StageStep[PlacedEvents]]:
+    """Steps of the logs whose rows are merged with results before the operator of a number."""
+    for step in steps:
+        ready = [(placed(events, rows, number, inputs), None) for events, rows in step.ready]
+        yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
+
+
+def without_outputs(steps: Iterable[StepT]) -> Iterator[StepT]:
     """Steps whose side outputs, and what was read for them, another reader of the same steps has."""
     for step in steps:
         yield replace(step, outputs=(), events_read=0)
 
 
-def merged(sources: Sequence[Iterator[StageStep]]) -> Iterator[StageStep]:
+def merged(sources: Sequence[Iterator[StageStep[PlacedEvents]]]) -> Iterator[StageStep[PlacedEvents]]:
     """The steps of all sources of an operator, the rows of which have places, as those of one.
 
     All sources take the same steps; some have more at their ends. Where the time up to which a step goes is open, more
@@ -101,14 +117,14 @@ def merged(sources: Sequence[Iterator[StageStep]]) -> Iterator[StageStep]:
     """
     merge = PlacedMerge()
     for together in zip_longest(*sources):
-        steps: list[StageStep] = [step for step in together if step is not None]
+        steps = [step for step in together if step is not None]
         outputs: list[StageOutput] = []
         for step in steps:
             for events, _ in step.ready:
-                merge.add(events)  # type: ignore[arg-type]
+                merge.add(events)
             outputs += step.outputs
         times = [step.until_ms for step in steps if step.until_ms is not None]
         until_ms = min(times) if len(times) == len(steps) else None
         ready = [] if until_ms is None else list(merge.release(until_ms))
-        yield StageStep(list(ready), until_ms, outputs, sum(step.events_read for step in steps))
+        yield StageStep(ready, until_ms, outputs, sum(step.events_read for step in steps))
     yield StageStep(list(merge.release(None)), None)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.embedded.partition_threads import PartitionThreads, ReplayThreads
 from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.stages.function_stage import FunctionStage
 from flinkcore.replay.stages.opened_stage import PreparedBatches
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
-from flinkcore.replay.stages.window_stage import WindowStage
 from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.element_rows import event_key_groups
 
+EventsT_co = TypeVar("EventsT_co", bound=Events, covariant=True)
+
 
 @dataclass(frozen=True)
-class StageStep:
+class StageStep(Generic[EventsT_co]):
     """What comes to an operator at once.
 
     Attributes
@@ -38,7 +38,7 @@ class StageStep:
         Rows of the logs that were read for this step.
     """
 
-    ready: list[tuple[Events, RowNumbers | None]]
+    ready: Sequence[tuple[EventsT_co, RowNumbers | None]]
     until_ms: int | None
     outputs: Iterable[StageOutput] = ()
     events_read: int = 0
@@ -56,7 +56,7 @@ class PreparedEvents:
 class PreparedStep:
     """A step whose events are ready for the partitions."""
 
-    step: StageStep
+    step: StageStep[Events]
     ready: list[PreparedEvents] = field(default_factory=list)
 
 
@@ -78,8 +78,8 @@ class StageRun:
     def __init__(
         self,
         context: StageContext,
-        stages: list[Stage],
-        end: Callable[[int, Stage], Iterable[StageOutput]],
+        stages: list[Stage[Any]],
+        end: Callable[[int, Stage[Any]], Iterable[StageOutput]],
         threads: ReplayThreads,
     ) -> None:
         self.stages = stages
@@ -94,8 +94,8 @@ class StageRun:
         return max(stage.current_watermark for stage in self.stages)
 
     def run(
-        self, steps: Iterator[StageStep]
-    ) -> Generator[tuple[StageStep, list[Iterable[StageOutput]]], None, None]:
+        self, steps: Iterator[StageStep[Events]]
+    ) -> Generator[tuple[StageStep[Events], list[Iterable[StageOutput]]], None, None]:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.stages) > 1:
             for prepared, outputs in PartitionThreads(
@@ -113,7 +113,7 @@ class StageRun:
             [self._end(partition, stage) for partition, stage in enumerate(self.stages)],
         )
 
-    def _prepare(self, step: StageStep) -> PreparedStep:
+    def _prepare(self, step: StageStep[Events]) -> PreparedStep:
         return PreparedStep(
             step,
             [
@@ -135,7 +135,6 @@ class StageRun:
         until_ms = prepared.step.until_ms
         # Another operator waits for its results, also where no event comes.
         if self.context.places_results and until_ms is not None:
-            assert isinstance(stage, FunctionStage | WindowStage)
             yield from stage.advance(until_ms)
 
     def _rows_by_partition(self, events: Events, rows: RowNumbers | None) -> list[RowNumbers | None]:

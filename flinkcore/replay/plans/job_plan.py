@@ -13,8 +13,8 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.columnar_windows import ROW_KIND, require_columnar
-from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.transformations import (
+    BatchProcessTransformation,
     BroadcastTransformation,
     EventLogSource,
     FilterTransformation,
@@ -39,6 +39,7 @@ from flinkcore.replay.log.plain_columns import decoded_type
 from flinkcore.replay.plans.keys import check_keys, require_alike_keys
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.replay.plans.operators import (
+    BatchProcess,
     ConnectedProcess,
     IntervalJoinProcess,
     KeyedOperator,
@@ -344,10 +345,9 @@ def _check_results_input(number: int, each: StageInput, operator: KeyedOperator)
 
 def _refuse_functions_over_batches(stages: Sequence[StagePlan]) -> None:
     for stage in stages:
-        operator = stage.operator
-        if isinstance(operator, UserProcess) and isinstance(operator.function, KeyedBatchProcessFunction):
+        if isinstance(stage.operator, BatchProcess):
             raise ConfigurationError(
-                f"{type(operator.function).__qualname__} is a function over batches, which a job with several "
+                f"{stage.operator.function_name} is a function over batches, which a job with several "
                 "operators cannot run: make it a KeyedProcessFunction"
             )
 
@@ -412,6 +412,8 @@ def _operator(step: Transformation) -> KeyedOperator:
         return _operator_of_two_inputs(step)
     if isinstance(step, WindowProcessTransformation):
         return WindowProcess(step.function, step.output_type, step.tags, step.timestamp_column)
+    if isinstance(step, BatchProcessTransformation):
+        return BatchProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     if isinstance(step, ProcessTransformation):
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     assert isinstance(step, WindowTransformation)

@@ -35,11 +35,7 @@ from flinkcore.replay.log.column_ops import (
 )
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.plans.keys import check_keys
-from flinkcore.replay.plans.operators import (
-    KeyedOperator,
-    KeyedProcess,
-    require_column,
-)
+from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
 from flinkcore.replay.plans.uids import step_with_uid, watermarks_uids
 from flinkcore.replay.time_plane.timed_log import TimedLog
 
@@ -163,13 +159,13 @@ def plan_of_log(
         filesystem=source.filesystem,
         format_options=source.format_options,
     )
-    if log.on_bad_row in operator.side_outputs:
-        assert isinstance(log.on_bad_row, OutputTag)
-        also = "the function's" if isinstance(operator, KeyedProcess) else "late"
+    rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
+    if rejected is not None and rejected in operator.side_outputs:
+        also = "the function's" if isinstance(operator, UserProcess) and rejected in operator.tags else "late"
         raise ConfigurationError(
-            f"side output {log.on_bad_row.tag_id!r} is named for both {also} and rejected rows: take two names"
+            f"side output {rejected.tag_id!r} is named for both {also} and rejected rows: take two names"
         )
-    shows_rows = isinstance(log.on_bad_row, OutputTag) or bool(operator.side_outputs)
+    shows_rows = rejected is not None or bool(operator.side_outputs)
     plan = LogPlan(
         log=log,
         before=before,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -33,41 +33,6 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.native_windows import window_kernel
-
-
-class KeyedOperator(Protocol):
-    """What a stage does with the rows of each key; picklable."""
-
-    @property
-    def columns(self) -> Columns:
-        """Columns of the events that it reads besides the keys; None: all."""
-
-    @property
-    def needs_event_time(self) -> bool:
-        """Whether it cannot do without watermarks."""
-
-    @property
-    def side_outputs(self) -> tuple[OutputTag, ...]:
-        """Its side outputs."""
-
-    @property
-    def timestamp_range(self) -> tuple[int, int]:
-        """The lowest and the highest timestamp, in ms, that it has a use for; other rows are bad rows."""
-
-    @property
-    def repeating_columns(self) -> tuple[str, ...]:
-        """Columns of its results, besides the keys, that have few values for their rows."""
-
-    def result_schema(self, events: pa.Schema, keys: Sequence[str], time_type: pa.DataType) -> pa.Schema:
-        """Return the columns of its results, where events come with these columns, keys and this time."""
-
-    def side_output_schema(
-        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
-    ) -> pa.Schema:
-        """Return the columns of one of its side outputs, where events come with these columns and this time."""
-
-    def check(self, events: pa.Schema) -> None:
-        """Raise SchemaError, or ConfigurationError, if it cannot run over events with these columns."""
 
 
 @dataclass(frozen=True)
@@ -271,14 +236,21 @@ class UserProcess:
 
 @dataclass(frozen=True)
 class KeyedProcess(UserProcess):
-    """A function called for the rows and the timers of each key, or for batches of them."""
+    """A function called for the rows and the timers of each key."""
 
-    function: KeyedProcessFunction | KeyedBatchProcessFunction
+    function: KeyedProcessFunction
+
+
+@dataclass(frozen=True)
+class BatchProcess(UserProcess):
+    """A function called for batches of rows and of timers of many keys."""
+
+    function: KeyedBatchProcessFunction
 
     @property
     def takes_untyped_keys(self) -> bool:
-        """As of UserProcess; batches are of columns, whose types are known."""
-        return isinstance(self.function, KeyedProcessFunction)
+        """False: batches are of columns, whose types are known."""
+        return False
 
 
 class OverWindows:
@@ -422,6 +394,17 @@ class WindowJoinProcess(OverWindows, ConnectedProcess):
     def unites_inputs(self) -> bool:
         """True: both streams are united, and then cut into windows."""
         return True
+
+
+KeyedOperator: TypeAlias = WindowAggregation | UserProcess
+"""What a stage does with the rows of each key; picklable.
+
+Both have what the planner asks for: `columns` are those of the events that it reads besides the keys (None: all);
+`needs_event_time`: it cannot do without watermarks; `timestamp_range`: the lowest and the highest timestamp in ms, as
+others make bad rows; `repeating_columns`: those of its results, besides the keys, that have few values for their rows;
+`side_outputs`, and the schemas of results and side outputs, where events come with these columns, keys and type of
+time; `check` raises a SchemaError or ConfigurationError if it cannot run over events with these columns.
+"""
 
 
 def bound_type(time_type: pa.DataType) -> pa.DataType:

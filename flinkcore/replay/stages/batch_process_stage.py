@@ -20,13 +20,12 @@ import numpy as np
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import TimeDomain
-from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.log.arrays import Int64s, RowNumbers
-from flinkcore.replay.plans.operators import KeyedProcess
-from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.plans.operators import BatchProcess
+from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events
@@ -67,13 +66,15 @@ class TimelineMoments:
         return np.maximum(np.searchsorted(self.watermarks, watermarks_ms, side="right"), self._done)
 
 
-class BatchProcessStage:
+class BatchProcessStage(Stage[Events]):
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
     Parameters
     ----------
     context
         Of the operator.
+    process
+        The operator.
     partition
         Number of the partition.
 
@@ -85,10 +86,8 @@ class BatchProcessStage:
         If the function declares what is no delay.
     """
 
-    def __init__(self, context: StageContext, partition: int) -> None:
-        plan, process, timeline = context.plan, context.plan.operator, context.timeline
-        assert isinstance(process, KeyedProcess)
-        assert isinstance(process.function, KeyedBatchProcessFunction)
+    def __init__(self, context: StageContext, process: BatchProcess, partition: int) -> None:
+        plan, timeline = context.plan, context.timeline
         self._timeline = timeline
         self._moments = TimelineMoments(timeline)
         self._last_arrival_ms = context.last_arrival_ms
@@ -108,8 +107,7 @@ class BatchProcessStage:
         self._processing_time = self._calls.processing_time_timers
         groups = context.key_group_range(partition)
         self._snapshots = BatchProcessSnapshots(self._calls, plan.key_fields, groups)
-        name = type(process.function).__qualname__
-        task = TaskInfo(name, context.partitions, plan.max_parallelism, partition)
+        task = TaskInfo(process.function_name, context.partitions, plan.max_parallelism, partition)
         try:
             self._calls.open(task)
         except Exception:
@@ -208,7 +206,6 @@ class BatchProcessStage:
         self._calls.close()
 
     def counts(self) -> dict[str, int]:
-        """Counts of events, timers and results so far."""
         return {
             "processed": self._processed,
             "event_time_timers": self._fired[TimeDomain.EVENT_TIME],
@@ -219,7 +216,6 @@ class BatchProcessStage:
 
     @property
     def current_watermark(self) -> int:
-        """Watermark in force, ms since the epoch."""
         return self._watermark_ms
 
     def _taken(self) -> Iterator[StageOutput]:

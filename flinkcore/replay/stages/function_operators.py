@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,22 @@ ProcessedRows = tuple[Iterable[Any], Iterable[Any], list[int], Iterable[RowCall]
 """For each row its value, its key, its key group, and what processes it."""
 
 
+class Surroundings(NamedTuple):
+    """What operators of keyed functions are given besides their functions, in the order of their parameters.
+
+    Attributes
+    ----------
+    output : ProcessOutput
+        Takes what the function gives.
+    backend : KeyedStateBackend
+    clock : ReplayClock
+    """
+
+    output: ProcessOutput
+    backend: KeyedStateBackend
+    clock: ReplayClock
+
+
 @dataclass
 class FunctionOperator:
     """The operator of a function.
@@ -86,48 +102,53 @@ class FunctionOperator:
     fates: Callable[[int], dict[str, int]]
     is_keyed: bool = True
 
+    @classmethod
+    def keyed(
+        cls,
+        operator: Any,
+        backend: KeyedStateBackend,
+        rows: Callable[[Events], ProcessedRows],
+        check_restored: Callable[[OperatorSnapshot], None],
+        fates: Callable[[int], dict[str, int]],
+    ) -> FunctionOperator:
+        """An operator with timers and keyed state."""
+        timers = operator.time_service_manager
+        return cls(operator, timers, OperatorBackends(backend, timers), rows, check_restored, fates)
+
 
 def function_operator(
-    context: StageContext,
-    partition: int,
-    output: ProcessOutput,
-    backend: KeyedStateBackend,
-    clock: ReplayClock,
+    context: StageContext, process: UserProcess, partition: int, around: Surroundings
 ) -> FunctionOperator:
     """Make the operator of a function, with a copy of the function.
 
     Parameters
     ----------
     context : StageContext
+    process : UserProcess
     partition : int
-    output : ProcessOutput
-        Takes what the function gives.
-    backend : KeyedStateBackend
-    clock : ReplayClock
+    around : Surroundings
 
     Raises
     ------
     UserCodeError
         If the function cannot be copied.
     """
-    process = context.plan.operator
-    assert isinstance(process, UserProcess)
     function = copied_function(process.function)
     if isinstance(process, ConnectedProcess):
-        streams = _TwoStreams.of(context, partition, output)
+        streams = _TwoStreams.of(context, process, partition, around.output)
         if isinstance(process, IntervalJoinProcess):
-            return _interval_join(function, streams, output, backend, clock)
+            return _interval_join(function, streams, around)
         if isinstance(process, WindowJoinProcess):
-            return _window_join(function, streams, output, backend, clock)
-        return _connected(process, function, streams, output, backend, clock)
+            return _window_join(function, streams, around)
+        return _connected(process, function, streams, around)
     if isinstance(process, WindowProcess):
-        windows = make_window_operator(function, None, output, backend, clock)
-        return _of_windows(windows, backend, _rows_of_one(context, lambda: windows.process_element_of_key))
-    operator = KeyedProcessOperator(function, None, output, backend, clock)
-    return FunctionOperator(
+        windows = make_window_operator(function, None, *around)
+        rows = _rows_of_one(context, lambda: windows.process_element_of_key)
+        return _of_windows(windows, around.backend, rows)
+    operator = KeyedProcessOperator(function, None, *around)
+    return FunctionOperator.keyed(
         operator,
-        operator.time_service_manager,
-        OperatorBackends(backend, operator.time_service_manager),
+        around.backend,
         _rows_of_one(context, lambda: operator.process_element_of_key),
         _check_user_timers,
         lambda processed: {"processed": processed},
@@ -157,10 +178,9 @@ def _of_windows(
         late, in_no_window = windows.num_late_records, windows.num_records_in_no_window
         return {"windowed": processed - late - in_no_window, "late": late, "in_no_window": in_no_window}
 
-    return FunctionOperator(
+    return FunctionOperator.keyed(
         windows,
-        windows.time_service_manager,
-        OperatorBackends(backend, windows.time_service_manager),
+        backend,
         rows,
         lambda snapshot: check_window_namespaces(snapshot, windows.operation),
         fates,
@@ -202,10 +222,11 @@ class _TwoStreams:
     repeated: int = field(default=0, init=False)
 
     @classmethod
-    def of(cls, context: StageContext, partition: int, output: ProcessOutput) -> _TwoStreams:
-        plan, inputs, process = context.plan, context.inputs, context.plan.operator
+    def of(
+        cls, context: StageContext, process: ConnectedProcess, partition: int, output: ProcessOutput
+    ) -> _TwoStreams:
+        plan, inputs = context.plan, context.inputs
         assert inputs is not None
-        assert isinstance(process, ConnectedProcess)
         first, second = plan.inputs
         keys = list(first.keys), list(second.keys)
         return cls(inputs, keys, plan.max_parallelism, output, process.is_broadcast and partition > 0)
@@ -256,8 +277,10 @@ class _TwoStreams:
     def _muted(self, call: RowCall) -> RowCall:
         def muted(key: Hashable, record: StreamRecord[Any]) -> None:
             self.output.is_muted = True
-            call(key, record)
-            self.output.is_muted = False
+            try:
+                call(key, record)
+            finally:
+                self.output.is_muted = False
 
         return muted
 
@@ -266,18 +289,14 @@ class _TwoStreams:
 
 
 def _connected(
-    process: ConnectedProcess,
-    function: Any,
-    streams: _TwoStreams,
-    output: ProcessOutput,
-    backend: KeyedStateBackend,
-    clock: ReplayClock,
+    process: ConnectedProcess, function: Any, streams: _TwoStreams, around: Surroundings
 ) -> FunctionOperator:
+    output, backend, clock = around
     selector, states = streams.key_at_hand, process.broadcast_states or ()
     operator_state = OperatorStateBackend()
     operator: Any
     if isinstance(function, KeyedCoProcessFunction):
-        operator = KeyedCoProcessOperator(function, selector, selector, output, backend, clock)
+        operator = KeyedCoProcessOperator(function, selector, selector, *around)
     elif isinstance(function, KeyedBroadcastProcessFunction):
         operator = KeyedBroadcastProcessOperator(
             function, selector, states, output, backend, operator_state, clock
@@ -303,25 +322,17 @@ def _connected(
     )
 
 
-def _interval_join(
-    function: Any,
-    streams: _TwoStreams,
-    output: ProcessOutput,
-    backend: KeyedStateBackend,
-    clock: ReplayClock,
-) -> FunctionOperator:
-    selector = streams.key_at_hand
-    join = IntervalJoinOperator(function, selector, selector, output, backend, clock)
+def _interval_join(function: Any, streams: _TwoStreams, around: Surroundings) -> FunctionOperator:
+    join = IntervalJoinOperator(function, streams.key_at_hand, streams.key_at_hand, *around)
     sides = CLEANUP_NAMESPACE_LEFT, CLEANUP_NAMESPACE_RIGHT
 
     def fates(processed: int) -> dict[str, int]:
         late = join.num_late_records
         return {"processed": processed - late, "late": late}
 
-    return FunctionOperator(
+    return FunctionOperator.keyed(
         join,
-        join.time_service_manager,
-        OperatorBackends(backend, join.time_service_manager),
+        around.backend,
         streams.rows(streams.called(join.process_element1), streams.called(join.process_element2)),
         lambda snapshot: check_namespaces(
             snapshot, CLEANUP_TIMER_NAME, lambda namespace: namespace in sides, is_void
@@ -330,14 +341,8 @@ def _interval_join(
     )
 
 
-def _window_join(
-    function: Any,
-    streams: _TwoStreams,
-    output: ProcessOutput,
-    backend: KeyedStateBackend,
-    clock: ReplayClock,
-) -> FunctionOperator:
-    windows = make_window_operator(function, None, output, backend, clock)
+def _window_join(function: Any, streams: _TwoStreams, around: Surroundings) -> FunctionOperator:
+    windows = make_window_operator(function, None, *around)
 
     def tagged(tag: Callable[[Any], TaggedUnion[Any, Any]]) -> RowCall:
         united: StreamRecord[Any] = StreamRecord(None)
@@ -348,4 +353,5 @@ def _window_join(
 
         return call
 
-    return _of_windows(windows, backend, streams.rows(tagged(TaggedUnion.one), tagged(TaggedUnion.two)))
+    rows = streams.rows(tagged(TaggedUnion.one), tagged(TaggedUnion.two))
+    return _of_windows(windows, around.backend, rows)

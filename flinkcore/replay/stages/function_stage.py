@@ -29,11 +29,11 @@ from flinkcore.common.row import Row
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.operators import UserProcess
-from flinkcore.replay.stages.function_operators import function_operator
+from flinkcore.replay.stages.function_operators import Surroundings, function_operator
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
 from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.replay.stages.result_places import ResultPlaces
-from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
@@ -50,7 +50,7 @@ SLICE_ROWS = 1 << 12
 """So many events are Python objects at a time."""
 
 
-class FunctionStage:
+class FunctionStage(Stage[Events]):
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
     What a call of the function gives is taken a batch at a time, however much that is: the call waits in between. Not
@@ -61,6 +61,8 @@ class FunctionStage:
     ----------
     context
         Of the operator.
+    process
+        The operator.
     partition
         Number of the partition.
 
@@ -79,9 +81,8 @@ class FunctionStage:
     can ask for is always 0: a task that is tried again does what it did before.
     """
 
-    def __init__(self, context: StageContext, partition: int) -> None:
-        plan, process, timeline = context.plan, context.plan.operator, context.timeline
-        assert isinstance(process, UserProcess)
+    def __init__(self, context: StageContext, process: UserProcess, partition: int) -> None:
+        plan, timeline = context.plan, context.timeline
         self._timeline = timeline
         self._last_arrival_ms = context.last_arrival_ms
         self._number = context.number
@@ -99,11 +100,13 @@ class FunctionStage:
             key_groups_of=lambda keys: groups_of_keys(keys, plan.key_fields, plan.max_parallelism),
         )
         backend = KeyedStateBackend(key_context, self._clock)
-        self._output = ProcessOutput(context, key_context)
+        self._output = ProcessOutput(context, process, key_context)
         if context.places_results:
             self._output.places = ResultPlaces(context.number, key_context, self._now)
         self._name = process.function_name
-        self._function = function_operator(context, partition, self._output, backend, self._clock)
+        self._function = function_operator(
+            context, process, partition, Surroundings(self._output, backend, self._clock)
+        )
         self._operator, self._timers = self._function.operator, self._function.timers
         restored = context.restored
         if restored is not None and restored.last_arrival_ms is not None:
@@ -207,7 +210,6 @@ class FunctionStage:
         yield from self._take()
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
-        """Let everything happen that is due before a time, at which the next event comes at the earliest."""
         steps = bisect_left(self._timeline.clock_ms, until_ms)
         yield from self._do(partial(self._advance, until_ms, steps))
         yield from self._take()
@@ -251,7 +253,6 @@ class FunctionStage:
 
     @property
     def current_watermark(self) -> int:
-        """Watermark in force, ms since the epoch."""
         done = self._steps_done
         return int(self._timeline.watermark_ms[done - 1]) if done else MIN_TIMESTAMP
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.replay.plans.operators import UserProcess, WindowAggregation
+from flinkcore.replay.plans.operators import BatchProcess, WindowAggregation
 from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
 from flinkcore.replay.stages.function_stage import FunctionStage
 from flinkcore.replay.stages.stage import Stage, StageContext
@@ -17,18 +16,17 @@ from flinkcore.replay.stages.window_stage import EncodedEvents, WindowStage
 from flinkcore.replay.time_plane.total_order import Events
 
 
-def _stage(context: StageContext, partition: int) -> Stage:
+def _stage(context: StageContext, partition: int) -> Stage[Any]:
     operator = context.plan.operator
     if isinstance(operator, WindowAggregation):
-        return WindowStage(context, partition)
-    assert isinstance(operator, UserProcess)
-    if isinstance(operator.function, KeyedBatchProcessFunction):
-        return BatchProcessStage(context, partition)
-    return FunctionStage(context, partition)
+        return WindowStage(context, operator, partition)
+    if isinstance(operator, BatchProcess):
+        return BatchProcessStage(context, operator, partition)
+    return FunctionStage(context, operator, partition)
 
 
 @contextmanager
-def opened_stage(context: StageContext, partition: int) -> Iterator[Stage]:
+def opened_stage(context: StageContext, partition: int) -> Iterator[Stage[Any]]:
     """A stage that is closed with the block; an error in the block hides one of the closing."""
     stage = _stage(context, partition)
     try:

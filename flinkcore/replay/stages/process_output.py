@@ -37,6 +37,8 @@ class ProcessOutput:
     ----------
     context
         Of the operator.
+    process
+        The operator.
     key_context
         Whose current key is that of the results.
 
@@ -58,10 +60,8 @@ class ProcessOutput:
         Notes the places of results, where another operator follows.
     """
 
-    def __init__(self, context: StageContext, key_context: KeyContext) -> None:
-        plan, process = context.plan, context.plan.operator
-        assert isinstance(process, UserProcess)
-        name = process.function_name
+    def __init__(self, context: StageContext, process: UserProcess, key_context: KeyContext) -> None:
+        plan, name = context.plan, process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
         self.record: StreamRecord[Any] | None = None

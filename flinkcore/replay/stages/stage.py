@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Generic, TypeVar
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.replay.log.arrays import RowNumbers
@@ -105,36 +106,57 @@ class StageContext:
         )
 
 
-class Stage(Protocol):
-    """An operator over the key groups of one partition."""
+Taken = TypeVar("Taken", contravariant=True)
 
-    def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[StageOutput]:
+
+class Stage(ABC, Generic[Taken]):
+    """An operator over the key groups of one partition, which takes events as `PreparedBatches` prepares them."""
+
+    @abstractmethod
+    def process(self, prepared: Taken, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Take in events in total order, and give what they make ready.
 
         Parameters
         ----------
         prepared
-            The batch and its times, as the stage takes them.
+            Of one batch.
         rows
             Rows of this partition, in total order; None: all, as they lie.
         """
 
+    def advance(self, until_ms: int) -> Iterator[StageOutput]:
+        """Let happen what is due before a time, and give the results now, as another operator waits for them.
+
+        By default nothing happens: what is due comes with the next event, or at the end.
+
+        Parameters
+        ----------
+        until_ms
+            No event that arrives before is still to come, in ms since the epoch.
+        """
+        return iter(())
+
+    @abstractmethod
     def finish(self) -> Iterator[StageOutput]:
         """Let the end of the log fire everything, and give the last results batch by batch."""
 
+    @abstractmethod
     def stop(self) -> Iterator[StageOutput]:
         """Let happen what comes before the cut with which the log ends, and give the results, instead of `finish`."""
 
+    @abstractmethod
     def snapshot(self) -> OperatorSnapshot:
         """What the operator holds once it has stopped."""
 
     def close(self) -> None:
-        """Let go of what the operator holds; called once, also after a failure."""
+        """Release what the operator holds; called once, also after a failure."""
 
+    @abstractmethod
     def counts(self) -> dict[str, int]:
         """Counts of events and firings so far, by their names in the report."""
 
     @property
+    @abstractmethod
     def current_watermark(self) -> int:
         """Watermark in force, ms since the epoch."""
 

@@ -17,7 +17,7 @@ from flinkcore.replay.log.arrays import Int64s, RowNumbers
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.placed_events import order_of
 from flinkcore.replay.stages.restored_windows import ExpectedWindows
-from flinkcore.replay.stages.stage import RestoredOperator, StageContext
+from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.stages.window_places import WindowPlaces
 from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
@@ -52,7 +52,7 @@ class EncodedEvents:
     keys: KeyEncoder
 
 
-class WindowStage:
+class WindowStage(Stage[EncodedEvents]):
     """Runs the window operator of a plan over ordered events of one partition.
 
     Results are cut into batches of limited size, however many rows one watermark fires; not so where another operator
@@ -62,14 +62,15 @@ class WindowStage:
     ----------
     context
         Of the operator.
+    aggregation
+        The operator.
     partition
         Number of the partition.
     """
 
-    def __init__(self, context: StageContext, partition: int) -> None:
+    def __init__(self, context: StageContext, aggregation: WindowAggregation, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
-        aggregation, schema, time_type = plan.operator, plan.data_schema(), plan.event_time
-        assert isinstance(aggregation, WindowAggregation)
+        schema, time_type = plan.data_schema(), plan.event_time
         self._keys = list(plan.keys)
         self._max_parallelism = plan.max_parallelism
         self._key_group_range = context.key_group_range(partition)
@@ -203,13 +204,11 @@ class WindowStage:
             batches.append(pa.record_batch(self._operator.take()))
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
-        """Let everything fire that is due before a time, at which the next event comes at the earliest."""
-        assert self._places is not None  # only an operator that another one waits for is advanced
-        steps = bisect_left(self._timeline.clock_ms, until_ms)
-        yield from self._places.fired_by_steps(self._advanced(steps))
+        if self._places is not None:
+            steps = bisect_left(self._timeline.clock_ms, until_ms)
+            yield from self._places.fired_by_steps(self._advanced(steps))
 
     def finish(self) -> Iterator[StageOutput]:
-        """Let the end of the log fire everything, and give the last results batch by batch."""
         if self._places is not None:
             yield from self._places.fired_by_steps(self._all_of(self._operator.finish))
             return
@@ -231,15 +230,10 @@ class WindowStage:
         return StageOutput(None, [pa.record_batch(self._operator.take())])
 
     def counts(self) -> dict[str, int]:
-        """Counts of events and firings so far."""
         counts = self._operator.counts()
         results = sum(counts[name] for name in ("on_time_firings", "late_firings", "retractions"))
         return {**{name: counts[name] for name in _COUNTS}, "results": results}
 
     @property
     def current_watermark(self) -> int:
-        """Watermark in force, ms since the epoch."""
         return int(self._operator.current_watermark)
-
-    def close(self) -> None:
-        """Do nothing: the operator goes with the stage."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
 from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, EventsT, LogEvents, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -34,8 +34,18 @@ from flinkcore.spark.exchange.blocks import (
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.logs.log_input import partitions_gone
 
+EventsT_contra = TypeVar("EventsT_contra", bound=LogEvents, contravariant=True)
+
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
+
+
+class _Merge(Protocol[EventsT_contra]):
+    """Brings what comes to an operator into order."""
+
+    def add(self, events: EventsT_contra) -> None: ...
+
+    def release(self, arrival: int | None) -> Iterator[tuple[Events, RowNumbers | None]]: ...
 
 
 class ReduceOutput(Protocol):
@@ -99,8 +109,24 @@ class PartitionReplay:
             yield from self._run(stage)
         self._check()
 
-    def _run(self, stage: Stage) -> Iterator[StageOutput]:
-        merge = PlacedMerge() if self._takes_results else TotalOrderMerge(self._context.timeline)
+    def _run(self, stage: Stage[Any]) -> Iterator[StageOutput]:
+        if self._takes_results:
+            yield from self._process_blocks(stage, PlacedMerge(), self._placed)
+        else:
+            yield from self._process_blocks(stage, TotalOrderMerge(self._context.timeline), self._events)
+        if self._task.pending is None:
+            yield from stage.finish()
+        else:
+            yield from stage.stop()
+            self.part = write_partition(
+                self._plan, self._task.pending, self._number, self.partition, stage.snapshot()
+            )
+        self._progress.advance(0, at_end=True)
+        self._counts = stage.counts()
+
+    def _process_blocks(
+        self, stage: Stage[Any], merge: _Merge[EventsT], read: Callable[[Block], EventsT]
+    ) -> Iterator[StageOutput]:
         rows_added = 0
         for block in self._blocks:
             if block.kind is BlockKind.MANIFEST:
@@ -116,22 +142,13 @@ class PartitionReplay:
                 if rows_added >= RELEASE_ROWS:
                     yield from self._process_all(stage, merge.release(block.first_arrival))
                     rows_added = 0
-                added = self._placed(block) if self._takes_results else self._events(block)
-                merge.add(added)  # type: ignore[arg-type]
+                added = read(block)
+                merge.add(added)
                 rows_added += added.batch.num_rows
         yield from self._process_all(stage, merge.release(None))
-        if self._task.pending is None:
-            yield from stage.finish()
-        else:
-            yield from stage.stop()
-            self.part = write_partition(
-                self._plan, self._task.pending, self._number, self.partition, stage.snapshot()
-            )
-        self._progress.advance(0, at_end=True)
-        self._counts = stage.counts()
 
     def _process_all(
-        self, stage: Stage, ready: Iterator[tuple[Events, RowNumbers | None]]
+        self, stage: Stage[Any], ready: Iterable[tuple[Events, RowNumbers | None]]
     ) -> Iterator[StageOutput]:
         for events, rows in ready:
             yield from self._process(stage, events, rows)
@@ -154,7 +171,7 @@ class PartitionReplay:
     def _schema_of(self, number: int) -> pa.Schema:
         return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema
 
-    def _process(self, stage: Stage, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
+    def _process(self, stage: Stage[Any], events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         prepared = self._batches.prepare(events)
         yield from stage.process(prepared, rows)
         self._batches.release(prepared)
