@@ -50,7 +50,9 @@ from flinkcore.datastream.pipeline_executor import (
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.datastream.transformations import (
     ChainingStrategy,
+    EventLogSource,
     FilterTransformation,
+    LogData,
     ProcessTransformation,
     SelectTransformation,
     StreamGraph,
@@ -235,12 +237,13 @@ class DataStream(ConfiguredStream):
         func : pyarrow.compute.Expression, FilterFunction or callable
             A boolean expression; rows for which it is null are dropped, as in SQL. Or a function, which is called for
             each element. Rows that are dropped before :meth:`assign_timestamps_and_watermarks` do not move the
-            watermark.
+            watermark. On the stream of a log that is a Spark DataFrame also a condition of Spark, as text or as a
+            ``Column``: Spark applies it before the replay.
 
         Raises
         ------
         ConfigurationError
-            If it is neither. SQL text is not accepted, since its meaning depends on a dialect.
+            If it is none of these, or a condition of Spark comes after other steps.
 
         Examples
         --------
@@ -250,6 +253,9 @@ class DataStream(ConfiguredStream):
         """
         if callable(func) or isinstance(func, Function):
             return self._choose(func)
+        of_log = self._in_log([func], lambda data: data.filter(func))
+        if of_log is not None:
+            return of_log
         _require_expression(func, "filter")
         return self._then(FilterTransformation(self._transformation, func))
 
@@ -294,7 +300,8 @@ class DataStream(ConfiguredStream):
             New columns, or replacements of columns of the same name; all are computed from the columns of this stream,
             not from each other. Before :meth:`assign_timestamps_and_watermarks`, replacing the log's timestamp column
             changes the event time, and the columns of arrivals and splits cannot be replaced
-            (``from_event_log(..., arrival=expression)`` converts arrivals).
+            (``from_event_log(..., arrival=expression)`` converts arrivals). On the stream of a log that is a Spark
+            DataFrame they may also be columns of Spark, which Spark computes before the replay.
 
         Raises
         ------
@@ -307,6 +314,9 @@ class DataStream(ConfiguredStream):
             )
         if not expressions:
             raise ConfigurationError("with_columns needs at least one column: with_columns(name=expression)")
+        of_log = self._in_log(expressions.values(), lambda data: data.with_columns(expressions))
+        if of_log is not None:
+            return of_log
         for name, expression in expressions.items():
             _require_expression(expression, f"with_columns({name}=...)")
         return self._then(WithColumnsTransformation(self._transformation, tuple(expressions.items())))
@@ -523,6 +533,17 @@ class DataStream(ConfiguredStream):
 
     def _then(self, transformation: Transformation) -> DataStream:
         return DataStream(self._environment, transformation)
+
+    def _in_log(
+        self, expressions: Iterable[object], change: Callable[[LogData], LogData]
+    ) -> DataStream | None:
+        """Return the stream of the changed log, where the log itself evaluates these expressions; else None."""
+        log = self._transformation
+        if not isinstance(log, EventLogSource) or not isinstance(log.data, LogData):
+            return None
+        if not all(map(log.data.takes, expressions)):
+            return None
+        return self._then(replace(log, data=change(log.data)))
 
     def get_type(self) -> TypeInformation:
         """Return the declared type of the elements; any Python object by default."""
@@ -1004,9 +1025,15 @@ def require_key_columns(columns: tuple[Any, ...], call: str, otherwise: str = ""
 def _require_expression(value: object, call: str) -> None:
     if is_expression(value):
         return
-    if isinstance(value, str):
+    if type(value).__name__ == "Column":
         hint = (
-            "text is neither read as SQL nor as the name of a column; a column is pyarrow.compute.field(name)"
+            "columns of Spark are for filter and with_columns on the stream of a log that is a Spark DataFrame, before "
+            "any other step, and all of the call"
+        )
+    elif isinstance(value, str):
+        hint = (
+            "text is a condition of Spark SQL only in filter on the stream of a log that is a Spark DataFrame, before "
+            "any other step; a column is pyarrow.compute.field(name)"
         )
     elif callable(value):
         hint = "a Python function, called for each row, goes to map, flat_map, filter or process"

@@ -30,7 +30,7 @@ from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, Pi
 from flinkcore.datastream.python_files import python_file
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
-from flinkcore.datastream.transformations import EventLogSource, Transformation
+from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
 from flinkcore.errors import ConfigurationError
 
 S = TypeVar("S", bound="StreamExecutionEnvironment")
@@ -325,7 +325,7 @@ class StreamExecutionEnvironment:
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
             A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once;
             or anything with ``__arrow_c_stream__``
-            or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...).
+            or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...). On Spark also a DataFrame.
         timestamp : str or pyarrow.compute.Expression
             Column with the source's timestamp, without nulls: integer milliseconds since the epoch; an Arrow timestamp
             of any unit (UTC if it has no zone) or date; or ISO 8601 text such as ``2001-01-31T12:00:00.250Z`` (UTC if
@@ -376,7 +376,7 @@ class StreamExecutionEnvironment:
         return DataStream(
             self,
             EventLogSource(
-                data=_data(path_or_table),
+                data=path_or_table if isinstance(path_or_table, LogData) else _data(path_or_table),
                 timestamp=timestamp,
                 arrival=arrival,
                 split=split,
@@ -467,8 +467,8 @@ def _require_column(name: object, setting: str, alternative: str = "") -> None:
 def _data(path_or_table: Any) -> Any:
     if hasattr(path_or_table, "mapInArrow"):
         raise ConfigurationError(
-            "from_event_log reads files and Arrow data; for a Spark DataFrame, use "
-            "SparkExecutionEnvironment(spark).from_dataframe(dataframe, ...)"
+            "this environment runs in one process, and reads files and Arrow data; a Spark DataFrame is read by "
+            "SparkExecutionEnvironment(spark).from_event_log(dataframe, ...)"
         )
     if hasattr(path_or_table, "__arrow_c_stream__") or hasattr(path_or_table, "__arrow_c_array__"):
         return path_or_table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -135,6 +136,22 @@ class Transformation:
         yield self
 
 
+class LogData(ABC):
+    """The data of a log which its executor's package reads, and which has expressions of its own: a Spark DataFrame."""
+
+    @abstractmethod
+    def takes(self, expression: object) -> bool:
+        """Return whether it evaluates an expression itself."""
+
+    @abstractmethod
+    def filter(self, condition: Any) -> LogData:
+        """Return the data with the rows for which a condition is true."""
+
+    @abstractmethod
+    def with_columns(self, expressions: Mapping[str, Any]) -> LogData:
+        """Return the data with computed columns, new or in the place of others."""
+
+
 @dataclass(frozen=True, eq=False)
 class EventLogSource(Transformation):
     """An event log as declared by the program; nothing of it has been read.
@@ -142,7 +159,7 @@ class EventLogSource(Transformation):
     Attributes
     ----------
     data : Any
-        Path, URI or glob, a list of these, or an Arrow table, batch or reader.
+        Path, URI or glob, a list of these, an Arrow table, batch or reader, or `LogData`.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     """
@@ -162,8 +179,8 @@ class EventLogSource(Transformation):
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
 
     def __str__(self) -> str:
-        paths = isinstance(self.data, str) or not hasattr(self.data, "__arrow_c_stream__")
-        data = str(self.data) if paths else f"{type(self.data).__name__} in memory"
+        in_memory = hasattr(self.data, "__arrow_c_stream__") and not isinstance(self.data, LogData)
+        data = str(self.data) if not in_memory else f"{type(self.data).__name__} in memory"
         arrival = self.arrival
         if arrival is None:
             arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"

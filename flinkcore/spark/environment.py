@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
+from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
@@ -20,7 +21,8 @@ from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
-from flinkcore.spark.logs.log_input import DataFrameInput, DataFrameLog, FileInput, log_schema
+from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
+from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.session import check_session
 from flinkcore.spark.shipping.sent_files import SentFiles
@@ -46,57 +48,100 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
     def __init__(self, spark: Any) -> None:
         super().__init__(SparkExecutor(spark))
 
-    def from_dataframe(
+    def from_event_log(
         self,
-        dataframe: Any,
+        path_or_table: Any,
         *,
         timestamp: str | Expression,
         arrival: str | Expression | None = None,
-        split: str | None = None,
+        split: str | SplitOrigin | Expression | None = None,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
+        format: str | None = None,
+        format_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
     ) -> DataStream:
-        """Return the stream of events of a log that is a DataFrame.
+        """Return the stream of events of a log, which may be a Spark DataFrame.
+
+        Of a DataFrame, `timestamp`, `arrival` and `split` may be columns of Spark (``F.col("ts")``,
+        ``F.col("seconds") * 1000``); conditions and columns of Spark also go into :meth:`DataStream.filter` and
+        :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job needs.
 
         Rows of a split are ordered by partition, then by position in the partition. Spark computes the DataFrame in
         both passes, and a partition again after a failure. Each time, the partition must have the same rows in the same
         order, in the columns that decide which rows are events and to which task they go: times, split, and the
         columns of keys and filters. Otherwise the task fails, and the error asks to persist the DataFrame: Spark
         guarantees no order after a shuffle, and `rand()` or an external source can give other values. Where other
-        columns differ, an event has one of its values, and is still counted once. Read a log in files with
-        `from_event_log`, which is faster: no row passes through the JVM.
+        columns differ, an event has one of its values, and is still counted once.
 
         Parameters
         ----------
-        dataframe : pyspark.sql.DataFrame
-            The log.
-        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row
-            As for `from_event_log`.
+        path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
+            As of :meth:`StreamExecutionEnvironment.from_event_log`.
 
         Raises
         ------
         ConfigurationError
-            If a setting is not valid.
+            If a setting is invalid.
         """
-        if not hasattr(dataframe, "mapInArrow"):
-            raise ConfigurationError(
-                f"from_dataframe takes a Spark DataFrame, not {type(dataframe).__name__}: "
-                "for Arrow data, polars and pandas use from_event_log"
-            )
-        empty = log_schema(dataframe).empty_table()
-        described = self.from_event_log(
-            empty,
+        data = path_or_table
+        if hasattr(data, "mapInArrow"):
+            data = DataFrameLog(data)
+            for setting, value in (
+                ("format", format),
+                ("format_options", format_options),
+                ("filesystem", filesystem),
+            ):
+                if value is not None:
+                    raise ConfigurationError(f"{setting}= is of files; this log is a Spark DataFrame")
+            if is_spark_column(timestamp):
+                data, timestamp = data.with_column_of("timestamp", timestamp)
+            if is_spark_column(arrival):
+                data, arrival = data.with_column_of("arrival", arrival)
+            if is_spark_column(split):
+                data, split = data.with_column_of("split", split)
+        return super().from_event_log(
+            data,
             timestamp=timestamp,
             arrival=arrival,
             split=split,
             rate=rate,
             arrival_start_ms=arrival_start_ms,
+            format=format,
+            format_options=format_options,
+            filesystem=filesystem,
             on_bad_row=on_bad_row,
         )
-        source = described._transformation
-        assert isinstance(source, EventLogSource)
-        return DataStream(self, replace(source, data=DataFrameLog(empty, dataframe)))
+
+
+def replay(dataframe: Any, job: Callable[[DataStream], DataStream], **log: Any) -> Any:
+    """Return the results of a job over a DataFrame as a DataFrame; a function for ``DataFrame.transform``.
+
+    Parameters
+    ----------
+    dataframe : pyspark.sql.DataFrame
+        The log.
+    job : callable
+        From the stream of events to that of the results.
+    **log
+        As of :meth:`SparkExecutionEnvironment.from_event_log`: `timestamp`, `arrival`, ...
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no DataFrame, the job gives no stream, or a setting is invalid.
+
+    Examples
+    --------
+    >>> rides.transform(replay, trips_per_minute, timestamp="ended", arrival="received")  # doctest: +SKIP
+    """
+    if not hasattr(dataframe, "mapInArrow"):
+        raise ConfigurationError(f"replay takes a Spark DataFrame, not {type(dataframe).__name__}")
+    results = job(SparkExecutionEnvironment(dataframe.sparkSession).from_event_log(dataframe, **log))
+    if not hasattr(results, "to_dataframe"):
+        raise ConfigurationError(f"replay takes a job that gives the stream of its results, not {results!r}")
+    return results.to_dataframe()
 
 
 class SparkExecutor:

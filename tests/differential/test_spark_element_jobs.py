@@ -414,11 +414,7 @@ def of_log(env: StreamExecutionEnvironment, log: Any) -> DataStream:
         "split": "split",
         "on_bad_row": BAD,
     }
-    stream = (
-        env.from_dataframe(log, **settings)
-        if isinstance(env, SparkExecutionEnvironment) and hasattr(log, "mapInArrow")
-        else env.from_event_log(log, **settings)
-    )
+    stream = env.from_event_log(log, **settings)
     bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(300))
     return stream.assign_timestamps_and_watermarks(bounded.with_idleness(Duration.of_millis(100)))
 

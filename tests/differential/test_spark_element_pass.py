@@ -141,7 +141,7 @@ def test_punctuated_replay_of_a_dataframe_gives_the_rows_of_an_embedded_one(spar
         "ts long, at long, part long, user string, row long",
     )
     result = job(
-        SparkExecutionEnvironment(spark).set_parallelism(2).from_dataframe(dataframe, **options),
+        SparkExecutionEnvironment(spark).set_parallelism(2).from_event_log(dataframe, **options),
         even_timestamps(),
     ).execute()
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
@@ -174,7 +174,7 @@ def test_dataframe_that_changes_before_the_element_pass_is_refused(spark: Any, t
     log = spark.range(0, 1000, 1, 1).mapInArrow(fewer_rows_each_time, "id long")
     log = log.selectExpr("id AS ts", "id AS at", "'u' AS user", "id AS row")
     stream = job(
-        SparkExecutionEnvironment(spark).from_dataframe(log, timestamp="ts", arrival="at"), even_timestamps()
+        SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts", arrival="at"), even_timestamps()
     )
     with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
         stream.to_arrow()

@@ -84,9 +84,7 @@ def streams(env: StreamExecutionEnvironment, logs: tuple[Path, Any]) -> tuple[Da
     env.get_config().set_auto_watermark_interval(20)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
     first, second = (
-        env.from_dataframe(log, timestamp="ts", arrival="at", split="part", on_bad_row=bad)
-        if isinstance(env, SparkExecutionEnvironment) and hasattr(log, "mapInArrow")
-        else env.from_event_log(log, timestamp="ts", arrival="at", split="part", on_bad_row=bad)
+        env.from_event_log(log, timestamp="ts", arrival="at", split="part", on_bad_row=bad)
         for log, bad in zip(logs, BAD, strict=True)
     )
     return (
@@ -405,7 +403,7 @@ def test_a_job_of_two_logs_reads_small_dataframes_of_several_partitions(spark: A
 
     env = SparkExecutionEnvironment(spark).set_parallelism(2)
     # Spark computes columns of such DataFrames on the driver, where all rows are of one partition.
-    on_spark = job(*(env.from_dataframe(spark.createDataFrame(table), timestamp="ts") for _ in range(2)))
+    on_spark = job(*(env.from_event_log(spark.createDataFrame(table), timestamp="ts") for _ in range(2)))
     embedded = StreamExecutionEnvironment()
     here = job(*(embedded.from_event_log(table, timestamp="ts") for _ in range(2)))
     columns = ["user", "window_start", "n", "total"]

@@ -382,7 +382,7 @@ def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arriv
     dataframe = spark.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)
     environment = SparkExecutionEnvironment(spark).set_parallelism(3)
     result = job_over(
-        environment.from_dataframe(dataframe, timestamp="ts", arrival=arrival, split="part")
+        environment.from_event_log(dataframe, timestamp="ts", arrival=arrival, split="part")
     ).execute()
     columns = ["user", "n", "total", "last_item", "late_firing", "watermark"]
     assert rows(result.to_arrow().select(columns)) == rows(expected.to_arrow().select(columns))
@@ -402,7 +402,7 @@ def test_dataframe_dealt_out_over_partitions_is_dealt_alike_in_both_passes(
         "1 AS item",
     )
     environment = SparkExecutionEnvironment(spark).set_parallelism(2)
-    stream = job_over(environment.from_dataframe(log.repartition(3), timestamp="ts", arrival=arrival))
+    stream = job_over(environment.from_event_log(log.repartition(3), timestamp="ts", arrival=arrival))
     result = stream.execute()
     assert result.to_arrow()["n"].to_pylist()
     assert result.report.windowed + result.report.late == 5000
@@ -423,7 +423,7 @@ def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_pa
     log = log.selectExpr(
         "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
     )
-    stream = job_over(SparkExecutionEnvironment(spark).from_dataframe(log, timestamp="ts", arrival="at"))
+    stream = job_over(SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts", arrival="at"))
     with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
         stream.to_arrow()
 
@@ -448,7 +448,7 @@ def test_rows_of_a_dataframe_that_had_none_in_the_first_pass_are_refused(
     log = spark.range(0, 10, 1, 1).mapInArrow(rows_from_the_second_time_on, "id long").selectExpr(*columns)
     env = SparkExecutionEnvironment(spark)
     streams = [
-        env.from_dataframe(dataframe, timestamp="ts", arrival="at")
+        env.from_event_log(dataframe, timestamp="ts", arrival="at")
         for dataframe in [log, spark.range(0, 10, 1, 1).selectExpr(*columns)][:logs]
     ]
     with pytest.raises(SourceError, match=rf"{message}.* first pass.* persist\(\)"):
@@ -467,7 +467,7 @@ def test_keys_that_are_not_computed_alike_are_refused_in_every_form(spark: Any, 
     log = spark.range(0, 1000, 1, 2).mapInArrow(with_keys, "id long, user string")
     log = log.selectExpr("id AS ts", "id AS at", "user", "0D AS amount", "1 AS item")
     environment = SparkExecutionEnvironment(spark).set_parallelism(2)
-    result = job_over(environment.from_dataframe(log, timestamp="ts", arrival="at")).execute()
+    result = job_over(environment.from_event_log(log, timestamp="ts", arrival="at")).execute()
     told = r"column 'user' differs\): Spark does not compute.*checkpoint\(\)"
     with pytest.raises(SourceError, match=told):
         result.write_parquet(tmp_path / "out")
@@ -478,11 +478,6 @@ def test_keys_that_are_not_computed_alike_are_refused_in_every_form(spark: Any, 
     with pytest.raises(PythonException, match=told):
         result.to_dataframe().collect()
     assert not any((tmp_path / "out").glob("*.parquet"))
-
-
-def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
-    with pytest.raises(ConfigurationError, match="takes a Spark DataFrame, not Table"):
-        SparkExecutionEnvironment(spark).from_dataframe(table_of_events(), timestamp="ts")
 
 
 def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -516,7 +511,7 @@ def test_times_that_are_converted_or_unreadable_are_as_embedded(spark: Any, tmp_
     expected = windows(StreamExecutionEnvironment().from_event_log(log, **settings)).execute()
     env = SparkExecutionEnvironment(spark)
     dataframe = spark.read.parquet(str(tmp_path / "log.parquet"))
-    for stream in (env.from_event_log(tmp_path, **settings), env.from_dataframe(dataframe, **settings)):
+    for stream in (env.from_event_log(tmp_path, **settings), env.from_event_log(dataframe, **settings)):
         result = windows(stream).execute()
         assert result.to_arrow().schema == expected.to_arrow().schema
         assert rows(result.to_arrow()) == rows(expected.to_arrow())

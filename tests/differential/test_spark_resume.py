@@ -345,7 +345,7 @@ def test_a_day_without_events_is_a_dataframe_without_rows(spark: Any, tmp_path: 
         env = SparkExecutionEnvironment(spark).set_parallelism(2)
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         streams = [
-            env.from_dataframe(
+            env.from_event_log(
                 spark.createDataFrame(pa.concat_tables(days)).repartition(1), timestamp="ts", arrival="ts"
             ).assign_timestamps_and_watermarks(strategy)
             for _ in range(logs)

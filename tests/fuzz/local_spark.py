@@ -25,7 +25,7 @@ from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import element_pass, time_pass
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.logs import log_input
-from flinkcore.spark.logs.log_input import log_schema
+from flinkcore.spark.logs.dataframe_log import log_schema
 from flinkcore.spark.shipping import tasks
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 

@@ -331,8 +331,7 @@ class Source:
 def stream_of(
     env: StreamExecutionEnvironment, log: Log, source: Source, strategy: Strategy, bad: OutputTag
 ) -> DataStream:
-    from_source = env.from_dataframe if hasattr(source.data, "mapInArrow") else env.from_event_log  # type: ignore[attr-defined]
-    return from_source(  # type: ignore[no-any-return]
+    return env.from_event_log(
         source.data,
         timestamp="ts",
         arrival="at" if log.has_arrivals else None,

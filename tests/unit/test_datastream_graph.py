@@ -158,7 +158,7 @@ def test_lateness_is_milliseconds_or_an_interval(stream: DataStream) -> None:
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
-        ("price > 100", "text is neither read as SQL nor as the name of a column"),
+        ("price > 100", "text is a condition of Spark SQL only in filter"),
         (5, r"a constant is pyarrow\.compute\.scalar\(value\)"),
         (None, "takes a pyarrow expression"),
     ],
@@ -250,14 +250,14 @@ def test_aggregates_name_their_columns() -> None:
     assert count().columns == set()
 
 
-def test_a_spark_dataframe_is_sent_to_from_dataframe() -> None:
+def test_a_spark_dataframe_is_sent_to_from_event_log() -> None:
     class DataFrame:
         def mapInArrow(self) -> None: ...
 
         def __arrow_c_stream__(self) -> None:
             raise AssertionError("not to be read")
 
-    with pytest.raises(ConfigurationError, match=r"use SparkExecutionEnvironment.*from_dataframe"):
+    with pytest.raises(ConfigurationError, match=r"runs in one process.*SparkExecutionEnvironment\(spark\)"):
         StreamExecutionEnvironment().from_event_log(DataFrame(), timestamp="ts")
 
 

@@ -25,6 +25,9 @@ from flinkcore.replay.log.plain_columns import decoded_type, plain_column
 HIDDEN_PREFIX = "__flinkcore_"
 """Columns with this prefix pass through every op and belong to no result."""
 
+COMPUTED_PREFIX = HIDDEN_PREFIX + "computed "
+"""Begins the names of hidden columns that a log has as such."""
+
 Columns: TypeAlias = frozenset[str] | None
 """Names of columns; None: all columns."""
 

@@ -23,6 +23,7 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import (
+    COMPUTED_PREFIX,
     HIDDEN_PREFIX,
     ColumnOp,
     Columns,
@@ -317,7 +318,7 @@ def _refuse_reserved(source: EventLogSource, ops: tuple[ColumnOp, ...], strategy
     for given in (source.timestamp, source.arrival, source.split, strategy.timestamp_column):
         used += _columns_given(given)
     for name in used:
-        if name.startswith(HIDDEN_PREFIX):
+        if name.startswith(HIDDEN_PREFIX) and not name.startswith(COMPUTED_PREFIX):
             raise ConfigurationError(
                 f"column {name!r}: names that begin with {HIDDEN_PREFIX!r} are reserved; rename the column"
             )

@@ -17,7 +17,7 @@ from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.runtime.element_rows import element_rows
 from flinkcore.runtime.tasks.stream_graph import JobVertex
-from flinkcore.spark.logs.log_input import DataFrameLog, log_schema
+from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
 
 Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 """Plans a columnar job, and returns its result."""
@@ -73,8 +73,8 @@ def collected_rows(dataframe: Any) -> pa.Table:
     """
     if not hasattr(dataframe, "toArrow"):
         raise ConfigurationError(
-            "from_dataframe goes with steps over single elements from Spark 4.0 on: write the DataFrame to Parquet, "
-            "and read that by from_event_log"
+            "a DataFrame goes with steps over single elements from Spark 4.0 on: write it to Parquet, and read that by "
+            "from_event_log"
         )
     schema = log_schema(dataframe)
     rows: pa.Table = dataframe.toArrow()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from flinkcore.errors import SourceError
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.plain_columns import plain_column, plain_schema
+from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.spark.logs.fingerprint import Fingerprint
 
 CHUNK_BYTES = 128 << 20
@@ -27,9 +25,6 @@ _NOT_ALIKE = f"Spark does not compute and order it alike every time. {_ADVICE}"
 _OTHER_PARTITIONS = (
     f"Spark does not divide it alike every time (adaptive execution merges small partitions). {_ADVICE}"
 )
-
-# Spark 4 and later require a time zone for timestamps; their values do not depend on it.
-_SCHEMA_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 class LogInput(Protocol):
@@ -71,25 +66,6 @@ class FileInput:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield self.all_chunks[number]
-
-
-class DataFrameLog:
-    """A DataFrame as the data of an `EventLogSource`: as Arrow data it has columns, but no rows."""
-
-    def __init__(self, columns: pa.Table, dataframe: Any) -> None:
-        self.dataframe = dataframe
-        self._columns = columns
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._columns.__arrow_c_stream__(requested_schema)
-
-    def __repr__(self) -> str:
-        return f"Spark DataFrame[{', '.join(self._columns.column_names)}]"
-
-
-def log_schema(dataframe: Any) -> pa.Schema:
-    """Return the schema of a Spark DataFrame as it comes to Python."""
-    return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
 
 
 @dataclass(frozen=True)

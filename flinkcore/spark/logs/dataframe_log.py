@@ -1,0 +1,73 @@
+"""Spark DataFrames as logs: their columns, and what Spark computes of them before the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from flinkcore.datastream.transformations import LogData
+from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
+from flinkcore.replay.log.plain_columns import plain_schema
+
+# Spark 4 and later require a time zone for timestamps; their values do not depend on it.
+_SCHEMA_ZONE: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+
+
+class DataFrameLog(LogData):
+    """A DataFrame as the data of an `EventLogSource`: as Arrow data it has columns, but no rows.
+
+    Parameters
+    ----------
+    dataframe : pyspark.sql.DataFrame
+    """
+
+    def __init__(self, dataframe: Any) -> None:
+        self.dataframe = dataframe
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return log_schema(self.dataframe).empty_table().__arrow_c_stream__(requested_schema)
+
+    def __str__(self) -> str:
+        return f"Spark DataFrame[{', '.join(self.dataframe.columns)}]"
+
+    def takes(self, expression: object) -> bool:
+        """Return whether it is a column of Spark, or a condition as text."""
+        return isinstance(expression, str) or is_spark_column(expression)
+
+    def filter(self, condition: Any) -> DataFrameLog:
+        """Return the log with the rows for which a condition is true."""
+        return DataFrameLog(self.dataframe.filter(condition))
+
+    def with_columns(self, expressions: Mapping[str, Any]) -> DataFrameLog:
+        """Return the log with computed columns, new or in the place of others."""
+        return DataFrameLog(self.dataframe.withColumns(dict(expressions)))
+
+    def with_column_of(self, setting: str, expression: Any) -> tuple[DataFrameLog, str]:
+        """Return the log with the column that a setting names by `F.col` or computes, and that column's name.
+
+        Parameters
+        ----------
+        setting : str
+            "timestamp", "arrival" or "split".
+        expression : pyspark.sql.Column
+        """
+        (name,) = self.dataframe.select(expression).columns
+        if str(expression) == f"Column<'{name}'>":
+            return self, name
+        computed = f"{COMPUTED_PREFIX}{setting}: {name}"
+        return self.with_columns({computed: expression}), computed
+
+
+def is_spark_column(value: object) -> bool:
+    """Return whether it is a column expression of Spark, with or without Connect."""
+    kind = type(value)
+    return kind.__name__ == "Column" and kind.__module__.startswith("pyspark.sql.")
+
+
+def log_schema(dataframe: Any) -> pa.Schema:
+    """Return the schema of a Spark DataFrame as it comes to Python."""
+    return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
