@@ -67,9 +67,7 @@ class PickleSerializer(Serializer):
     name: ClassVar[str] = "pickle"
 
     def serialize(self, value: Any) -> bytes:
-        """Return the pickle of a value."""
         return pickle.dumps(value, protocol=4)
 
     def deserialize(self, data: bytes) -> Any:
-        """Return the value of a pickle."""
         return pickle.loads(data)

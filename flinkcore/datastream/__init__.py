@@ -7,11 +7,7 @@ from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
-from flinkcore.datastream.connected_streams import (
-    BroadcastConnectedStream,
-    BroadcastStream,
-    ConnectedStreams,
-)
+from flinkcore.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SideOutputStream
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import (

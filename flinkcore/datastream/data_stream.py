@@ -63,9 +63,7 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.datastream.window import (
-    WindowAssigner,
-)
+from flinkcore.datastream.window import WindowAssigner
 from flinkcore.datastream.window.count_windows import count_assigner
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ConfigurationError
@@ -382,9 +380,7 @@ class DataStream(ConfiguredStream):
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Return this stream cut into windows, without keys: all rows go to one partition; as `KeyedStream.window`."""
-        from flinkcore.datastream.keyed_stream import (
-            AllWindowedStream,  # built on a subclass of this class
-        )
+        from flinkcore.datastream.keyed_stream import AllWindowedStream  # built on a subclass of this class
 
         return AllWindowedStream(self, require_assigner(window_assigner, "window_all"))
 

@@ -15,12 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import (
-    DataStream,
-    KeyedStream,
-    StreamExecutionEnvironment,
-    TumblingEventTimeWindows,
-)
+from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_, mean
 
 LOG = Path(__file__).with_name("flights.parquet")

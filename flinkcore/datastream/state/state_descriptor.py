@@ -12,15 +12,11 @@ from flinkcore.datastream.functions.reduce_function import (
     ReduceFunction,
     as_reduce_function,
 )
+from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.datastream.state.state_ttl_config import StateTtlConfig
 from flinkcore.errors import ConfigurationError
 
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
 ACC = TypeVar("ACC")
-OUT = TypeVar("OUT")
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
     MergingWindowAssigner,
     ProcessingTimeWindowAssigner,
+    TimeWindowAssigner,
     WindowAssigner,
 )
 from flinkcore.datastream.window.window_settings import require_above_zero
@@ -39,7 +40,7 @@ FixedGap = TypeVar("FixedGap", bound="_FixedGapSessions")
 DynamicGap = TypeVar("DynamicGap", bound="_DynamicGapSessions")
 
 
-class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
+class _SessionWindows(TimeWindowAssigner, MergingWindowAssigner[Any, TimeWindow]):
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
@@ -57,6 +58,11 @@ class _FixedGapSessions(_SessionWindows):
     def with_gap(cls: type[FixedGap], size: Time | Duration) -> FixedGap:
         """Return sessions that end when a key has been quiet for a gap."""
         return cls(interval_ms(size, "session gap"))
+
+    def windows_at(
+        self, time_ms: int, element: Any, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return [time_window(time_ms, time_ms + self.gap_ms)]
 
     def __str__(self) -> str:
         clock = "" if self.is_event_time() else " of processing time"
@@ -79,8 +85,9 @@ class _DynamicGapSessions(_SessionWindows):
         """Return sessions whose gap depends on the element."""
         return cls(extractor)
 
-    def _session(self, element: Any, start_ms: int) -> list[TimeWindow]:
-        """Return the session of an element alone; UserCodeError if the extractor fails or gives no gap."""
+    def windows_at(
+        self, time_ms: int, element: Any, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
         extractor = self.extractor
         call = extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
         try:
@@ -93,7 +100,7 @@ class _DynamicGapSessions(_SessionWindows):
             raise UserCodeError(
                 f"{self._called()} gave {gap!r} as the gap of a session: it is to return an int of ms above zero"
             )
-        return [time_window(start_ms, start_ms + gap)]
+        return [time_window(time_ms, time_ms + gap)]
 
     def _called(self) -> str:
         kind = type(self.extractor).__qualname__
@@ -138,11 +145,6 @@ class EventTimeSessionWindows(EventTimeWindowAssigner, _FixedGapSessions):
         """Return sessions whose gap depends on the element."""
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return [time_window(timestamp, timestamp + self.gap_ms)]
-
 
 @dataclass(frozen=True)
 class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _FixedGapSessions):
@@ -159,12 +161,6 @@ class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _FixedGapSessio
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
         """Return sessions whose gap depends on the element."""
         return DynamicProcessingTimeSessionWindows(extractor)
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        now_ms = context.get_current_processing_time()
-        return [time_window(now_ms, now_ms + self.gap_ms)]
 
 
 @dataclass(frozen=True)
@@ -186,11 +182,6 @@ class DynamicEventTimeSessionWindows(EventTimeWindowAssigner, _DynamicGapSession
     Follows ``pyflink.datastream.window.DynamicEventTimeSessionWindows``.
     """
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return self._session(element, timestamp)
-
 
 @dataclass(frozen=True)
 class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _DynamicGapSessions):
@@ -202,8 +193,3 @@ class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _Dynamic
     -----
     Follows ``pyflink.datastream.window.DynamicProcessingTimeSessionWindows``.
     """
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return self._session(element, context.get_current_processing_time())

@@ -9,6 +9,7 @@ from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
     ProcessingTimeWindowAssigner,
+    TimeWindowAssigner,
     WindowAssigner,
     WindowStagger,
 )
@@ -29,7 +30,7 @@ Sliding = TypeVar("Sliding", bound="_SlidingWindows")
 
 
 @dataclass(frozen=True, repr=False)
-class _TumblingWindows(WindowAssigner[Any, TimeWindow]):
+class _TumblingWindows(TimeWindowAssigner):
     size_ms: int
     offset_ms: int = 0
     window_stagger: WindowStagger = WindowStagger.ALIGNED
@@ -51,7 +52,10 @@ class _TumblingWindows(WindowAssigner[Any, TimeWindow]):
         """Return windows of a size, shifted by an offset (None: no shift), and staggered."""
         return cls(interval_ms(size, "window size"), offset_or_zero(offset), window_stagger)
 
-    def _windows(self, time_ms: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
+    def windows_at(
+        self, time_ms: int, element: Any, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        require_timestamp(time_ms)
         size_ms, offset_ms = self.size_ms, self.offset_ms
         if self.window_stagger is not WindowStagger.ALIGNED:
             offset_ms += context.get_stagger_offset(self.window_stagger, size_ms)
@@ -100,12 +104,6 @@ class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
     TumblingEventTimeWindows(size_ms=3600000, offset_ms=900000)
     """
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        require_timestamp(timestamp)
-        return self._windows(timestamp, context)
-
 
 @dataclass(frozen=True, repr=False)
 class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
@@ -118,14 +116,9 @@ class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindo
     Follows ``pyflink.datastream.window.TumblingProcessingTimeWindows``, with the stagger of Flink's.
     """
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return self._windows(context.get_current_processing_time(), context)
-
 
 @dataclass(frozen=True)
-class _SlidingWindows(WindowAssigner[Any, TimeWindow]):
+class _SlidingWindows(TimeWindowAssigner):
     size_ms: int
     slide_ms: int
     offset_ms: int = 0
@@ -153,8 +146,10 @@ class _SlidingWindows(WindowAssigner[Any, TimeWindow]):
             interval_ms(size, "window size"), interval_ms(slide, "window slide"), offset_or_zero(offset)
         )
 
-    def _windows(self, time_ms: int) -> list[TimeWindow]:
-        """Return the windows of a time, the latest one first."""
+    def windows_at(
+        self, time_ms: int, element: Any, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        require_timestamp(time_ms)
         size_ms, slide_ms = self.size_ms, self.slide_ms
         last_start = TimeWindow.get_window_start_with_offset(time_ms, self.offset_ms, slide_ms)
         return [
@@ -197,12 +192,6 @@ class SlidingEventTimeWindows(EventTimeWindowAssigner, _SlidingWindows):
     SlidingEventTimeWindows(size_ms=60000, slide_ms=10000, offset_ms=0)
     """
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        require_timestamp(timestamp)
-        return self._windows(timestamp)
-
 
 @dataclass(frozen=True)
 class SlidingProcessingTimeWindows(ProcessingTimeWindowAssigner, _SlidingWindows):
@@ -214,11 +203,6 @@ class SlidingProcessingTimeWindows(ProcessingTimeWindowAssigner, _SlidingWindows
     -----
     Follows ``pyflink.datastream.window.SlidingProcessingTimeWindows``.
     """
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return self._windows(context.get_current_processing_time())
 
 
 @dataclass(frozen=True)
@@ -276,12 +260,12 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
             interval_ms(size, "window size"), interval_ms(step, "window step"), offset_or_zero(offset)
         )
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    def windows_at(
+        self, time_ms: int, element: Any, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        require_timestamp(timestamp)
-        start = TimeWindow.get_window_start_with_offset(timestamp, self.offset_ms, self.size_ms)
-        return [time_window(start, end) for end in range(start + self.size_ms, timestamp, -self.step_ms)]
+        require_timestamp(time_ms)
+        start = TimeWindow.get_window_start_with_offset(time_ms, self.offset_ms, self.size_ms)
+        return [time_window(start, end) for end in range(start + self.size_ms, time_ms, -self.step_ms)]
 
     def __str__(self) -> str:
         return f"windows that grow by {self.step_ms} ms up to {self.size_ms} ms{shift(self.offset_ms)}"

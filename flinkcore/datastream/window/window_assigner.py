@@ -159,8 +159,23 @@ def require_assigner(assigner: WindowAssigner[T, W], call: str) -> WindowAssigne
     return assigner
 
 
-class EventTimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+    """Assigns windows by the time of an element, on either clock."""
+
+    @abstractmethod
+    def windows_at(
+        self, time_ms: int, element: Any, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        """Return the windows of an element at a time in ms since the epoch; -2**63 if it has no event time."""
+
+
+class EventTimeWindowAssigner(TimeWindowAssigner):
     """Assigns windows of event time, which fire by an EventTimeTrigger."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self.windows_at(timestamp, element, context)
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
         return EventTimeTrigger()
@@ -169,8 +184,13 @@ class EventTimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
         return True
 
 
-class ProcessingTimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+class ProcessingTimeWindowAssigner(TimeWindowAssigner):
     """Assigns windows of processing time, which fire by a ProcessingTimeTrigger."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self.windows_at(context.get_current_processing_time(), element, context)
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
         return ProcessingTimeTrigger()

@@ -39,7 +39,6 @@ class ColumnRuntimeContext(StreamingRuntimeContext):
         self._states = states
 
     def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> ColumnState:
-        """Return the column of this name."""
         return self._states.add(name, dtype, default)
 
     def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> NoReturn:

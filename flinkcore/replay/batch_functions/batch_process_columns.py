@@ -33,22 +33,18 @@ class _KeyedRows:
 
     @property
     def key_ids(self) -> Int64s:
-        """Dense id of each row's key."""
         return self._key_ids
 
     @property
     def timestamps(self) -> Int64s:
-        """Event time of each element, or what each timer was registered for."""
         return self._timestamps
 
     @property
     def watermarks(self) -> Int64s:
-        """The watermark in force for each element, or that fires each timer or is in force."""
         return self._watermarks
 
     @property
     def processing_times(self) -> Int64s:
-        """When each element arrived, or the processing time at which each timer fires."""
         return self._processing_times
 
 
@@ -89,20 +85,17 @@ class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
         return self._batch
 
     def first_of_keys(self) -> npt.NDArray[np.intp]:
-        """Return the row of each key's first element."""
         rows = np.arange(len(self._key_ids))
         # Where an index comes twice, numpy keeps the last value.
         self._scratch[self._key_ids[::-1]] = rows[::-1]
         return np.flatnonzero(self._scratch[self._key_ids] == rows)
 
     def last_of_keys(self) -> npt.NDArray[np.intp]:
-        """Return the row of each key's last element."""
         rows = np.arange(len(self._key_ids))
         self._scratch[self._key_ids] = rows
         return np.flatnonzero(self._scratch[self._key_ids] == rows)
 
     def grouped_by_key(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the rows key after key, and where in them each key begins."""
         rows = np.argsort(self._key_ids, kind="stable")
         ids = self._key_ids[rows]
         return rows, np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
@@ -146,12 +139,10 @@ class FiredTimers(_KeyedRows, KeyedBatchProcessFunction.TimerBatch):
 
     @property
     def time_domain(self) -> TimeDomain:
-        """The domain of all of them."""
         return self._time_domain
 
     @property
     def keys(self) -> pa.RecordBatch:
-        """The key columns."""
         return self._key_columns
 
     @cached_property

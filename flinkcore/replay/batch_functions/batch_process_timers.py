@@ -28,19 +28,15 @@ class ColumnTimerService(BatchTimerService):
         self._cuts = cuts
 
     def register_event_time_timers(self, key_ids: Any, timestamps: Any) -> None:
-        """Register timers that fire when the watermark reaches their time."""
         self._register(TimeDomain.EVENT_TIME, key_ids, timestamps)
 
     def register_processing_time_timers(self, key_ids: Any, timestamps: Any) -> None:
-        """Register timers that fire when processing time reaches their time."""
         self._register(TimeDomain.PROCESSING_TIME, key_ids, timestamps)
 
     def delete_event_time_timers(self, key_ids: Any, timestamps: Any = None) -> None:
-        """Delete timers where there are such."""
         self._delete(TimeDomain.EVENT_TIME, key_ids, timestamps)
 
     def delete_processing_time_timers(self, key_ids: Any, timestamps: Any = None) -> None:
-        """Delete timers where there are such."""
         self._delete(TimeDomain.PROCESSING_TIME, key_ids, timestamps)
 
     def _register(self, domain: TimeDomain, key_ids: Any, timestamps: Any) -> None:

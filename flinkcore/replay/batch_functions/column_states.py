@@ -31,26 +31,21 @@ class NumpyColumnState(ColumnState):
 
     @property
     def name(self) -> str:
-        """Name of the state."""
         return self._name
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
         return np.dtype(self._values.dtype)
 
     @property
     def default(self) -> Any:
-        """Value of a key that has none yet."""
         return self._default
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """The column (n_keys,)."""
         return self._values[: self._n_keys]
 
     def clear(self, key_ids: Any) -> None:
-        """Give keys the default again."""
         self.array[key_ids] = self._default
 
     def grow(self, n_keys: int) -> None:

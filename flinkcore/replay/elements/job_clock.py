@@ -103,13 +103,11 @@ class TaskClock(ReplayClock):
         self._job.now_ms = time_ms
 
     def current_processing_time(self) -> int:
-        """Return what the clock of the job shows, in ms since the epoch."""
         return self._job.now_ms
 
     def schedule_at_fixed_rate(
         self, callback: ProcessingTimeCallback, initial_delay_ms: int, period_ms: int
     ) -> ScheduledTimer:
-        """Call back at the first delay from now, then at every period after it."""
         timer = super().schedule_at_fixed_rate(callback, initial_delay_ms, period_ms)
         self._wait_until(self.now_ms + initial_delay_ms)
         return timer
@@ -117,7 +115,6 @@ class TaskClock(ReplayClock):
     def schedule_with_fixed_delay(
         self, callback: ProcessingTimeCallback, initial_delay_ms: int, delay_ms: int
     ) -> ScheduledTimer:
-        """Call back after the first delay, then a delay after the time of each call."""
         timer = super().schedule_with_fixed_delay(callback, initial_delay_ms, delay_ms)
         self._wait_until(self.now_ms + initial_delay_ms)
         return timer
@@ -128,7 +125,6 @@ class TaskClock(ReplayClock):
             self._job.next_due_ms = self.next_due_ms
 
     def quiesce(self) -> None:
-        """Let no further callback run."""
         super().quiesce()
         self.next_due_ms = MAX_TIMESTAMP
 
@@ -151,12 +147,10 @@ class PlacedClock(JobClock):
         moved(root_key(start_ms, ChainCause.END, task))
 
     def arrive(self, arrival_ms: int, origin: int) -> None:
-        """Show the time of an arrival of the origin of a number, before which all timers have fired."""
         super().arrive(arrival_ms, origin)
         self._moved(root_key(arrival_ms, ChainCause.ARRIVAL, origin))
 
     def end(self, end_ms: int, origin: int) -> None:
-        """Let an origin end, before which all timers have fired."""
         super().end(end_ms, origin)
         self._moved(root_key(end_ms, ChainCause.END, origin))
 

@@ -99,7 +99,6 @@ class Filter:
         object.__setattr__(self, "required_columns", expression_columns(self.predicate))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
-        """See :class:`ColumnOp`."""
         (mask,) = _evaluate(batch, (("filter", self.predicate),), self.required_columns)
         if not pa.types.is_boolean(mask.type):
             raise SchemaError(f"filter {self.predicate} gives {mask.type} instead of true or false")
@@ -111,7 +110,6 @@ class Filter:
         return batch.take(pa.array(kept)), kept
 
     def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
-        """See :class:`ColumnOp`."""
         return self, _union((wanted, self.required_columns))
 
 
@@ -136,7 +134,6 @@ class Select:
         )
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
-        """See :class:`ColumnOp`."""
         _require(self.names, batch.schema, "select")
         computed = _evaluate(batch, self.expressions, _columns_of(self.expressions))
         hidden = [name for name in batch.schema.names if name.startswith(HIDDEN_PREFIX)]
@@ -148,7 +145,6 @@ class Select:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), None
 
     def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
-        """See :class:`ColumnOp`."""
         if wanted is None:
             return self, self.required_columns
         names = tuple(name for name in self.names if name in wanted)
@@ -177,7 +173,6 @@ class WithColumns:
         object.__setattr__(self, "required_columns", _columns_of(self.expressions))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
-        """See :class:`ColumnOp`."""
         computed = _evaluate(batch, self.expressions, self.required_columns)
         fields, arrays = list(batch.schema), list(batch.columns)
         for (name, _), array in zip(self.expressions, computed, strict=True):
@@ -190,7 +185,6 @@ class WithColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), None
 
     def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
-        """See :class:`ColumnOp`."""
         if wanted is None:
             return self, None
         expressions = tuple(item for item in self.expressions if item[0] in wanted)
@@ -208,13 +202,11 @@ class Decode:
     required_columns: Columns = frozenset()
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
-        """See :class:`ColumnOp`."""
         arrays = [plain_column(column, decoded_type(column.type)) for column in batch.columns]
         fields = [field.with_type(column.type) for field, column in zip(batch.schema, arrays, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), None
 
     def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
-        """See :class:`ColumnOp`."""
         return self, wanted
 
 

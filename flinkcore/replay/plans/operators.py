@@ -265,7 +265,6 @@ class OverWindows:
 
     @property
     def gives_windows(self) -> bool:
-        """True."""
         return True
 
     @property
@@ -298,13 +297,11 @@ class WindowProcess(OverWindows, UserProcess):
 
     @property
     def late_tags(self) -> tuple[OutputTag | None, ...]:
-        """That of the windows."""
         return (self.function.late_tag,)
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
     ) -> pa.Schema:
-        """Late rows are as they came; others as of UserProcess."""
         if output_tag == self.function.late_tag:
             return events
         return super().side_output_schema(output_tag, events, time_type)
@@ -352,7 +349,6 @@ class IntervalJoinProcess(ConnectedProcess):
 
     @property
     def function_name(self) -> str:
-        """The function's class, for messages."""
         return type(self.function.function).__qualname__
 
     @property
@@ -362,7 +358,6 @@ class IntervalJoinProcess(ConnectedProcess):
 
     @property
     def late_tags(self) -> tuple[OutputTag | None, ...]:
-        """Those of left and of right late rows."""
         return self.function.left_late_tag, self.function.right_late_tag
 
     @property
@@ -373,7 +368,6 @@ class IntervalJoinProcess(ConnectedProcess):
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
     ) -> pa.Schema:
-        """Late rows are as they came; others as of UserProcess."""
         if output_tag in self.late_tags:
             return ConnectedInputs.own_schema(self.late_tags.index(output_tag), events)
         return super().side_output_schema(output_tag, events, time_type)
@@ -392,7 +386,6 @@ class WindowJoinProcess(OverWindows, ConnectedProcess):
 
     @property
     def unites_inputs(self) -> bool:
-        """True: both streams are united, and then cut into windows."""
         return True
 
 

@@ -23,11 +23,12 @@ Watermarks of Flink travel with the records: operators forward each after it has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP
@@ -82,24 +83,10 @@ class PlacedEvents(Events):
             np.concatenate([part.splits for part in parts]),
         )
 
-    def take(self, rows: RowNumbers) -> PlacedEvents:
-        """The given rows, copied in the given order."""
-        at = rows.astype(np.intp)
-        return PlacedEvents.of(
-            self.batch.take(pa.array(rows)),
-            self.timestamps[at],
-            tuple(column[at] for column in self.order),
-            self.splits[at],
-        )
-
-    def slice(self, start: int, stop: int) -> PlacedEvents:
-        """A range of rows, without copying."""
-        return PlacedEvents.of(
-            self.batch.slice(start, stop - start),
-            self.timestamps[start:stop],
-            tuple(column[start:stop] for column in self.order),
-            self.splits[start:stop],
-        )
+    def _of_rows(
+        self, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    ) -> PlacedEvents:
+        return PlacedEvents.of(batch, rows(self.timestamps), tuple(map(rows, self.order)), rows(self.splits))
 
     def with_batch(self, batch: pa.RecordBatch) -> PlacedEvents:
         """The same places with other columns."""
@@ -118,7 +105,6 @@ class PlacedEvents(Events):
             The columns of both inputs; None: the operator has one.
         """
         widened = self if inputs is None else inputs.widened(input_number, self)
-        assert isinstance(widened, PlacedEvents)
         return replace(
             widened,
             order=_widened(self.order, number),

@@ -1,7 +1,7 @@
 """The times of one chunk of the log, summarised by the task that reads it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -356,6 +356,13 @@ class ChunkTimes:
             warnings or [],
             checksum.sums,
         )
+
+    def without_records(self) -> "ChunkTimes":
+        """Return a copy without records, which keeps no memory that holds them."""
+        own = {name: getattr(self, name).copy() for name in ("rows", "bases", "checksum")}
+        for part in ("times", "floors"):
+            own[part] = {name: column.copy() for name, column in getattr(self, part).items()}
+        return replace(self, records=np.empty(0, np.int64), **own)
 
     def to_ipc(self) -> bytes:
         """The summary as an Arrow IPC stream."""

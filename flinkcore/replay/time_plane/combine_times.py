@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -115,7 +114,9 @@ def combine(
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
         log = _LogTimes(values, before)
-        starts = [log.add(chunk, places[chunk.splits], check_bases=rate is not None) for chunk in ordered]
+        starts = [
+            log.add(chunk.times, places[chunk.splits], check_bases=rate is not None) for chunk in ordered
+        ]
         before.check_goes_on(values, log.least_arrival_ms, log.events)
         merge = None
         if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
@@ -141,9 +142,9 @@ def combine(
         timeline=Timeline.between_cuts(*steps, first_step=before.step, stops=stops),
         splits=_split_times(values, log, merge),
         starts=ChunkStarts(
-            chunks=np.array([chunk.index for chunk in ordered], np.int64),
-            rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
-            checksums=np.array([chunk.checksum for chunk in ordered], np.uint64).ravel(),
+            chunks=np.array([chunk.times.index for chunk in ordered], np.int64),
+            rows_read=np.array([chunk.times.rows_read for chunk in ordered], np.int64),
+            checksums=np.array([chunk.times.checksum for chunk in ordered], np.uint64).ravel(),
             offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
             split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
             base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
@@ -156,7 +157,7 @@ def combine(
         cut=log.cut(merge, replay_range) if stops else None,
         statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
         replay_range=replay_range,
-        warnings=_first(text for chunk in ordered for text in chunk.warnings),
+        warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
     )
 
 
@@ -171,42 +172,34 @@ def _first(warnings: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Summary:
-    """What stays in memory of a ChunkTimes: its columns as there, splits by number, records by their place."""
+class _Chunk:
+    """A chunk whose records are elsewhere.
 
-    index: int
+    Attributes
+    ----------
+    times : ChunkTimes
+        Without records.
+    splits : int32 array (n_splits,)
+        Numbers of its splits.
+    records : int
+        By which the store gives the place of its records.
+    """
+
+    times: ChunkTimes
     splits: Int32s
-    rows: Int64s
-    bases: Int64s
-    times: dict[str, Int64s]
-    floors: dict[str, Int64s]
-    rows_read: int
-    warnings: list[str]
-    checksum: npt.NDArray[np.uint64]
     records: int
 
 
-def _taken_in(chunk: ChunkTimes, numbers: dict[Any, int], store: RecordStore) -> _Summary:
-    # Copies: the columns may be views of the bytes that hold the records too, which need not stay.
-    return _Summary(
-        chunk.index,
-        np.array([numbers.setdefault(value, len(numbers)) for value in chunk.split_values], np.int32),
-        chunk.rows.copy(),
-        chunk.bases.copy(),
-        {name: column.copy() for name, column in chunk.times.items()},
-        {name: column.copy() for name, column in chunk.floors.items()},
-        chunk.rows_read,
-        chunk.warnings,
-        chunk.checksum.copy(),
-        store.add(chunk.records),
-    )
+def _taken_in(times: ChunkTimes, numbers: dict[Any, int], store: RecordStore) -> _Chunk:
+    splits = np.array([numbers.setdefault(value, len(numbers)) for value in times.split_values], np.int32)
+    return _Chunk(times.without_records(), splits, store.add(times.records))
 
 
-def _in_log_order(chunks: Iterable[_Summary]) -> list[_Summary]:
-    ordered = sorted(chunks, key=lambda chunk: chunk.index)
+def _in_log_order(chunks: Iterable[_Chunk]) -> list[_Chunk]:
+    ordered = sorted(chunks, key=lambda chunk: chunk.times.index)
     for before, chunk in pairwise(ordered):
-        if before.index == chunk.index:
-            raise DataError(f"chunk {chunk.index} comes twice; combine the times of each chunk once")
+        if before.times.index == chunk.times.index:
+            raise DataError(f"chunk {chunk.times.index} comes twice; combine the times of each chunk once")
     return ordered
 
 
@@ -235,7 +228,7 @@ class _LogTimes:
         self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
         self.max_timestamp_ms = np.full(splits, MIN_TIMESTAMP)
 
-    def add(self, chunk: _Summary, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
+    def add(self, chunk: ChunkTimes, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
         """Add a chunk with these splits; they, and their rows and last arrivals before it."""
         bases = self._rows_before[splits] + self.rows[splits]
         arrivals_before = np.maximum(self._arrival_before_ms[splits], self.last_arrival_ms[splits])
@@ -293,7 +286,7 @@ class _LogTimes:
 
 
 def _merge(
-    chunks: list[_Summary],
+    chunks: list[_Chunk],
     splits: list[Int32s],
     store: RecordStore,
     log: _LogTimes,
@@ -313,11 +306,11 @@ def _merge(
     for chunk, numbers in zip(chunks, splits, strict=True):
         records.add_chunk(
             numbers,
-            chunk.times["events"],
-            chunk.times["first_arrival_ms"],
-            chunk.times["last_arrival_ms"],
-            chunk.times["max_timestamp_ms"],
-            chunk.times["n_records"],
+            chunk.times.times["events"],
+            chunk.times.times["first_arrival_ms"],
+            chunk.times.times["last_arrival_ms"],
+            chunk.times.times["max_timestamp_ms"],
+            chunk.times.times["n_records"],
             store.place(chunk.records),
         )
     first_arrival_ms, last_arrival_ms = replay_range
@@ -374,12 +367,14 @@ def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:
     return tuple(column[order] for column in spans)
 
 
-def _floors(chunks: list[_Summary]) -> ArrivalFloors:
-    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
+def _floors(chunks: list[_Chunk]) -> ArrivalFloors:
+    arrivals = np.concatenate(
+        [np.empty(0, np.int64), *(chunk.times.floors["arrival_ms"] for chunk in chunks)]
+    )
     return ArrivalFloors(
         chunk=np.repeat(
-            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
+            [chunk.times.index for chunk in chunks], [len(chunk.times.floors["rows"]) for chunk in chunks]
         ).astype(np.int64),
-        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.times.floors["rows"] for chunk in chunks)]),
         arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
     )

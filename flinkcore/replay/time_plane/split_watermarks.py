@@ -25,7 +25,6 @@ class SourceHead(OneInputStreamOperator):
     """
 
     def process_element(self, record: StreamRecord[Any]) -> None:
-        """Pass a record on."""
         self._output.collect(record)
 
 

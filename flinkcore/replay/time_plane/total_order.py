@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -43,21 +43,21 @@ class LogEvents:
     splits: Int32s
     positions: Int64s
 
-    def _columns(self) -> Iterator[npt.NDArray[Any]]:
-        for column in fields(self)[1:]:
-            yield getattr(self, column.name)
+    def _of_rows(
+        self: EventsT, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    ) -> EventsT:
+        """Some of the rows, as a batch; the call selects them in a column."""
+        return type(self)(batch, *(rows(getattr(self, column.name)) for column in fields(self)[1:]))
 
     def take(self: EventsT, rows: RowNumbers) -> EventsT:
         """The given rows, copied in the given order."""
         # numpy converts other index types anew for each column.
         at = rows.astype(np.intp)
-        columns = (column.take(at) for column in self._columns())
-        return type(self)(self.batch.take(pa.array(rows)), *columns)
+        return self._of_rows(self.batch.take(pa.array(rows)), lambda column: column.take(at))
 
     def slice(self: EventsT, start: int, stop: int) -> EventsT:
         """A range of rows, without copying."""
-        columns = (column[start:stop] for column in self._columns())
-        return type(self)(self.batch.slice(start, stop - start), *columns)
+        return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
 
     def pieces(self: EventsT, rows: RowNumbers | None, most_rows: int) -> Iterator[EventsT]:
         """The given rows in the given order (None: all, as they lie), so many at a time."""

@@ -19,17 +19,13 @@ from flinkcore.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
 from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck, ValueCheck, value_check
 
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
 ACC = TypeVar("ACC")
-OUT = TypeVar("OUT")
 
 
 class HeapState(State):

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Hashable
-from typing import Any, TypeVar
+from typing import Any
 
 from flinkcore.datastream.functions import KeyedStateStore
 from flinkcore.datastream.state import (
@@ -18,15 +18,10 @@ from flinkcore.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.state.keyed_state_backend import KeyedStateBackend
 from flinkcore.runtime.state.state_table import VOID_NAMESPACE
-
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
 
 
 class AbstractKeyedStateStore(KeyedStateStore):

@@ -18,6 +18,7 @@ from flinkcore.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.state.heap_states import (
@@ -35,12 +36,7 @@ from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck, Value
 
 S = TypeVar("S", bound=HeapState)
 M = TypeVar("M", bound=HeapMergingState)
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
 ACC = TypeVar("ACC")
-OUT = TypeVar("OUT")
 
 
 class TtlState(State, Generic[S]):

@@ -68,11 +68,7 @@ from flinkcore.runtime.operators.function_operators import (
     StreamMap,
 )
 from flinkcore.runtime.operators.function_results import misfit
-from flinkcore.runtime.operators.sink_operators import (
-    CollectSinkOperator,
-    SinkWriterOperator,
-    StreamSink,
-)
+from flinkcore.runtime.operators.sink_operators import CollectSinkOperator, SinkWriterOperator, StreamSink
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup

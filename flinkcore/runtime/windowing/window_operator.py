@@ -258,7 +258,6 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     # ---- timers ----
 
     def process_watermark(self, watermark: Watermark) -> None:
-        """Fire event-time timers, and pass the watermark on."""
         self._open_panes.pass_watermark(watermark.timestamp)
         super().process_watermark(watermark)
 

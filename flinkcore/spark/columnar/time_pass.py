@@ -19,13 +19,7 @@ from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.fingerprint import Fingerprint
-from flinkcore.spark.logs.log_input import (
-    DataFrameChunk,
-    DataFrameInput,
-    FileInput,
-    LogInput,
-    partition_new,
-)
+from flinkcore.spark.logs.log_input import DataFrameChunk, DataFrameInput, FileInput, LogInput, partition_new
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable

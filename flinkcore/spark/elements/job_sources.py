@@ -98,6 +98,5 @@ class TableRows(SourceSplit):
     table: pa.Table
 
     def elements(self) -> Iterator[Any]:
-        """Yield the rows."""
         for batch in self.table.to_batches():
             yield from element_rows(batch)
