@@ -21,6 +21,7 @@ from flinkcore.datastream.functions import (
     Partitioner,
     ProcessFunction,
     SinkFunction,
+    SourceFunction,
     function_name,
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
@@ -62,6 +63,27 @@ class SourceTransformation(_WithDeclaredType):
     def __str__(self) -> str:
         strategy = "" if self.strategy is None else f", {self.strategy}"
         return f"source {self.source}{strategy}"
+
+
+@dataclass(frozen=True, eq=False)
+class LegacySourceTransformation(_WithDeclaredType):
+    """Elements that a source function emits (Flink's ``LegacySourceTransformation``).
+
+    Attributes
+    ----------
+    function : SourceFunction
+    type_info : TypeInformation
+    idle_timeout_ms : int or None
+        After how long without elements, on the job's clock, a subtask is idle; None: only if the function states so.
+    """
+
+    function: SourceFunction
+    type_info: TypeInformation
+    idle_timeout_ms: int | None = None
+
+    def __str__(self) -> str:
+        idle = "" if self.idle_timeout_ms is None else f", idle after {self.idle_timeout_ms} ms"
+        return f"source function {function_name(self.function)}{idle}"
 
 
 @dataclass(frozen=True, eq=False)

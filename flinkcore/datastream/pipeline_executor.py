@@ -13,6 +13,7 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.element_transformations import SinkTransformation
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import StreamGraph, Transformation
 from flinkcore.errors import ConfigurationError
 
@@ -64,11 +65,14 @@ class ElementJob:
         In the order in which the program added them.
     collected : Transformation or None
         Step whose elements are returned to the program.
+    time_characteristic : TimeCharacteristic
+        The time that source functions run on.
     """
 
     name: str
     sinks: tuple[SinkTransformation, ...]
     collected: Transformation | None = None
+    time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
 
     def ends(self) -> tuple[Transformation, ...]:
         """Return the last steps of the job."""

@@ -15,6 +15,7 @@ from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
@@ -23,8 +24,13 @@ from flinkcore.datastream.connectors.base import Source
 from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_transformations import SinkTransformation, SourceTransformation
+from flinkcore.datastream.element_transformations import (
+    LegacySourceTransformation,
+    SinkTransformation,
+    SourceTransformation,
+)
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
+from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
 from flinkcore.datastream.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, PipelineExecutor, load_executor
 from flinkcore.datastream.python_files import python_file
@@ -216,13 +222,47 @@ class StreamExecutionEnvironment:
         return stream if source.is_parallel() else stream.force_non_parallel()
 
     def add_source(
-        self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+        self,
+        source_func: SourceFunction,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+        idle_timeout: Duration | Time | None = None,
     ) -> DataStream:
-        """Return the stream of the elements of a Source, without timestamps; the rest as of :meth:`from_source`.
+        """Return the stream of the elements that a source function emits.
 
-        PyFlink takes a ``SourceFunction``, which needs a JVM.
+        The time characteristic of this environment decides what becomes of its timestamps and watermarks: in event time
+        they are those of the function; in ingestion time, those of the job's clock; in processing time there are none.
+
+        Parameters
+        ----------
+        source_func : SourceFunction
+            Run by one subtask, or a ParallelSourceFunction by several. May emit without end: results come as it runs.
+        source_name : str
+        type_info : TypeInformation, optional
+            Type of the elements; any Python object by default.
+        idle_timeout : Duration or Time, optional
+            A subtask that emits nothing for so long on the job's clock is idle, and holds no watermark back. None: only
+            if it states so.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no source function, the type is no type, or the timeout is not above zero.
+
+        Notes
+        -----
+        Follows ``addSource`` of Flink 1.20, which has no idle timeout. PyFlink's takes Java functions.
         """
-        return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
+        if not isinstance(source_func, SourceFunction):
+            hint = (
+                f"; take from_source for the source {source_func}" if isinstance(source_func, Source) else ""
+            )
+            raise ConfigurationError(f"add_source takes a SourceFunction, not {source_func!r}{hint}")
+        declared = declared_type(type_info, "type_info")
+        idle_timeout_ms = None if idle_timeout is None else timeout_ms(idle_timeout, "idle_timeout")
+        source = LegacySourceTransformation(source_func, declared, idle_timeout_ms)
+        stream = DataStream(self, source).name(source_name)
+        return stream if isinstance(source_func, ParallelSourceFunction) else stream.force_non_parallel()
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the steps that lead to the sinks of this environment, and clear the sinks.
@@ -255,7 +295,9 @@ class StreamExecutionEnvironment:
     def _start_job(self, job_name: str | None, collected: Transformation | None) -> ElementJobRun:
         if job_name is not None and not isinstance(job_name, str):
             raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
-        job = ElementJob(job_name or self._config.get_job_name(), tuple(self._sinks), collected)
+        job = ElementJob(
+            job_name or self._config.get_job_name(), tuple(self._sinks), collected, self._time_characteristic
+        )
         self._sinks.clear()
         return self.executor.start(job, self._config)
 

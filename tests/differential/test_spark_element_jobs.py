@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from models import timed_elements
+from models import source_jobs, timed_elements
+from models.source_jobs import ListedSource
 from models.spark_sessions import spark_session
 from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
 
@@ -35,6 +36,7 @@ from flinkcore.datastream import (
     SinkFunction,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
+    TimeCharacteristic,
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count
@@ -52,7 +54,7 @@ Job = Any
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    modules = sys.modules[__name__], timed_elements
+    modules = sys.modules[__name__], timed_elements, source_jobs
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # workers do not have it
     with spark_session("local[2]") as session:
@@ -190,6 +192,23 @@ STRATEGY_OF_NUMBERS = WatermarkStrategy.for_monotonous_timestamps().with_timesta
 class Purchase:
     user: str
     items: list[int]
+
+
+@pytest.mark.parametrize("characteristic", list(TimeCharacteristic))
+def test_source_functions_run_in_their_tasks_as_embedded(
+    spark: Any, characteristic: TimeCharacteristic
+) -> None:
+    results = []
+    for env in (on_spark(spark, 2), StreamExecutionEnvironment().set_parallelism(2)):
+        env.set_stream_time_characteristic(characteristic)
+        env.get_config().set_auto_watermark_interval(20)
+        elements = [(at * 7 % 50, "abc"[at % 3], at % 5) for at in range(40)]
+        stream = env.add_source(ListedSource(elements)).union(
+            env.add_source(ListedSource(elements[::-1])).set_parallelism(1)
+        )
+        keyed = stream.key_by(lambda element: element[1], key_type=Types.STRING())
+        results.append(list(keyed.process(Timers()).execute_and_collect()))
+    assert results[0] == results[1] != []
 
 
 def test_objects_of_classes_of_the_program_are_elements_and_change_without_trace(spark: Any) -> None:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
+from models.source_jobs import ListedSource
 
 pytest.importorskip("pyspark")
 
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TimeCharacteristic
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.spark.elements.element_task import ElementTask
@@ -20,8 +21,9 @@ from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
 def collected_by_messages(stream: DataStream, env: StreamExecutionEnvironment) -> list[Any]:
     """Run every task of a job for itself, and merge what they send to the program."""
     configuration = env.get_config()
-    planned = ShippedJob(ElementJob("job", (), stream._transformation), configuration, 0)
-    sources = JobSources(planned.vertices, configuration).of_tasks()
+    job_of_stream = ElementJob("job", (), stream._transformation, env.get_stream_time_characteristic())
+    planned = ShippedJob(job_of_stream, configuration, 0)
+    sources = JobSources(planned.vertices, configuration, planned.job.time_characteristic).of_tasks()
     job: ShippedJob = shipped_job(planned.pickled())
     rows: list[RunRow] = []
     for level in job.levels:
@@ -51,6 +53,7 @@ elements = st.lists(st.tuples(st.integers(0, 120), st.sampled_from("abcd"), st.i
     st.booleans(),
     st.sampled_from([300, 1000, 2500]),
     st.sampled_from([1, 7, 200]),
+    st.sampled_from([None, *TimeCharacteristic]),
 )
 def test_tasks_that_exchange_messages_give_what_one_thread_gives(
     inputs: list[list[Element]],
@@ -59,12 +62,17 @@ def test_tasks_that_exchange_messages_give_what_one_thread_gives(
     chained: bool,
     rate: int,
     interval_ms: int,
+    characteristic: TimeCharacteristic | None,
 ) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.get_config().set_chaining_enabled(chained)
     env.get_config().set_arrival_rate(rate)
+    if characteristic is None:
+        stream, *others = [env.from_collection(values) for values in inputs]
+    else:
+        env.set_stream_time_characteristic(characteristic)
+        stream, *others = [env.add_source(ListedSource(values)) for values in inputs]
     env.get_config().set_auto_watermark_interval(interval_ms)
-    stream, *others = [env.from_collection(values) for values in inputs]
     if others:
         stream = stream.union(*others)
     for step in steps:

@@ -8,11 +8,11 @@ import pytest
 from models.recorders import OutputRecorder
 
 from flinkcore.common import MAX_TIMESTAMP, Watermark
-from flinkcore.datastream import TimeCharacteristic
+from flinkcore.datastream import SourceContext, TimeCharacteristic
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.elements import WatermarkStatus
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, SystemProcessingTimeService
-from flinkcore.runtime.sources.source_contexts import SourceContext, get_source_context
+from flinkcore.runtime.sources.source_contexts import get_source_context
 
 EventTime, IngestionTime, ProcessingTime = (
     TimeCharacteristic.EventTime,
@@ -56,7 +56,7 @@ def test_a_source_that_emits_after_close_fails_and_emits_nothing(
     characteristic: TimeCharacteristic, emit: Callable[[SourceContext[str]], None]
 ) -> None:
     harness = Harness(characteristic, idle_timeout_ms=100)
-    lock = harness.context.checkpoint_lock
+    lock = harness.context.get_checkpoint_lock()
     harness.context.close()
     harness.context.close()
     with pytest.raises(LifecycleError, match="source context was closed already: the source cannot emit"):
@@ -64,7 +64,7 @@ def test_a_source_that_emits_after_close_fails_and_emits_nothing(
     harness.clock.advance_to(5000)
     assert harness.emitted() == []
     assert harness.clock.pending_timers == 0
-    assert harness.context.checkpoint_lock is lock
+    assert harness.context.get_checkpoint_lock() is lock
 
 
 class ClosingOutput(OutputRecorder):
@@ -320,7 +320,7 @@ def test_an_unknown_characteristic_is_refused() -> None:
 def test_emission_waits_for_the_lock_that_timers_hold(characteristic: TimeCharacteristic) -> None:
     harness = Harness(characteristic)
     emitter = Thread(target=harness.context.collect, args=("a",))
-    with harness.context.checkpoint_lock:
+    with harness.context.get_checkpoint_lock():
         emitter.start()
         emitter.join(0.01)
         assert harness.heard.entries == []

@@ -5,23 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.errors import UnsupportedOperationError
-
-
-class Boundedness(Enum):
-    """Whether a source ends by itself.
-
-    Notes
-    -----
-    Flink's ``org.apache.flink.api.connector.source.Boundedness``.
-    """
-
-    BOUNDED = "bounded"
-    CONTINUOUS_UNBOUNDED = "continuous unbounded"
 
 
 class SourceSplit:

@@ -10,7 +10,6 @@ from flinkcore.datastream.functions.element_functions import (
     NullByteKeySelector,
     Partitioner,
     SinkFunction,
-    SourceFunction,
 )
 from flinkcore.datastream.functions.function import (
     Function,
@@ -45,6 +44,12 @@ from flinkcore.datastream.functions.reduce_function import (
     ReduceFunctionWrapper,
 )
 from flinkcore.datastream.functions.runtime_context import KeyedStateStore, RuntimeContext
+from flinkcore.datastream.functions.source_functions import (
+    PacedSourceContext,
+    ParallelSourceFunction,
+    SourceContext,
+    SourceFunction,
+)
 from flinkcore.datastream.functions.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -77,6 +82,8 @@ __all__ = [
     "KeyedStateStore",
     "MapFunction",
     "NullByteKeySelector",
+    "PacedSourceContext",
+    "ParallelSourceFunction",
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
@@ -87,6 +94,7 @@ __all__ = [
     "Results",
     "RuntimeContext",
     "SinkFunction",
+    "SourceContext",
     "SourceFunction",
     "WindowContext",
     "WindowFunction",

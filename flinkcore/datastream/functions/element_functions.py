@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any
 
 from flinkcore.datastream.functions.function import Function, Results
-from flinkcore.errors import UnsupportedOperationError
 
 
 class MapFunction(Function):
@@ -131,18 +130,3 @@ class SinkFunction(Function):
     @abstractmethod
     def invoke(self, value: Any) -> None:
         """Consume an element."""
-
-
-class SourceFunction:
-    """Raises an UnsupportedOperationError when it is created.
-
-    Notes
-    -----
-    ``pyflink.datastream.functions.SourceFunction`` wraps a Java function, which cannot run without a JVM.
-    """
-
-    def __init__(self, source_func: Any = None) -> None:
-        raise UnsupportedOperationError(
-            f"SourceFunction({source_func!r}) wraps a Java function, which needs a JVM: take env.from_collection(...), "
-            "env.from_source(...) with a source of flinkcore.datastream.connectors, or env.from_event_log(...)"
-        )

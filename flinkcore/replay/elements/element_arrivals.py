@@ -47,11 +47,17 @@ class Origin(Arrivals):
         When the next element arrives, or the end; None: the end has come.
     at_end : bool
         Whether what comes next is the end.
+    is_waiting : bool
+        Whether `wait` must be called before it is known what comes next.
     """
 
     number: int
     next_arrival_ms: int | None
     at_end: bool
+    is_waiting: bool = False
+
+    def wait(self) -> None:
+        """Wait until it is known what comes next."""
 
     @abstractmethod
     def emit(self) -> None:
@@ -202,6 +208,8 @@ class OrderedArrivals(Arrivals):
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
+        for origin in self._origins:
+            origin.wait()
         waiting = [
             (origin.next_arrival_ms, not origin.at_end, origin.number, origin)
             for origin in self._origins
@@ -218,6 +226,9 @@ class OrderedArrivals(Arrivals):
             else:
                 clock.end(arrival_ms, number)
             origin.emit()
+            if origin.is_waiting:
+                yield
+                origin.wait()
             next_ms = origin.next_arrival_ms
             if next_ms is None:
                 heappop(waiting)

@@ -50,7 +50,7 @@ class ElementRun(StartedJob):
         super().__init__(job.name)
         self._collected: list[Any] = []
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = JobSources(vertices, configuration)
+        self._sources = JobSources(vertices, configuration, job.time_characteristic)
         self._clock = JobClock(self._sources.start_ms)
         self._context = JobContext(
             configuration, self._clock.of_task, self._collected.append, copied_function
@@ -87,8 +87,7 @@ class ElementRun(StartedJob):
         tasks = self._tasks.tasks()
         origins: list[Origin] = []
         for number, source in self._sources.of_tasks().items():
-            task = tasks[number]
-            origins += source.origins(task.source_output, task.clock, task.end_source)
+            origins += source.origins(tasks[number])
         return origins
 
     def _end(self) -> None:
@@ -102,11 +101,11 @@ class ElementRun(StartedJob):
         self._has_ended = True
 
     def _cancel(self) -> None:
+        with suppress(Exception):
+            self._arrivals.close()
         if not self._has_ended:
             self._has_ended = True
             self._tasks.cancel()
-        with suppress(Exception):
-            self._arrivals.close()
 
 
 def commit(prepared: dict[StreamNode, list[Any]]) -> None:

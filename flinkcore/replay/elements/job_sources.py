@@ -8,9 +8,16 @@ from typing import Any
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.datastream.element_transformations import SourceTransformation
+from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
-from flinkcore.replay.elements.task_sources import ColumnarJob, TaskLog, TaskSource, TaskSplits
+from flinkcore.replay.elements.task_sources import (
+    ColumnarJob,
+    TaskFunction,
+    TaskLog,
+    TaskSource,
+    TaskSplits,
+)
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 
 
@@ -25,6 +32,8 @@ class JobSources:
     vertices : sequence of JobVertex
         Of the whole job.
     configuration : ExecutionConfig
+    time_characteristic : TimeCharacteristic
+        Of the job.
 
     Attributes
     ----------
@@ -37,9 +46,15 @@ class JobSources:
         If a log cannot be read.
     """
 
-    def __init__(self, vertices: Sequence[JobVertex], configuration: ExecutionConfig) -> None:
+    def __init__(
+        self,
+        vertices: Sequence[JobVertex],
+        configuration: ExecutionConfig,
+        time_characteristic: TimeCharacteristic,
+    ) -> None:
         self._vertices = [vertex for vertex in vertices if is_source_node(vertex.head)]
         self._configuration = configuration
+        self._time_characteristic = time_characteristic
         nodes = [vertex.head for vertex in self._vertices]
         self._readings: dict[StreamNode, Any] = {
             node: self._reading(node.transformation) for node in nodes if is_of_log(node.transformation)
@@ -75,6 +90,13 @@ class JobSources:
                 origins += 1
                 continue
             step = node.transformation
+            if isinstance(step, LegacySourceTransformation):
+                for task in vertex.tasks:
+                    sources[task] = TaskFunction(
+                        origins, step, self._time_characteristic, self._configuration, self.start_ms
+                    )
+                    origins += 1
+                continue
             splits = self._splits(step, node.parallelism)
             for index, task in enumerate(vertex.tasks):
                 read = tuple(splits[index :: node.parallelism])

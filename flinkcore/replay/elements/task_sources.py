@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -11,30 +11,23 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.datastream.element_transformations import SideOutputTransformation
+from flinkcore.datastream.element_transformations import LegacySourceTransformation, SideOutputTransformation
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.element_arrivals import NoArrivals, Origin, SplitArrivals, end_input
 from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import TaskOutput
 
 
 class TaskSource(Protocol):
     """What a task of a source reads; picklable."""
 
-    def origins(
-        self, output: TaskOutput, clock: ProcessingTimeService, finish: Callable[[], None]
-    ) -> list[Origin]:
-        """Return what arrives, on its way into the task.
+    def origins(self, task: StreamTask) -> list[Origin]:
+        """Return what arrives, on its way into the task, which is open, and whose clock shows the start of the job.
 
-        Parameters
-        ----------
-        output : TaskOutput
-            Of the source.
-        clock : ProcessingTimeService
-            Of the task, showing the start of the job.
-        finish : callable
-            Called when all has arrived, and the last watermark has gone.
+        The last of it ends the task.
         """
 
 
@@ -63,10 +56,9 @@ class TaskSplits:
     configuration: ExecutionConfig
     start_ms: int
 
-    def origins(
-        self, output: TaskOutput, clock: ProcessingTimeService, finish: Callable[[], None]
-    ) -> list[Origin]:
+    def origins(self, task: StreamTask) -> list[Origin]:
         """Return the splits, or what ends at once if there is none."""
+        output, clock, finish = task.source_output, task.clock, task.end_source
         if not self.splits:
 
             def end() -> None:
@@ -133,13 +125,62 @@ class TaskLog:
     end_ms: int
     is_batch: bool
 
-    def origins(
-        self, output: TaskOutput, clock: ProcessingTimeService, finish: Callable[[], None]
-    ) -> list[Origin]:
+    def origins(self, task: StreamTask) -> list[Origin]:
         """Return the log."""
         from flinkcore.replay.elements.log_arrivals import LogArrivals  # loads pyarrow
 
-        return [LogArrivals(self.origin, self.reading, output, clock, self.end_ms, finish, self.is_batch)]
+        return [
+            LogArrivals(
+                self.origin,
+                self.reading,
+                task.source_output,
+                task.clock,
+                self.end_ms,
+                task.end_source,
+                self.is_batch,
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class TaskFunction:
+    """A source function that a task runs, which is one origin.
+
+    Attributes
+    ----------
+    origin : int
+        Its number in the job.
+    step : LegacySourceTransformation
+    time_characteristic : TimeCharacteristic
+        Of the job.
+    configuration : ExecutionConfig
+    start_ms : int
+        When the job starts.
+    """
+
+    origin: int
+    step: LegacySourceTransformation
+    time_characteristic: TimeCharacteristic
+    configuration: ExecutionConfig
+    start_ms: int
+
+    def origins(self, task: StreamTask) -> list[Origin]:
+        """Open the task's copy of the function, and return what it emits."""
+        from flinkcore.replay.elements.function_arrivals import FunctionArrivals
+        from flinkcore.runtime.sources.stream_source import StreamSource
+
+        source = StreamSource(
+            task.opened_source_function(self.step.function),
+            task.source_output,
+            task.clock,
+            self.step.element_type,
+            time_characteristic=self.time_characteristic,
+            auto_watermark_interval_ms=self.configuration.get_auto_watermark_interval(),
+            idle_timeout_ms=self.step.idle_timeout_ms,
+            emit_progressive_watermarks=not self.configuration.is_batch(),
+        )
+        rate = self.configuration.get_arrival_rate()
+        return [FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source)]
 
 
 @dataclass(frozen=True)

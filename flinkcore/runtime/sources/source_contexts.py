@@ -1,11 +1,12 @@
 """The contexts that source functions emit to, by the time characteristic of the job."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
+from flinkcore.datastream.functions import SourceContext
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
@@ -15,43 +16,26 @@ from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTi
 T = TypeVar("T")
 
 
-class SourceContext(ABC, Generic[T]):
-    """Takes the records, watermarks and idleness of a source function.
+class LockedSourceContext(SourceContext[T]):
+    """A context with a lock that is held during each emission.
 
-    Notes
-    -----
-    Flink's ``SourceFunction.SourceContext``.
+    Parameters
+    ----------
+    checkpoint_lock : context manager
+        Reentrant.
     """
 
     def __init__(self, checkpoint_lock: AbstractContextManager[Any]) -> None:
         self._checkpoint_lock = checkpoint_lock
 
-    @abstractmethod
-    def collect(self, element: T) -> None:
-        """Emit an element without giving a timestamp."""
-
-    @abstractmethod
-    def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
-        """Emit an element with its event time, in ms since the epoch."""
-
-    @abstractmethod
-    def emit_watermark(self, watermark: Watermark) -> None:
-        """State that no element with this timestamp or an earlier one will follow."""
-
-    @abstractmethod
-    def mark_as_temporarily_idle(self) -> None:
-        """State that no element will come for a while; the next element or watermark ends the idleness."""
-
-    @property
-    def checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """The lock held while elements and timers are handled; to be held as well while state changes with them."""
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
         return self._checkpoint_lock
 
     def close(self) -> None:
         """End the emission, and cancel all timers; closing twice is no error."""
 
 
-class ClosedContext(SourceContext[T]):
+class ClosedContext(LockedSourceContext[T]):
     """The context of a source that was closed: it refuses everything."""
 
     def collect(self, element: T) -> None:
@@ -71,7 +55,7 @@ class ClosedContext(SourceContext[T]):
         raise LifecycleError(f"the source context was closed already: the source cannot emit {what} any more")
 
 
-class SwitchingOnCloseContext(SourceContext[T]):
+class SwitchingOnCloseContext(LockedSourceContext[T]):
     """Passes everything to a nested context until it is closed, and then refuses everything.
 
     Notes
@@ -80,7 +64,7 @@ class SwitchingOnCloseContext(SourceContext[T]):
     """
 
     def __init__(self, nested: SourceContext[T]) -> None:
-        super().__init__(nested.checkpoint_lock)
+        super().__init__(nested.get_checkpoint_lock())
         self._nested = nested
 
     def collect(self, element: T) -> None:
@@ -98,10 +82,10 @@ class SwitchingOnCloseContext(SourceContext[T]):
     def close(self) -> None:
         """Close the nested context; from now on all methods but this one raise a LifecycleError."""
         self._nested.close()
-        self._nested = ClosedContext(self.checkpoint_lock)
+        self._nested = ClosedContext(self._checkpoint_lock)
 
 
-class WatermarkContext(SourceContext[T]):
+class WatermarkContext(LockedSourceContext[T]):
     """A context that detects idleness of its source, and emits the status.
 
     A check runs every `idle_timeout_ms`, and makes the source idle if nothing was emitted since it was scheduled: so a
@@ -360,7 +344,7 @@ class AutomaticWatermarkContext(WatermarkContext[T]):
         return self._idle_timeout_ms is not None and self._idle_timeout_ms < elapsed_ms <= MAX_TIMESTAMP
 
 
-class NonTimestampContext(SourceContext[T]):
+class NonTimestampContext(LockedSourceContext[T]):
     """Processing time: elements carry no timestamps; those of the source, watermarks and idleness are ignored.
 
     Notes

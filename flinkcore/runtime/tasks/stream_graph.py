@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
@@ -15,6 +16,7 @@ from flinkcore.datastream.element_transformations import (
     ElementTransformation,
     ElementWindowTransformation,
     KeyedTransformation,
+    LegacySourceTransformation,
     Partitioning,
     RepartitionTransformation,
     SideOutputTransformation,
@@ -49,6 +51,7 @@ Partition = (
 
 _COLUMN_STEPS = (FilterTransformation, SelectTransformation, WithColumnsTransformation)
 _COLUMNAR_OPERATORS = (WindowTransformation, BatchProcessTransformation)
+_ELEMENT_SOURCES = (SourceTransformation, LegacySourceTransformation)
 _KEYED = (KeyedTransformation, PartitionTransformation)
 
 
@@ -192,12 +195,19 @@ class StreamGraphGenerator:
         self, step: Transformation, inputs: Sequence[Transformation], collects: bool = False
     ) -> StreamNode:
         settings = step.settings
-        alone_only = collects or (is_source(step) and not isinstance(step, SourceTransformation))
+        if not collects:
+            self._refuse_unbounded_in_batch_mode(step)
+        alone_only = collects or (is_source(step) and not isinstance(step, _ELEMENT_SOURCES))
         parallelism = 1 if alone_only else settings.parallelism or self._unset_parallelism(step, inputs)
         max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
         if parallelism > max_parallelism and isinstance(inputs[0] if inputs else None, _KEYED):
             raise ConfigurationError(
                 f"{step}: {parallelism} subtasks cannot share {max_parallelism} key groups: set_max_parallelism to more"
+            )
+        if parallelism > 1 and settings.max_parallelism == 1 and isinstance(step, _ELEMENT_SOURCES):
+            raise ConfigurationError(
+                f"{step}: {parallelism} subtasks would each emit all elements, so the parallelism of this source "
+                "must be 1"
             )
         node = StreamNode(step, collects, parallelism, max_parallelism)
         for number, given in enumerate(inputs):
@@ -244,6 +254,16 @@ class StreamGraphGenerator:
         before, after = (node.transformation.settings.chaining for node in (source, target))
         return before is not ChainingStrategy.NEVER and (target.collects or after is ChainingStrategy.ALWAYS)
 
+    def _refuse_unbounded_in_batch_mode(self, step: Transformation) -> None:
+        if not self._configuration.is_batch() or not isinstance(step, _ELEMENT_SOURCES):
+            return
+        source = step.source if isinstance(step, SourceTransformation) else step.function
+        if source.boundedness is not Boundedness.BOUNDED:
+            raise ConfigurationError(
+                f"{step} is unbounded, which the execution mode BATCH does not allow: set it to STREAMING or "
+                "AUTOMATIC, or let its boundedness be BOUNDED if it ends by itself"
+            )
+
     def _refuse_repeated_uids(self) -> None:
         uids: dict[str, StreamNode] = {}
         for node in self._in_order:
@@ -287,7 +307,7 @@ def is_source(step: Transformation) -> bool:
     """Return whether a step is a source, an event log or a columnar job, whose elements no operator makes."""
     if isinstance(step, SideOutputTransformation):
         return isinstance(step.input, _COLUMNAR_OPERATORS)
-    return isinstance(step, (SourceTransformation, *_COLUMNAR_OPERATORS)) or is_of_log(step)
+    return isinstance(step, (*_ELEMENT_SOURCES, *_COLUMNAR_OPERATORS)) or is_of_log(step)
 
 
 def is_source_node(node: StreamNode) -> bool:

@@ -11,7 +11,13 @@ from flinkcore.datastream.element_transformations import (
     KeyedTransformation,
     Partitioning,
 )
-from flinkcore.datastream.functions import Function, KeySelector, Partitioner, function_name
+from flinkcore.datastream.functions import (
+    Function,
+    KeySelector,
+    Partitioner,
+    SourceFunction,
+    function_name,
+)
 from flinkcore.datastream.transformations import PartitionTransformation
 from flinkcore.runtime.elements import StreamElement
 from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
@@ -144,6 +150,7 @@ class StreamTask:
         self._subtasks: dict[StreamNode, Subtask] = {}
         self._further: list[Function] = []
         self._source_output: TaskOutput | None = None
+        self._source_setup: OperatorSetup | None = None
         self._channels_out: list[InputChannel] = []
         self._open_channels = vertex.channels(index)
 
@@ -183,7 +190,16 @@ class StreamTask:
         )  # to be closed even if it fails to open
         subtask.open()
 
+    def opened_source_function(self, function: SourceFunction) -> SourceFunction:
+        """Return the task's own copy of a function that emits to the source's output; it is closed with the task."""
+        assert self._source_setup is not None
+        copied = self._source_setup.copied(function)
+        self._further.append(copied)
+        copied.open(self._source_setup.runtime_context())
+        return copied
+
     def _open_source(self, setup: OperatorSetup) -> None:
+        self._source_setup = setup
         self._source_output = self._output(setup, None)
         for function in setup.further_functions:
             self._further.append(function)

@@ -55,7 +55,7 @@ class SparkElementRun(StartedJob):
         super().__init__(job.name)
         self._spark = spark
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = SparkJobSources(vertices, configuration, execute)
+        self._sources = SparkJobSources(vertices, configuration, job.time_characteristic, execute)
         self._job = ShippedJob(job, configuration, self._sources.start_ms)
         check_operators(self._job.nodes, configuration)
         self._pickled = self._job.pickled()

@@ -124,7 +124,7 @@ class ElementTask:
         try:
             self._task.open()
             task = self._task
-            arrivals = OrderedArrivals(source.origins(task.source_output, task.clock, task.end_source))
+            arrivals = OrderedArrivals(source.origins(task))
             try:
                 for _ in arrivals.emit_all(self._clock):
                     if self._writer.is_full:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import SideOutputTransformation
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.job_sources import JobSources
@@ -33,6 +34,7 @@ class SparkJobSources(JobSources):
     ----------
     vertices : sequence of JobVertex
     configuration : ExecutionConfig
+    time_characteristic : TimeCharacteristic
     execute : callable
 
     Raises
@@ -42,10 +44,14 @@ class SparkJobSources(JobSources):
     """
 
     def __init__(
-        self, vertices: Sequence[JobVertex], configuration: ExecutionConfig, execute: Execute
+        self,
+        vertices: Sequence[JobVertex],
+        configuration: ExecutionConfig,
+        time_characteristic: TimeCharacteristic,
+        execute: Execute,
     ) -> None:
         self._execute = execute
-        super().__init__(vertices, configuration)
+        super().__init__(vertices, configuration, time_characteristic)
 
     def _reading(self, step: Transformation) -> Any:
         from flinkcore.replay.elements.log_arrivals import LogReading

@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.functions import PacedSourceContext, SourceFunction, function_name
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.datastream.transformations import EventLogSource, OperatorSettings
 from flinkcore.errors import FlinkcoreError
@@ -82,6 +83,8 @@ class _WithoutSources(cloudpickle.CloudPickler):  # type: ignore[misc]
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Source):
             return SourceElsewhere, (str(value),)
+        if isinstance(value, SourceFunction):
+            return FunctionElsewhere, (function_name(value),)
         if isinstance(value, EventLogSource):
             return _log_elsewhere, (value.on_bad_row, value.settings)
         return super().reducer_override(value)
@@ -99,6 +102,26 @@ class SourceElsewhere(Source):
 
     def __str__(self) -> str:
         return self.description
+
+
+class FunctionElsewhere(SourceFunction):
+    """Stands for a source function in the jobs of tasks that do not run it.
+
+    Parameters
+    ----------
+    name : str
+        Of the function.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def run(self, ctx: PacedSourceContext[Any]) -> None:
+        """Raise FlinkcoreError: the tasks of the source have a function of their own."""
+        raise FlinkcoreError(f"the source function {self._name} is run by its own tasks")
+
+    def cancel(self) -> None:
+        """Do nothing."""
 
 
 def _log_elsewhere(on_bad_row: Any, settings: OperatorSettings) -> EventLogSource:

@@ -1,0 +1,80 @@
+"""The emissions of a source function on their way into a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin, arrival_times
+from flinkcore.replay.elements.job_clock import JobClock
+from flinkcore.runtime.sources.stream_source import Emission, StreamSource
+
+
+class FunctionArrivals(Origin):
+    """What a source function emits; its elements arrive at a rate, and later by as long as it sleeps.
+
+    Parameters
+    ----------
+    number : int
+        Of the origin in the job.
+    source : StreamSource
+    rate : float
+        Elements per second. The first one arrives an interval after the start.
+    start_ms : int
+    finish : callable
+        Called when the last watermark has gone.
+    """
+
+    def __init__(
+        self, number: int, source: StreamSource, rate: float, start_ms: int, finish: Callable[[], None]
+    ) -> None:
+        self.number = number
+        self._source = source
+        self._finish = finish
+        self._arrival_ms = arrival_times(rate, start_ms)
+        self._position = 0
+        self._emissions: list[Emission] = []  # the next one last
+        self.next_arrival_ms: int | None = start_ms
+        self.at_end = False
+        self.is_waiting = True
+
+    def wait(self) -> None:
+        """Wait for the next emission, or the end."""
+        if self.is_waiting:
+            self._take(wait=True)
+
+    def emit(self) -> None:
+        """Let the next emission go on its way, or the end come."""
+        if self.at_end:
+            self.next_arrival_ms = None
+            self._source.finish()
+            self._finish()
+            return
+        for method, arguments in self._emissions.pop().calls:
+            method(*arguments)
+        if self._emissions:
+            self._schedule_next()
+        else:
+            self._take(wait=False)
+
+    def emit_all(self, clock: JobClock) -> Iterator[None]:
+        """Let all emissions go on their way, each at its time, and stop now and then, and before each wait."""
+        yield from OrderedArrivals([self]).emit_all(clock)
+
+    def _take(self, wait: bool) -> None:
+        self._emissions = self._source.take(wait)[::-1]
+        self.is_waiting = not (self._emissions or wait)
+        if self._emissions:
+            self._schedule_next()
+        elif wait:
+            self.at_end = True
+            self.next_arrival_ms = self._arrival_ms(self._position) + self._source.slept_ms + 1
+
+    def _schedule_next(self) -> None:
+        emission = self._emissions[-1]
+        if emission.has_elements:
+            self._position += 1
+        self.next_arrival_ms = self._arrival_ms(self._position) + emission.slept_ms
+
+    def close(self) -> None:
+        """Cancel the function, unless it has ended."""
+        self._source.cancel()

@@ -1,0 +1,365 @@
+"""The operator of a source function, which runs on a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from threading import Condition, RLock, Thread
+from typing import Any, Final
+
+from flinkcore.common.timestamp_assigner import as_timestamp
+from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.watermark import Watermark
+from flinkcore.datastream.functions import PacedSourceContext, SourceContext, SourceFunction, function_name
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
+from flinkcore.errors import (
+    ConfigurationError,
+    DataError,
+    FlinkcoreError,
+    LifecycleError,
+    UserCodeError,
+    in_words,
+)
+from flinkcore.runtime.copies import detached
+from flinkcore.runtime.messages import shown
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.sources.source_contexts import get_source_context
+from flinkcore.runtime.sources.source_outputs import SourceDataOutput
+
+_LOG = logging.getLogger(__name__)
+
+EMISSIONS_AHEAD: Final = 1024
+"""How many emissions a function may be ahead of its job; after its cancellation, how many are dropped."""
+
+CANCELLATION_TIMEOUT_S: Final = 10.0
+"""How long a job that ends waits for a cancelled function to return."""
+
+Call = tuple[Callable[..., None], tuple[Any, ...]]
+"""A method of a source context, and its arguments."""
+
+
+class Emission:
+    """What a function emits at one time.
+
+    Attributes
+    ----------
+    calls : list of Call
+    has_elements : bool
+        Whether there is more than watermarks and idleness.
+    slept_ms : int
+        How long the function slept before, in all, in ms.
+    """
+
+    __slots__ = ("calls", "has_elements", "slept_ms")
+
+    def __init__(self, calls: list[Call], has_elements: bool, slept_ms: int) -> None:
+        self.calls = calls
+        self.has_elements = has_elements
+        self.slept_ms = slept_ms
+
+
+class _Cancelled(BaseException):
+    """Ends the thread of a function that emits on and on although it was cancelled."""
+
+
+class _EmissionQueue:
+    """Emissions on their way from the thread of a function to that of the job."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._emissions: list[Emission] = []
+        self._cancelled = False
+        self._dropped = 0
+        self.ended = False
+        self.failure: BaseException | None = None
+
+    def put(self, emission: Emission) -> None:
+        """Add an emission; wait while there are too many. Once cancelled, drop some, then end the thread."""
+        with self._changed:
+            while len(self._emissions) >= EMISSIONS_AHEAD and not self._cancelled:
+                self._changed.wait()
+            if self._cancelled:
+                self._dropped += 1
+                if self._dropped > EMISSIONS_AHEAD:
+                    raise _Cancelled
+                return
+            self._emissions.append(emission)
+            if len(self._emissions) == 1:
+                self._changed.notify()
+
+    def end(self, failure: BaseException | None) -> None:
+        """Note that nothing follows."""
+        with self._changed:
+            self.ended, self.failure = True, failure
+            self._changed.notify()
+
+    def cancel(self) -> None:
+        """Take no further emissions."""
+        with self._changed:
+            self._cancelled = True
+            self._changed.notify_all()
+
+    def take(self, wait: bool) -> list[Emission]:
+        """Return all emissions; if there are none, wait for one, or for the end."""
+        with self._changed:
+            while wait and not self._emissions and not self.ended:
+                self._changed.wait()
+            taken, self._emissions = self._emissions, []
+            if len(taken) >= EMISSIONS_AHEAD:
+                self._changed.notify()
+            return taken
+
+
+class _CheckpointLock:
+    """A reentrant lock that hands over what was emitted when it is released."""
+
+    def __init__(self, lock: AbstractContextManager[Any], on_release: Callable[[], None]) -> None:
+        self._lock = lock
+        self._on_release = on_release
+        self.depth = 0
+
+    def __enter__(self) -> _CheckpointLock:
+        self._lock.__enter__()
+        self.depth += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            if self.depth == 1:
+                self._on_release()
+        finally:
+            self.depth -= 1
+            self._lock.__exit__(None, None, None)
+
+
+class FunctionContext(PacedSourceContext[Any]):
+    """The context that a function emits to; the job's thread makes the calls of the context behind it.
+
+    Elements are converted to the declared type, and detached from what the function may change, when they are emitted.
+
+    Parameters
+    ----------
+    target : SourceContext
+    put : callable
+        Takes the emissions.
+    element_type : TypeInformation
+    giver : str
+        The name of the function in errors.
+
+    Attributes
+    ----------
+    slept_ms : int
+        How long the function has slept in all, in ms.
+    """
+
+    def __init__(
+        self,
+        target: SourceContext[Any],
+        put: Callable[[Emission], None],
+        element_type: TypeInformation,
+        giver: str,
+    ) -> None:
+        self._target = target
+        self._put = put
+        self._conversion = element_type.conversion()
+        self._changes = not element_type.is_immutable()
+        self._giver = giver
+        self._lock = RLock()
+        self._checkpoint_lock = _CheckpointLock(self._lock, self._hand_over)
+        self._calls: list[Call] = []
+        self._has_elements = False
+        self.slept_ms = 0
+        self._closed = False
+
+    def collect(self, element: Any) -> None:
+        self._emit(True, self._target.collect, self._value(element))
+
+    def collect_with_timestamp(self, element: Any, timestamp_ms: int) -> None:
+        timestamp = as_timestamp(timestamp_ms)
+        if timestamp is None:
+            raise DataError(
+                f"{self._giver} gave the timestamp {timestamp_ms!r} for the element {shown(element)}: an event time is "
+                "an int of 64 bits, in milliseconds since the epoch"
+            )
+        self._emit(True, self._target.collect_with_timestamp, self._value(element), timestamp)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        timestamp = as_timestamp(watermark.timestamp) if isinstance(watermark, Watermark) else None
+        if timestamp is None:
+            raise DataError(
+                f"{self._giver} emitted {watermark!r}: a watermark is a Watermark of an int of 64 bits, in "
+                "milliseconds since the epoch"
+            )
+        self._emit(False, self._target.emit_watermark, Watermark(timestamp))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._emit(False, self._target.mark_as_temporarily_idle)
+
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        return self._checkpoint_lock
+
+    def sleep(self, duration_ms: int) -> None:
+        duration = as_timestamp(duration_ms)
+        if duration is None or duration < 0:
+            raise ConfigurationError(
+                f"sleep takes a whole number of milliseconds from 0 on, not {duration_ms!r}"
+            )
+        with self._lock:
+            if self._checkpoint_lock.depth:
+                raise LifecycleError(
+                    f"{self._giver} sleeps while it holds the checkpoint lock, so that no timer could run: "
+                    "release it first"
+                )
+            self.slept_ms += duration
+
+    def close(self) -> None:
+        if not self._closed:
+            self._emit(False, self._target.close)
+            self._closed = True
+
+    def _value(self, element: Any) -> Any:
+        value = element if self._conversion is None else self._conversion(element)
+        return detached(value, self._giver) if self._changes else value
+
+    def _emit(self, is_element: bool, method: Callable[..., None], *arguments: Any) -> None:
+        with self._lock:
+            if self._closed:
+                raise LifecycleError(f"{self._giver} closed its context: it cannot emit any more")
+            if not self._checkpoint_lock.depth:
+                self._put(Emission([(method, arguments)], is_element, self.slept_ms))
+                return
+            self._calls.append((method, arguments))
+            self._has_elements |= is_element
+
+    def _hand_over(self) -> None:
+        if self._calls:
+            emission = Emission(self._calls, self._has_elements, self.slept_ms)
+            self._calls, self._has_elements = [], False
+            self._put(emission)
+
+
+class StreamSource:
+    """Runs a source function, and emits its records, watermarks and statuses.
+
+    The function runs on a thread of its own; what it emits is taken and emitted on the thread of the job, by
+    :meth:`take` and the calls of each :class:`Emission`.
+
+    Parameters
+    ----------
+    function : SourceFunction
+        Open.
+    output : Output
+    processing_time_service : ProcessingTimeService
+    element_type : TypeInformation
+        Declared type of the elements.
+    time_characteristic : TimeCharacteristic
+        Of the job.
+    auto_watermark_interval_ms : int
+        Of automatic watermarks, in ingestion time.
+    idle_timeout_ms : int or None
+        As of :func:`get_source_context`.
+    emit_progressive_watermarks : bool
+        Likewise.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`get_source_context` does.
+
+    Notes
+    -----
+    Flink 1.20's ``org.apache.flink.streaming.api.operators.StreamSource`` with its ``SourceStreamTask``. Deliberate
+    differences: the function emits ahead of the job, whose thread makes all calls; Flink has no idle timeout here.
+    """
+
+    def __init__(
+        self,
+        function: SourceFunction,
+        output: Output,
+        processing_time_service: ProcessingTimeService,
+        element_type: TypeInformation,
+        *,
+        time_characteristic: TimeCharacteristic,
+        auto_watermark_interval_ms: int,
+        idle_timeout_ms: int | None = None,
+        emit_progressive_watermarks: bool = True,
+    ) -> None:
+        self._function = function
+        self._name = function_name(function)
+        self._output = SourceDataOutput(output)
+        self._context = get_source_context(
+            time_characteristic,
+            processing_time_service,
+            nullcontext(),
+            self._output,
+            watermark_interval_ms=auto_watermark_interval_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            emit_progressive_watermarks=emit_progressive_watermarks,
+        )
+        self._queue = _EmissionQueue()
+        self._function_context = FunctionContext(self._context, self._queue.put, element_type, self._name)
+        self._thread: Thread | None = None
+
+    @property
+    def slept_ms(self) -> int:
+        """How long the function has slept in all, in ms, once it has ended."""
+        return self._function_context.slept_ms
+
+    def take(self, wait: bool) -> list[Emission]:
+        """Return what the function has emitted since the last call; the first call starts its thread.
+
+        Parameters
+        ----------
+        wait : bool
+            Whether to wait for an emission; then there is none only after the last.
+
+        Raises
+        ------
+        UserCodeError
+            If the function has failed, once all that it emitted before was taken; errors of flinkcore are raised as
+            they are.
+        """
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name=f"source function {self._name}", daemon=True)
+            self._thread.start()
+        emissions = self._queue.take(wait)
+        failure = self._queue.failure
+        if emissions or not wait or failure is None:
+            return emissions
+        if isinstance(failure, FlinkcoreError):
+            raise failure
+        raise UserCodeError(f"{self._name}.run failed: {in_words(failure)}") from failure
+
+    def finish(self) -> None:
+        """Emit the last watermark, 2**63 - 1, after the last emission."""
+        self._context.close()
+        self._output.end()
+
+    def cancel(self) -> None:
+        """Cancel the function unless it has ended, and wait until it returns, but not for ever."""
+        thread, self._thread = self._thread, None
+        if thread is None or self._queue.ended:
+            return
+        try:
+            self._function.cancel()
+        finally:
+            self._queue.cancel()
+            thread.join(CANCELLATION_TIMEOUT_S)
+            if thread.is_alive():
+                _LOG.warning(
+                    "%s.run did not return within %g s after cancel(); it goes on on a thread of its own",
+                    self._name,
+                    CANCELLATION_TIMEOUT_S,
+                )
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            self._function.run(self._function_context)
+        except _Cancelled:
+            pass
+        except BaseException as raised:  # a thread would swallow even SystemExit
+            failure = raised
+        self._queue.end(failure)
