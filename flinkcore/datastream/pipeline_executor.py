@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_execution_result import JobExecutionResult
@@ -16,6 +16,9 @@ from flinkcore.datastream.element_transformations import SinkTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import StreamGraph, Transformation
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.python_dependencies import PythonArchive
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,12 @@ class PipelineExecutor(Protocol):
 
     def add_python_file(self, path: Path) -> None:
         """Make a module, or the content of a folder or an archive, importable for later jobs; the path exists."""
+
+    def add_python_archive(self, archive: PythonArchive) -> None:
+        """Give functions of later jobs the files of an archive; raise ConfigurationError if its folder is taken."""
+
+    def check_python_executable(self, python_exec: str) -> None:
+        """Raise ConfigurationError unless functions are run by this interpreter."""
 
 
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}

@@ -33,7 +33,6 @@ from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
 from flinkcore.datastream.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, PipelineExecutor, load_executor
-from flinkcore.datastream.python_files import python_file
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
@@ -340,7 +339,88 @@ class StreamExecutionEnvironment:
         Follows ``pyflink.datastream.StreamExecutionEnvironment.add_python_file``. Deliberate difference: for a single
         module, jobs that run in this process can import everything in its folder.
         """
+        from flinkcore.datastream.python_dependencies import python_file
+
         self.executor.add_python_file(python_file(file_path))
+
+    def add_python_archive(self, archive_path: str | PathLike[str], target_dir: str | None = None) -> None:
+        """Give the functions of jobs the files of an archive, in a folder of their working directory.
+
+        Parameters
+        ----------
+        archive_path : path
+            A zip file (``.zip``, ``.jar``, ``.egg``, ``.whl``) or a tar file (``.tar.gz``, ``.tgz``, ``.tar``),
+            relative to the working directory of the program.
+        target_dir : str, optional
+            The folder, relative to the working directory of functions: ``open("target_dir/data.txt")``. By default the
+            name of the archive's file. It takes the place of an archive that had this folder before.
+
+        Raises
+        ------
+        ConfigurationError
+            If the folder is not below the working directory, or within that of another archive.
+        SourceError
+            If there is no such archive, or it is damaged.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.add_python_archive``. As there, functions of jobs with
+        archives have a working directory of their own, which has nothing but these folders. A job in this process
+        enters it whenever it runs, and so runs in one thread. Deliberate difference: archives with one folder
+        are not mixed.
+        """
+        from flinkcore.datastream.python_dependencies import python_archive
+
+        self.executor.add_python_archive(python_archive(archive_path, target_dir))
+
+    def set_python_requirements(
+        self,
+        requirements_file_path: str | PathLike[str],
+        requirements_cache_dir: str | PathLike[str] | None = None,
+    ) -> None:
+        """Install packages for the functions of jobs, apart from those of this interpreter.
+
+        Parameters
+        ----------
+        requirements_file_path : path
+            A requirements file of pip.
+        requirements_cache_dir : path, optional
+            A folder with all packages, as ``pip download`` makes it; by default they come from pip's index.
+
+        Raises
+        ------
+        ConfigurationError
+            If pip cannot install them.
+        SourceError
+            If there is no such file or folder.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.set_python_requirements``. Deliberate difference: they
+        are installed at once, by pip of this interpreter and for its platform, and executors of Spark are sent them.
+        """
+        from flinkcore.datastream.python_dependencies import installed_requirements
+
+        self.executor.add_python_file(installed_requirements(requirements_file_path, requirements_cache_dir))
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Check that an interpreter is the one that runs the functions of jobs.
+
+        Parameters
+        ----------
+        python_exec : str
+            A path, or the name of a program on the ``PATH``.
+
+        Raises
+        ------
+        ConfigurationError
+            If functions are run by another one, which is chosen where the program or the Spark session is started.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.set_python_executable``, which chooses it.
+        """
+        self.executor.check_python_executable(python_exec)
 
     def from_event_log(
         self,
@@ -482,17 +562,6 @@ class StreamExecutionEnvironment:
     def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
         """Accept a group without an effect: there are no slots."""
         return self
-
-    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Accept an archive without an effect: functions run in this process."""
-
-    def set_python_requirements(
-        self, requirements_file_path: str, requirements_cache_dir: str | None = None
-    ) -> None:
-        """Accept requirements without an effect: functions run in this process, with its packages."""
-
-    def set_python_executable(self, python_exec: str) -> None:
-        """Accept an executable without an effect: functions run in this process."""
 
     def __getattr__(self, name: str) -> NoReturn:
         instead = MISSING_METHODS.get(name)

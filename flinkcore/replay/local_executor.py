@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import sys
 from pathlib import Path
-from shutil import unpack_archive
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -17,10 +14,12 @@ from flinkcore.datastream.pipeline_executor import (
     ElementJob,
     ProgressListener,
 )
-from flinkcore.datastream.python_files import ARCHIVES
 from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
+    from flinkcore.datastream.python_dependencies import PythonArchive
     from flinkcore.replay.elements.element_run import ElementRun
     from flinkcore.replay.results.result import EmbeddedResult
 
@@ -36,6 +35,10 @@ class LocalExecutor:
     name = "embedded"
     makes_dataframes = False
 
+    def __init__(self) -> None:
+        self._directory = WorkingDirectory()
+        self._targets: set[str] = set()
+
     def execute(
         self,
         graph: StreamGraph,
@@ -46,7 +49,7 @@ class LocalExecutor:
         """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_replay.embedded_result`."""
         from flinkcore.replay.embedded.embedded_replay import embedded_result
 
-        return embedded_result(graph, configuration, progress, checkpoints)
+        return embedded_result(graph, configuration, self._directory, progress, checkpoints)
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun:
         """Plan and open a job that runs element by element; it goes on as its elements are asked for.
@@ -61,17 +64,42 @@ class LocalExecutor:
         """
         from flinkcore.replay.elements.element_run import ElementRun
 
-        return ElementRun(job, configuration)
+        return ElementRun(job, configuration, self._directory)
 
     def add_python_file(self, path: Path) -> None:
         """Put a folder on the path of this process: that of a module, a given one, or that of an unpacked archive."""
         folder = path if path.is_dir() else path.parent
-        if path.suffix in ARCHIVES and not path.is_dir():
+        if not path.is_dir() and path.suffix != ".py":
+            from flinkcore.datastream.python_dependencies import temporary_folder, unpack
+
             # Compiled modules cannot be imported from within an archive.
-            unpacked = TemporaryDirectory(prefix="flinkcore-python-")
-            atexit.register(unpacked.cleanup)
-            folder = Path(unpacked.name)
-            unpack_archive(path, folder, "zip")
+            folder = temporary_folder("modules")
+            unpack(path, folder)
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
+
+    def add_python_archive(self, archive: PythonArchive) -> None:
+        """Unpack an archive in the working directory of the functions of later jobs."""
+        from flinkcore.datastream.python_dependencies import check_target, temporary_folder, unpack
+
+        check_target(archive.target_dir, self._targets)
+        unpacked = temporary_folder("archive")
+        unpack(archive.path, unpacked)
+        if self._directory.folder is None:
+            self._directory.folder = temporary_folder("directory")
+        target = self._directory.folder / archive.target_dir
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.symlink_to(unpacked)
+        self._targets.add(archive.target_dir)
+
+    def check_python_executable(self, python_exec: str) -> None:
+        """Raise ConfigurationError unless this process runs the interpreter."""
+        from flinkcore.datastream.python_dependencies import is_this_interpreter
+
+        if not is_this_interpreter(python_exec):
+            raise ConfigurationError(
+                f"functions run in this process, whose interpreter is {sys.executable}: start the program by "
+                f"{python_exec} instead of set_python_executable"
+            )

@@ -12,6 +12,7 @@ from flinkcore.common.expressions import Expression
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.datastream.python_dependencies import PythonArchive
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.log_sources import TableSource
@@ -24,7 +25,7 @@ from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
 from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.sessions.session import check_session
+from flinkcore.spark.sessions.session import check_session, workers_interpreter
 from flinkcore.spark.shipping.sent_files import SentFiles
 
 
@@ -219,6 +220,20 @@ class SparkExecutor:
     def add_python_file(self, path: Path) -> None:
         """Send a module, folder or archive of modules to the executors, for the later jobs of the session."""
         SentFiles.of(self._spark).add_python_file(self._spark, path)
+
+    def add_python_archive(self, archive: PythonArchive) -> None:
+        """Send an archive of files to the executors, for the later jobs of the session."""
+        SentFiles.of(self._spark).add_python_archive(self._spark, archive)
+
+    def check_python_executable(self, python_exec: str) -> None:
+        """Raise ConfigurationError unless the session's workers run the interpreter."""
+        found = workers_interpreter(self._spark)
+        if found != python_exec:
+            raise ConfigurationError(
+                f"functions are run by {found or 'the interpreter of the server'}, which is chosen before a session "
+                f'starts: configure_spark(builder.config("spark.pyspark.python", {python_exec!r})) instead of '
+                "set_python_executable; one within an archive also by spark.archives=ARCHIVE#FOLDER"
+            )
 
     def _default_parallelism(self) -> int:
         """Cores of the cluster: into so many partitions Spark divides a range."""

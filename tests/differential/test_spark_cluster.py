@@ -2,10 +2,13 @@
 
 import os
 import sys
+import tarfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,8 +22,9 @@ from pyspark import cloudpickle
 from flinkcore.common import Encoder, ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSink
+from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import UserCodeError
+from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.spark import SparkExecutionEnvironment
@@ -117,6 +121,35 @@ def test_executors_that_lack_flinkcore_are_sent_it(spark: Any, embedded: Any) ->
     assert rows(hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()) == rows(embedded.to_arrow())
     found = spark.range(2).select(udf(folder_of_flinkcore, useArrow=False)("id")).collect()
     assert all(f"flinkcore-{installed_wheel().build}" in row[0] for row in found)
+
+
+def test_an_executor_that_joins_after_the_first_job_runs_replays_too(
+    spark: Any, cluster: StandaloneCluster, embedded: Any
+) -> None:
+    from pyspark.sql.functions import udf
+
+    def where_and_which(_: int) -> str:
+        import time
+
+        import flinkcore
+
+        time.sleep(0.2)  # so that all executors get some
+        return f"{os.getcwd()} {os.path.dirname(os.path.dirname(flinkcore.__file__))}"
+
+    def replayed() -> list[str]:
+        return rows(hourly_flights(SparkExecutionEnvironment(spark).set_parallelism(6)).to_arrow())
+
+    expected = rows(embedded.to_arrow())
+    assert replayed() == expected
+    with cluster.another_worker("late"):
+        deadline = time.monotonic() + 60
+        while spark.sparkContext.defaultParallelism < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert replayed() == expected
+        on_executors = spark.range(0, 9, 1, 9).select(udf(where_and_which, useArrow=False)("id")).collect()
+    found = [row[0].split() for row in on_executors]
+    assert any("work-late" in place for place, _ in found)
+    assert all(f"flinkcore-{installed_wheel().build}" in package for _, package in found)
 
 
 def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: Path) -> None:
@@ -268,3 +301,42 @@ def test_a_module_of_the_users_that_executors_lack_is_named_and_can_be_sent(
     (user_modules / "its_helper.py").write_text("def twice(number):\n    return number + number + 1\n")
     env.add_python_file(user_modules)
     assert doubled(env).to_arrow().to_pydict() == {"user": ["a", "b"], "number": [3, 5]}
+
+
+def test_functions_on_executors_find_archives_under_their_target_directories(
+    spark: Any, tmp_path: Path
+) -> None:
+    class Reads(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[tuple[str]]:
+            yield (Path("target/data/text").read_text(),)
+
+    def pack(text: str) -> None:
+        with ZipFile(tmp_path / "first.zip", "w") as packing:
+            packing.writestr("data/text", text)
+
+    pack("zip")
+    (tmp_path / "text").write_text("tar")
+    with tarfile.open(tmp_path / "second.tar.gz", "w:gz") as packing:
+        packing.add(tmp_path / "text", "data/text")
+    env = SparkExecutionEnvironment(spark).set_parallelism(1)
+    env.add_python_archive(tmp_path / "first.zip", "target")
+    env.add_python_archive(tmp_path / "second.tar.gz")
+    log = pa.table({"user": ["a", "b"], "ts": [1, 2]})
+    keyed = env.from_event_log(log, timestamp="ts").key_by("user")
+    columnar = keyed.process(Reads(), pa.schema({"text": pa.string()}))
+    elements = env.from_collection(["target/data/text", "second.tar.gz/data/text"])
+    elements = elements.map(lambda path: Path(path).read_text())
+    for text in ("zip", "changed"):
+        pack(text)
+        env.add_python_archive(tmp_path / "first.zip", "target")
+        assert columnar.to_arrow()["text"].to_pylist() == [text, text]
+        assert sorted(elements.execute_and_collect()) == sorted([text, "tar"])
+
+
+def test_only_the_interpreter_of_the_workers_is_accepted(spark: Any) -> None:
+    env = SparkExecutionEnvironment(spark)
+    env.set_python_executable(spark.sparkContext.pythonExec)
+    with pytest.raises(
+        ConfigurationError, match=r"run by .*bare/bin/python.*spark.pyspark.python., '/opt/python'"
+    ):
+        env.set_python_executable("/opt/python")

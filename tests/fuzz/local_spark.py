@@ -26,7 +26,7 @@ from flinkcore.spark.columnar import element_pass, time_pass
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.logs import log_input
 from flinkcore.spark.logs.dataframe_log import log_schema
-from flinkcore.spark.shipping import tasks
+from flinkcore.spark.shipping import sent_files
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 
 BATCH_ROWS = 3
@@ -205,6 +205,6 @@ def without_jvm() -> ExitStack:
     stack = ExitStack()
     for module in (element_pass, time_pass):
         stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
-    stack.enter_context(patch.object(tasks, "check_executors"))  # there are none
+    stack.enter_context(patch.object(sent_files, "executor_reports", lambda spark: []))
     stack.enter_context(patch.object(log_input, "TaskContext", LocalTask))
     return stack

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,11 +58,46 @@ class StandaloneCluster:
     @contextmanager
     def started(cls, folder: Path, workers: int = 2) -> Iterator["StandaloneCluster"]:
         """A cluster that ends with the block."""
-        import pyspark
-
         from flinkcore.spark import ensure_java
 
         ensure_java()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        cluster = cls(folder, f"spark://127.0.0.1:{port}")
+        with ExitStack() as running:
+            running.enter_context(cluster._process("master", "master.Master", "--port", str(port)))
+            for number in range(workers):
+                running.enter_context(cluster._worker(str(number)))
+            cluster._wait_for_workers(workers)
+            yield cluster
+
+    @contextmanager
+    def another_worker(self, name: str) -> Iterator[None]:
+        """One more worker, which is there once the block begins, and ends with it."""
+        before = self._registered_workers()
+        with self._worker(name):
+            self._wait_for_workers(before + 1)
+            yield
+
+    def _worker(self, name: str) -> AbstractContextManager[None]:
+        room = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{name}"))
+        return self._process(f"worker-{name}", "worker.Worker", *room, self.master)
+
+    def _registered_workers(self) -> int:
+        return (self.folder / "master.log").read_text().count("Registering worker")
+
+    def _wait_for_workers(self, number: int) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self._registered_workers() < number:
+            if time.monotonic() > deadline:
+                raise TimeoutError((self.folder / "master.log").read_text()[-4000:])
+            time.sleep(0.1)
+
+    @contextmanager
+    def _process(self, name: str, main_class: str, *arguments: str) -> Iterator[None]:
+        import pyspark
+
         java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
         home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
         (scala,) = Path(home, "jars").glob("scala-library-*.jar")
@@ -73,33 +108,17 @@ class StandaloneCluster:
         }
         environment = os.environ | QUICK_JAVA | settings
         environment.pop("PYTHONPATH", None)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        master = f"spark://127.0.0.1:{port}"
-        common = [str(java), "-Xmx256m", "-cp", os.path.join(home, "jars", "*")]
-        name = "org.apache.spark.deploy"
-        with ExitStack() as running:
-
-            def start(log: Path, *command: str) -> None:
-                with log.open("w") as out:
-                    process = subprocess.Popen(
-                        [*common, *command], env=environment, stdout=out, stderr=subprocess.STDOUT
-                    )
-                running.callback(process.wait)
-                running.callback(process.kill)
-
-            here = ("--host", "127.0.0.1", "--webui-port", "0")
-            start(folder / "master.log", f"{name}.master.Master", *here, "--port", str(port))
-            for number in range(workers):
-                room = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"))
-                start(folder / f"worker-{number}.log", f"{name}.worker.Worker", *here, *room, master)
-            deadline = time.monotonic() + DEADLINE_SECONDS
-            while (folder / "master.log").read_text().count("Registering worker") < workers:
-                if time.monotonic() > deadline:
-                    raise TimeoutError((folder / "master.log").read_text()[-4000:])
-                time.sleep(0.1)
-            yield cls(folder, master)
+        command = [str(java), "-Xmx256m", "-cp", os.path.join(home, "jars", "*")]
+        command += [f"org.apache.spark.deploy.{main_class}", "--host", "127.0.0.1", "--webui-port", "0"]
+        with (self.folder / f"{name}.log").open("w") as out:
+            process = subprocess.Popen(
+                [*command, *arguments], env=environment, stdout=out, stderr=subprocess.STDOUT
+            )
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
 
     @contextmanager
     def session(self, interpreter: Path, **settings: str) -> Iterator[Any]:

@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TimeCharacteristic
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.runtime.working_directory import WorkingDirectory
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import PROGRAM, RunRow, merged
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
@@ -23,7 +24,8 @@ def collected_by_messages(stream: DataStream, env: StreamExecutionEnvironment) -
     configuration = env.get_config()
     job_of_stream = ElementJob("job", (), stream._transformation, env.get_stream_time_characteristic())
     planned = ShippedJob(job_of_stream, configuration, 0)
-    sources = JobSources(planned.vertices, configuration, planned.job.time_characteristic).of_tasks()
+    time_characteristic = planned.job.time_characteristic
+    sources = JobSources(planned.vertices, configuration, time_characteristic, WorkingDirectory()).of_tasks()
     job: ShippedJob = shipped_job(planned.pickled())
     rows: list[RunRow] = []
     for level in job.levels:

@@ -49,6 +49,7 @@ FOLDERS = {
             "element_rows",
             "key_context",
             "processing_time",
+            "working_directory",
         ),
         *("gauges", "histogram", "latency", "combined_watermark_status", "state", "timers", "checkpoint"),
         *("task_metrics", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),

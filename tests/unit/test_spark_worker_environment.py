@@ -19,9 +19,13 @@ from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import UserCodeError
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
-from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.tasks import unpickled
-from flinkcore.spark.shipping.worker_environment import MODULES, provide_modules
+from flinkcore.spark.shipping.worker_environment import (
+    MODULES,
+    ShippedArchive,
+    provide_modules,
+    working_directory,
+)
 
 NAMES = ("modules_of_a_user", "more_modules_of_a_user")
 
@@ -96,31 +100,6 @@ def test_modules_of_python_itself_and_compiled_ones_stay_imported(unpacked: Path
     assert importlib.import_module("json").dumps
 
 
-class Session:
-    """Takes note of what it is told to send."""
-
-    session_id = "1"
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-
-    def addArtifact(self, path: str, archive: bool) -> None:
-        assert archive
-        self.sent.append(path)
-
-
-def test_a_file_that_is_as_it_once_was_counts_again_and_is_sent_once(tmp_path: Path) -> None:
-    module, files, session = tmp_path / "my functions #1.py", SentFiles(), Session()
-    names = []
-    for text in ("a", "b", "a"):
-        module.write_text(text)
-        files.add_python_file(session, module)
-        names.append(files.python_files[module])
-    assert names[0] == names[2] != names[1]
-    assert [path.rpartition("#")[2] for path in session.sent] == names[:2]
-    assert all(path.count("#") == 1 and " " not in path for path in session.sent)
-
-
 def test_functions_of_a_missing_module_are_told_of_in_every_kind_of_job(unpacked: Path) -> None:
     provide_modules([archive(unpacked, "1", modules_of_a_user="def function(value):\n    return value")])
     function = importlib.import_module("modules_of_a_user").function
@@ -133,3 +112,27 @@ def test_functions_of_a_missing_module_are_told_of_in_every_kind_of_job(unpacked
     for unpickle, missing in ((unpickled, pickled), (shipped_job, job)):
         with pytest.raises(UserCodeError, match=r"need the module 'modules_of_a_user'.*env.add_python_file"):
             unpickle(missing)
+
+
+def test_a_worker_is_in_the_directory_of_archives_for_as_long_as_a_task(
+    unpacked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(unpacked)
+    # As executors of a cluster are told.
+    monkeypatch.setattr(SparkFiles, "_root_directory", ".")
+    (unpacked / "modules").mkdir()
+    (unpacked / "modules" / "modules_of_a_user.py").write_text("state = 1")
+    sys.path.insert(0, "modules")
+    for number in (1, 2):
+        (unpacked / f"archive-{number}").mkdir()
+        (unpacked / f"archive-{number}" / "text").write_text(str(number))
+    for number in (1, 2, 1):
+        archives = [ShippedArchive("a/b", f"archive-{number}"), ShippedArchive("c", "archive-2")]
+        with working_directory(archives):
+            assert [Path(folder, "text").read_text() for folder in ("a/b", "c")] == [str(number), "2"]
+            assert SparkFiles.get("archive-1") == str(unpacked / "archive-1")
+            assert state() == 1
+        assert Path.cwd() == unpacked
+    with working_directory([]):
+        assert Path.cwd() == unpacked
+    assert SparkFiles.getRootDirectory() == "."

@@ -18,6 +18,7 @@ from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.runtime.tasks.stream_task import JobTasks
+from flinkcore.runtime.working_directory import WorkingDirectory
 
 
 class ElementRun(StartedJob):
@@ -31,6 +32,8 @@ class ElementRun(StartedJob):
     ----------
     job : ElementJob
     configuration : ExecutionConfig
+    directory : WorkingDirectory
+        Of its functions.
 
     Raises
     ------
@@ -46,11 +49,12 @@ class ElementRun(StartedJob):
     Stands where Flink has ``MiniCluster``, ``StreamTask`` and ``MailboxProcessor``.
     """
 
-    def __init__(self, job: ElementJob, configuration: ExecutionConfig) -> None:
+    def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
+        self._directory = directory
         super().__init__(job.name)
         self._collected: list[Any] = []
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = JobSources(vertices, configuration, job.time_characteristic)
+        self._sources = JobSources(vertices, configuration, job.time_characteristic, directory)
         self._clock = JobClock(self._sources.start_ms)
         self._context = JobContext(
             configuration, self._clock.of_task, self._collected.append, copied_function
@@ -58,17 +62,22 @@ class ElementRun(StartedJob):
         self._tasks = JobTasks(vertices, self._context)
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_ended = False
-        self._tasks.open()
+        with directory.entered():
+            self._tasks.open()
 
     def close(self) -> None:
         """Cancel the job if it has not come to its end; may be called again."""
         super().close()
-        self._cancel()
+        with self._directory.entered():
+            self._cancel()
 
     def _metrics(self) -> dict[str, Any]:
         return self._context.metrics.values()
 
     def _run(self) -> Generator[Any, None, None]:
+        return self._directory.steps(self._emitted())
+
+    def _emitted(self) -> Generator[Any, None, None]:
         collected = self._collected
         try:
             origins = self._origins()

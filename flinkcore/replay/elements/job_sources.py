@@ -19,6 +19,7 @@ from flinkcore.replay.elements.task_sources import (
     TaskSplits,
 )
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
+from flinkcore.runtime.working_directory import WorkingDirectory
 
 
 class JobSources:
@@ -34,6 +35,8 @@ class JobSources:
     configuration : ExecutionConfig
     time_characteristic : TimeCharacteristic
         Of the job.
+    directory : WorkingDirectory
+        Of functions in this process.
 
     Attributes
     ----------
@@ -51,7 +54,9 @@ class JobSources:
         vertices: Sequence[JobVertex],
         configuration: ExecutionConfig,
         time_characteristic: TimeCharacteristic,
+        directory: WorkingDirectory,
     ) -> None:
+        self._directory = directory
         self._vertices = [vertex for vertex in vertices if is_source_node(vertex.head)]
         self._configuration = configuration
         self._time_characteristic = time_characteristic
@@ -113,7 +118,7 @@ class JobSources:
         return [self._columnar_job(step)]
 
     def _columnar_job(self, step: Transformation) -> SourceSplit:
-        return ColumnarJob("job", step, self._configuration)
+        return ColumnarJob("job", step, self._configuration, self._directory)
 
 
 def _converted_to(step: Transformation) -> TypeInformation | None:

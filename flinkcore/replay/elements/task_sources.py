@@ -19,6 +19,7 @@ from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import TaskOutput
+from flinkcore.runtime.working_directory import WorkingDirectory
 
 
 class TaskSource(Protocol):
@@ -192,11 +193,14 @@ class ColumnarJob(SourceSplit):
     result : Transformation
         The last step of that job, or the side output.
     configuration : ExecutionConfig
+    directory : WorkingDirectory
+        Of its functions.
     """
 
     split_id: str
     result: Transformation
     configuration: ExecutionConfig
+    directory: WorkingDirectory
 
     def elements(self) -> Iterator[Any]:
         """Run the job, and yield its rows."""
@@ -206,6 +210,6 @@ class ColumnarJob(SourceSplit):
 
         side = self.result if isinstance(self.result, SideOutputTransformation) else None
         graph = StreamGraph(self.result if side is None else side.input)
-        result: Any = embedded_result(graph, self.configuration)
+        result: Any = embedded_result(graph, self.configuration, self.directory)
         for batch in (result if side is None else result.get_side_output(side.output_tag)).to_batches():
             yield from element_rows(batch)

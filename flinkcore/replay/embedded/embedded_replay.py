@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import Any
@@ -37,6 +37,7 @@ from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.runtime.working_directory import WorkingDirectory
 
 
 class EmbeddedReplay:
@@ -55,6 +56,8 @@ class EmbeddedReplay:
         Told how far the replay has come.
     checkpoints
         From which checkpoint it goes on, and with which it stops.
+    directory
+        Of its functions.
     """
 
     def __init__(
@@ -63,21 +66,26 @@ class EmbeddedReplay:
         parallelism: int,
         progress: ProgressListener | None,
         checkpoints: JobCheckpoints,
+        directory: WorkingDirectory,
     ) -> None:
         self._plan = plan
         self._parallelism = parallelism
         self._progress = progress
         self._checkpoints = checkpoints
+        self._directory = directory
         self._threads = ReplayThreads()
         self._chunks = [log.log.chunks(parallelism) for log in plan.logs]
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
 
-    def run(self) -> Iterator[StageOutput]:
+    def run(self) -> Generator[StageOutput, None, None]:
         """Run the replay; results and side outputs as they come, `report` is complete at the end.
 
         The order of the rows depends on the parallelism alone.
         """
+        return self._directory.steps(self._outputs())
+
+    def _outputs(self) -> Generator[StageOutput, None, None]:
         plan = self._plan
         cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
         time_planes = time_planes_of(plan.logs, self._chunks, self._parallelism, cuts=cuts, stops=stops)
@@ -183,6 +191,7 @@ class EmbeddedReplay:
 def embedded_result(
     graph: StreamGraph,
     configuration: ExecutionConfig,
+    directory: WorkingDirectory,
     progress: ProgressListener | None = None,
     checkpoints: CheckpointSettings = NO_CHECKPOINTS,
 ) -> EmbeddedResult:
@@ -195,6 +204,8 @@ def embedded_result(
     configuration
         Parallelism (threads; by default one per core, and one for a process function, as Python runs in one thread at
         a time), number of key groups, auto-watermark interval.
+    directory
+        Of its functions: the job runs in one thread if there is something in it.
     progress
         Told how far the replay has come.
     checkpoints
@@ -202,7 +213,9 @@ def embedded_result(
     """
     plan = make_plan(graph, configuration)
     parallelism = configuration.get_parallelism()
-    if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
+    if directory.folder is not None:
+        parallelism = 1  # other threads would run ahead while the program is in its own directory
+    elif parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
         parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
     job = JobCheckpoints.of(plan, checkpoints)
-    return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job))
+    return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job, directory))

@@ -18,6 +18,7 @@ from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.runtime.element_rows import element_rows
 from flinkcore.runtime.tasks.stream_graph import JobVertex
+from flinkcore.runtime.working_directory import WorkingDirectory
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
 
 Execute = Callable[[StreamGraph, ExecutionConfig], Any]
@@ -51,7 +52,7 @@ class SparkJobSources(JobSources):
         execute: Execute,
     ) -> None:
         self._execute = execute
-        super().__init__(vertices, configuration, time_characteristic)
+        super().__init__(vertices, configuration, time_characteristic, WorkingDirectory())
 
     def _reading(self, step: Transformation) -> Any:
         from flinkcore.replay.elements.log_arrivals import LogReading

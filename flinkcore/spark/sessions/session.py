@@ -157,6 +157,20 @@ def check_is_running(spark: Any) -> None:
         )
 
 
+def spark_context(spark: Any) -> Any:
+    """Return the SparkContext of a session; None behind Spark Connect, and where a platform gives nobody access."""
+    if is_classic(spark):
+        with suppress(Exception):
+            return spark.sparkContext
+    return None
+
+
+def workers_interpreter(spark: Any) -> str | None:
+    """Return the path of the interpreter that Python workers run; None if the session does not tell."""
+    context = spark_context(spark)
+    return None if context is None else context.pythonExec
+
+
 def is_classic(spark: Any) -> bool:
     """Whether a session runs in this process's JVM, and not behind Spark Connect."""
     return hasattr(spark, "_jsparkSession")

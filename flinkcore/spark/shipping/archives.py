@@ -1,19 +1,17 @@
-"""Zip archives for executors.
+"""Archives for executors.
 
 The same files always give the same bytes, whose digest tells whether a session has sent them already.
 """
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Mapping
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from flinkcore.datastream.python_files import ARCHIVES
+from flinkcore.datastream.python_dependencies import MODULE_ARCHIVES, TAR_ARCHIVES, temporary_folder
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
@@ -27,7 +25,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 def zipped_modules(path: Path) -> bytes:
     """Return a zip archive of a module, or of all but the hidden files of a folder; an archive is returned as it is."""
-    if not path.is_dir() and path.suffix in ARCHIVES:
+    if not path.is_dir() and path.suffix in MODULE_ARCHIVES:
         return path.read_bytes()
     top = path if path.is_dir() else path.parent
     found = {
@@ -44,11 +42,14 @@ def zipped_modules(path: Path) -> bytes:
     )
 
 
+def archive_suffix(archive: Path) -> str:
+    """Return the suffix by which Spark knows how to unpack an archive."""
+    return next((suffix for suffix in TAR_ARCHIVES if archive.name.endswith(suffix)), ".zip")
+
+
 @cache
 def _folder() -> Path:
-    folder = TemporaryDirectory(prefix="flinkcore-archives-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    return temporary_folder("archives")
 
 
 def stored(name: str, content: bytes) -> Path:

@@ -1,19 +1,14 @@
-"""The preflight of a session: whether its executors have what replays need."""
+"""The preflight of a session: what its executors have. Nothing is sent here."""
 
 from __future__ import annotations
 
 import json
 import re
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
-import flinkcore
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.sessions.session import job_description
-from flinkcore.spark.shipping.sent_files import SentFiles
-from flinkcore.spark.shipping.wheel import installed_wheel
-from flinkcore.spark.shipping.worker_environment import build_of, fits, installed_version, worker_report
+from flinkcore.spark.shipping.worker_environment import installed_version, worker_report
 
 LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
 """Requirements of flinkcore, as in its metadata."""
@@ -39,42 +34,30 @@ _REFUSED_INTERPRETER: Final = re.compile(
 """Spark's messages about an interpreter of another version, a missing one, one without PySpark, or no interpreter."""
 
 
-def check_executors(spark: Any) -> None:
-    """Check the executors of a session once, and send flinkcore if any of them lacks it.
-
-    Executors that join later are checked by the tasks that they run (`worker_environment.provide_flinkcore`).
+def executor_reports(spark: Any) -> list[dict[str, Any]]:
+    """Look at the executors of a session.
 
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
 
+    Returns
+    -------
+    list of dict
+        What `worker_environment.worker_report` tells of Python workers, at least one from each executor that is there.
+
     Raises
     ------
     ConfigurationError
-        If an executor has another Python than the driver, no pyarrow or numpy, or no flinkcore, and no wheel fits.
+        If an executor has another Python than the driver, or no pyarrow or numpy.
     """
-    sent = SentFiles.of(spark)
-    if sent.is_checked:
-        return
     reports = _reports(spark)
-    builds = {own_build(), *(wheel.build for wheel in sent.wheels)}
     for report in reports:
         _check_versions(report)
-        if report["build"] in builds or any(fits(wheel.tag, report["abi"]) for wheel in sent.wheels):
-            continue
-        wheel = installed_wheel()
-        if not fits(wheel.tag, report["abi"]):
-            found = f"a build of its own in {report['package']}" if report["package"] else "none"
-            raise ConfigurationError(
-                f"the Python worker {report['place']} needs flinkcore {flinkcore.__version__} and has {found}; the "
-                f"package that is installed here is for {wheel.tag}. {WAYS_OUT}"
-            )
-        sent.add_wheel(spark, wheel)
-    sent.is_checked = True
+    return reports
 
 
 def _reports(spark: Any) -> list[dict[str, Any]]:
-    """Reports of the Python workers, at least one from each executor that is there."""
     from pyspark.sql.functions import udf
 
     reports: list[str] = []
@@ -125,9 +108,3 @@ def _check_versions(report: dict[str, Any]) -> None:
 
 def _numbers(version: str | None) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version or "")[:2]))
-
-
-@cache
-def own_build() -> str:
-    """Return the build of the package that this process runs."""
-    return build_of(str(Path(flinkcore.__file__).parent))

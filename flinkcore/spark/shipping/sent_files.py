@@ -1,4 +1,4 @@
-"""What the executors of a session have been sent: wheels of flinkcore and modules of the user's."""
+"""What the executors of a session have been sent: wheels of flinkcore, and modules and archives of the user's."""
 
 from __future__ import annotations
 
@@ -7,38 +7,68 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import Any, NamedTuple
 
+import flinkcore
+from flinkcore.datastream.python_dependencies import PythonArchive, check_target
+from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.spark.sessions.session import is_classic, spark_version
-from flinkcore.spark.shipping.archives import stored, zipped_modules
-from flinkcore.spark.shipping.wheel import Wheel, check_same_version, installed_wheel
-from flinkcore.spark.shipping.worker_environment import MODULES, ShippedWheel
+from flinkcore.spark.shipping.archives import archive_suffix, stored, zipped_modules
+from flinkcore.spark.shipping.preflight import WAYS_OUT, executor_reports
+from flinkcore.spark.shipping.wheel import Wheel, check_same_version, installed_wheel, own_build
+from flinkcore.spark.shipping.worker_environment import MODULES, ShippedArchive, ShippedWheel, fits
 
 WheelPath = str | PathLike[str]
 
 
+class TaskFiles(NamedTuple):
+    """What a task finds on its executor.
+
+    Attributes
+    ----------
+    builds : list of str
+        Builds of flinkcore that the driver accepts.
+    wheels : list of ShippedWheel
+        Of flinkcore.
+    modules : list of str
+        Archives of the user's modules, in the order of the path.
+    archives : list of ShippedArchive
+        Of the user's files.
+    """
+
+    builds: list[str]
+    wheels: list[ShippedWheel]
+    modules: list[str]
+    archives: list[ShippedArchive]
+
+
 @dataclass
 class SentFiles:
-    """Archives that a session has sent to its executors.
+    """Archives that a session has sent to its executors; threads that use the session at once take turns.
 
     Spark keeps them apart by session, and before Spark 4.0 by application.
 
     Attributes
     ----------
-    archives : set of str
-        Names of all archives.
+    names : set of str
+        Of everything that was sent.
     wheels : list of ShippedWheel
         Of flinkcore.
     python_files : dict of pathlib.Path to str
         The newest archive of each of the user's files and folders, in the order in which they were sent.
+    python_archives : dict of str to ShippedArchive
+        The newest archive for each target directory.
     is_checked : bool
         Whether the preflight has looked at the executors.
     """
 
-    archives: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
     wheels: list[ShippedWheel] = field(default_factory=list)
     python_files: dict[Path, str] = field(default_factory=dict)
+    python_archives: dict[str, ShippedArchive] = field(default_factory=dict)
     is_checked: bool = False
+    _lock: RLock = field(default_factory=RLock)
 
     @staticmethod
     def of(spark: Any) -> SentFiles:
@@ -46,39 +76,100 @@ class SentFiles:
         if not is_classic(spark):
             key = spark.session_id
         elif spark_version() < (4, 0):
-            key = spark.sparkContext.applicationId
+            key = spark.conf.get("spark.app.id")
         else:
             key = spark._jsparkSession.sessionUUID()
         return _SENT.setdefault(key, SentFiles())
 
+    def for_tasks(self, spark: Any) -> TaskFiles:
+        """Return what tasks of the session find, once its executors have what replays need.
+
+        The executors are looked at before the first task, and sent flinkcore if any of them lacks it. Those that join
+        later are looked at by the tasks that they run (`worker_environment.provide_flinkcore`).
+
+        Parameters
+        ----------
+        spark : pyspark.sql.SparkSession
+
+        Raises
+        ------
+        ConfigurationError
+            If an executor has another Python than the driver, no pyarrow or numpy, or no flinkcore, and no wheel fits.
+        """
+        with self._lock:
+            if not self.is_checked:
+                self._supply(spark)
+                self.is_checked = True
+            wheels = list(self.wheels)
+            modules = list(dict.fromkeys(reversed(self.python_files.values())))
+            archives = list(self.python_archives.values())
+        builds = [own_build(), *(wheel.build for wheel in wheels)]
+        return TaskFiles(builds, wheels, modules, archives)
+
+    def _supply(self, spark: Any) -> None:
+        reports = executor_reports(spark)
+        builds = {own_build(), *(wheel.build for wheel in self.wheels)}
+        for report in reports:
+            if report["build"] in builds or any(fits(wheel.tag, report["abi"]) for wheel in self.wheels):
+                continue
+            wheel = installed_wheel()
+            if not fits(wheel.tag, report["abi"]):
+                found = f"a build of its own in {report['package']}" if report["package"] else "none"
+                raise ConfigurationError(
+                    f"the Python worker {report['place']} needs flinkcore {flinkcore.__version__} and has {found}; "
+                    f"the package that is installed here is for {wheel.tag}. {WAYS_OUT}"
+                )
+            self.add_wheel(spark, wheel)
+
     def add_wheel(self, spark: Any, wheel: Wheel) -> None:
         """Send a wheel, once."""
         name = f"flinkcore-{wheel.build}"
-        if name not in self.archives:
-            self._send(spark, name, wheel.path.read_bytes())
-            self.wheels.append(ShippedWheel(name, wheel.build, wheel.tag))
+        with self._lock:
+            # Spark unpacks archives by their endings, and .whl is none that it knows.
+            if self._send(spark, "flinkcore", f"{name}.zip", name, wheel.path.read_bytes()):
+                self.wheels.append(ShippedWheel(name, wheel.build, wheel.tag))
 
     def add_python_file(self, spark: Any, path: Path) -> None:
         """Send a module, a folder or an archive of modules; again if it has changed since it was sent."""
         packed = zipped_modules(path)
-        name = f"{MODULES}{sha256(packed).hexdigest()[:16]}"
-        if name not in self.archives:
-            self._send(spark, name, packed)
-        self.python_files.pop(path, None)
-        self.python_files[path] = name
+        name = f"{MODULES}{_digest(packed)}"
+        with self._lock:
+            self._send(spark, str(path), f"{name}.zip", name, packed)
+            self.python_files.pop(path, None)
+            self.python_files[path] = name
 
-    def _send(self, spark: Any, name: str, packed: bytes) -> None:
-        """Let executors unpack an archive into a folder of its name."""
-        # Spark unpacks archives by their endings, and .whl is none that it knows.
-        archive = stored(f"{name}.zip", packed)
-        if is_classic(spark) and spark_version() < (4, 0):
-            spark.sparkContext.addArchive(f"{archive}#{name}")
-        else:
-            spark.addArtifact(f"{archive}#{name}", archive=True)
-        self.archives.add(name)
+    def add_python_archive(self, spark: Any, archive: PythonArchive) -> None:
+        """Send an archive of files; again if it has changed since it was sent."""
+        packed = archive.path.read_bytes()
+        name = f"flinkcore-archive-{_digest(packed)}"
+        with self._lock:
+            check_target(archive.target_dir, self.python_archives)
+            self._send(spark, str(archive.path), f"{name}{archive_suffix(archive.path)}", name, packed)
+            self.python_archives[archive.target_dir] = ShippedArchive(archive.target_dir, name)
+
+    def _send(self, spark: Any, what: str, file_name: str, name: str, packed: bytes) -> bool:
+        """Let executors unpack an archive into a folder of its name, and return whether they had none."""
+        if name in self.names:
+            return False
+        archive = stored(file_name, packed)
+        try:
+            if is_classic(spark) and spark_version() < (4, 0):
+                spark.sparkContext.addArchive(f"{archive}#{name}")
+            else:
+                spark.addArtifact(f"{archive}#{name}", archive=True)
+        except Exception as failure:  # of PySpark, Py4J or gRPC, or of a platform that lets nobody send files
+            raise ConfigurationError(
+                f"{what} cannot be sent to the executors of this session: {in_words(failure)}. {WAYS_OUT}"
+            ) from failure
+        self.names.add(name)
+        return True
 
 
 _SENT: dict[str, SentFiles] = {}
+
+
+def _digest(packed: bytes) -> str:
+    return sha256(packed).hexdigest()[:16]
 
 
 def ship_flinkcore(spark: Any, wheel: WheelPath | Sequence[WheelPath] | None = None) -> None:
@@ -100,7 +191,7 @@ def ship_flinkcore(spark: Any, wheel: WheelPath | Sequence[WheelPath] | None = N
     SourceError
         If a file is not a wheel of flinkcore.
     ConfigurationError
-        If a wheel is of another version.
+        If a wheel is of another version, or the session lets nobody send files.
     """
     if wheel is None:
         wheels = [installed_wheel()]

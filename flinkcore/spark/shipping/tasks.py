@@ -11,10 +11,14 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.spark.shipping.preflight import check_executors, own_build
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.task_errors import PacksErrors
-from flinkcore.spark.shipping.worker_environment import provide_flinkcore, provide_modules, worker_place
+from flinkcore.spark.shipping.worker_environment import (
+    provide_flinkcore,
+    provide_modules,
+    worker_place,
+    working_directory,
+)
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -65,7 +69,7 @@ class ShippedTask:
 def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     """Wrap a task so that a worker finds flinkcore before it unpickles the task.
 
-    Before the first task of a session its executors are checked; see `check_executors`.
+    Before the first task of a session its executors are looked at; see `SentFiles.for_tasks`.
 
     Parameters
     ----------
@@ -86,17 +90,14 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
         raise unsendable(
             "the job", failure, f"{IN_OPEN}, and generators when the worker makes them"
         ) from failure
-    check_executors(spark)
-    sent = SentFiles.of(spark)
-    wheels = list(sent.wheels)
-    modules = list(dict.fromkeys(reversed(sent.python_files.values())))
-    builds = [own_build(), *(wheel.build for wheel in wheels)]
+    builds, wheels, modules, archives = SentFiles.of(spark).for_tasks(spark)
     pickled = pickle.dumps(PacksErrors(shipped))
 
     # A nested function is pickled by value, and so must be what it refers to in flinkcore.
     def run(batches: Any) -> Any:
         provide_flinkcore(builds, wheels)
         provide_modules(modules)
-        yield from pickle.loads(pickled)(batches)
+        with working_directory(archives):
+            yield from pickle.loads(pickled)(batches)
 
     return run

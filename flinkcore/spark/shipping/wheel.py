@@ -16,7 +16,7 @@ from pathlib import Path
 import flinkcore
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.spark.shipping.archives import stored, zipped
-from flinkcore.spark.shipping.worker_environment import digest_of, interpreter_abi, is_module_line
+from flinkcore.spark.shipping.worker_environment import build_of, digest_of, interpreter_abi, is_module_line
 
 SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md")
 """Endings of the files that belong to a wheel."""
@@ -131,3 +131,9 @@ def check_same_version(wheel: Wheel) -> None:
             f"{wheel.path} is not of the flinkcore that runs here ({flinkcore.__version__}, "
             f"{Path(flinkcore.__file__).parent}): its Python modules differ. Driver and executors need one version"
         )
+
+
+@cache
+def own_build() -> str:
+    """Return the build of the package that this process runs."""
+    return build_of(str(Path(flinkcore.__file__).parent))

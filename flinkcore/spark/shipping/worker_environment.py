@@ -16,7 +16,8 @@ import platform
 import socket
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -46,6 +47,21 @@ class ShippedWheel(NamedTuple):
     name: str
     build: str
     tag: str
+
+
+class ShippedArchive(NamedTuple):
+    """An archive of the user's files that a session has sent to its executors.
+
+    Attributes
+    ----------
+    target_dir : str
+        Where functions find its content, relative to their working directory.
+    name : str
+        The folder into which Spark unpacks it.
+    """
+
+    target_dir: str
+    name: str
 
 
 def interpreter_abi() -> str:
@@ -228,6 +244,38 @@ def provide_modules(names: Sequence[str]) -> None:
         if not any(_is_compiled(sys.modules[name]) for name in imported):
             for name in imported:
                 del sys.modules[name]
+
+
+@contextmanager
+def working_directory(archives: Sequence[ShippedArchive]) -> Iterator[None]:
+    """Make a directory that has the user's archives the working directory of this worker within the block.
+
+    Parameters
+    ----------
+    archives : sequence of ShippedArchive
+        If there is none, the worker stays where it is.
+    """
+    if not archives:
+        yield
+        return
+    from pyspark import SparkFiles
+
+    folder = f"{_unpacked('flinkcore-directory-')}{digest_of(map(repr, archives))}"
+    for target_dir, name in archives:
+        link = os.path.join(folder, target_dir)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        with suppress(FileExistsError):
+            os.symlink(_unpacked(name), link)
+    before, files = os.getcwd(), SparkFiles._root_directory
+    # What Spark has told this worker may be relative to the directory in which it is.
+    sys.path[:] = [os.path.abspath(path) if path else path for path in sys.path]
+    SparkFiles._root_directory = os.path.abspath(SparkFiles.getRootDirectory())
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        SparkFiles._root_directory = files
 
 
 def _unpacked(name: str) -> str:

@@ -432,4 +432,4 @@ def _folder(base_path: object) -> str:
         base_path = base_path[len("file://") :]
     if not isinstance(base_path, str | os.PathLike) or "://" in str(base_path):
         raise ConfigurationError(f"a file sink writes into a local directory, not {base_path!r}")
-    return os.fspath(base_path)
+    return os.path.abspath(base_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -162,7 +163,7 @@ class FileSourceBuilder:
         if not paths or not all(isinstance(path, str) and path for path in paths):
             raise ConfigurationError(f"a file source needs the paths of files or directories, not {paths!r}")
         self._format = format
-        self._paths = paths
+        self._paths = [path if "://" in path else os.path.abspath(path) for path in paths]
 
     def process_static_file_set(self) -> FileSourceBuilder:
         """Do nothing: a job always reads the files that exist when it starts."""
