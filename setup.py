@@ -16,6 +16,7 @@ MODULES = (
     "call_guard",
     "column_values",
     "count_windows",
+    "decimals",
     "event_log",
     "exchange",
     "key_dictionary",

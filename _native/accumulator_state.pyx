@@ -3,6 +3,7 @@
 Every aggregate gives its parts, each a column over the entries::
 
     words, counts, keys, states         numbers
+    decimals                            numbers, of three words each: low, middle, high
     strings, key_strings                ends, bytes
     word_set                            ends, words
     byte_set                            ends, ends of the elements, bytes
@@ -45,6 +46,7 @@ from flinkcore._native.column_values cimport (
     word_lists_add,
     word_sets_add,
 )
+from flinkcore._native.decimals cimport DecimalSum
 from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
 
 
@@ -240,6 +242,7 @@ def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] en
     cdef uint64_t[::1] words
     cdef int64_t[::1] counts
     cdef uint8_t[::1] states
+    cdef uint64_t[:, ::1] wide
     cdef list found = []
     _check_entries(table, entries)
     for i in range(table.n_aggregates):
@@ -257,6 +260,12 @@ def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] en
             words = parts["keys"] = np.empty(n, np.uint64)
             for j in range(n):
                 words[j] = aggregate.keys[at[j]]
+        if aggregate.parts & Part.DECIMAL_PART:
+            sums = np.empty((n, 3), np.uint64)
+            wide = sums
+            for j in range(n):
+                memcpy(&wide[j, 0], &aggregate.decimals[at[j]], sizeof(DecimalSum))
+            parts["decimals"] = sums
         known = table.touched if has_lazy_states(aggregate) else aggregate.states
         if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
             states = parts["states"] = np.empty(n, np.uint8)
@@ -422,6 +431,7 @@ def restore_accumulator_parts(
     cdef int64_t i, j, n = entries.shape[0]
     cdef const uint64_t[::1] words
     cdef const int64_t[::1] counts
+    cdef const uint64_t[:, ::1] wide
     _check_entries(table, entries)
     if len(parts) != table.n_aggregates:
         raise SchemaError(f"{len(parts)} aggregates of a checkpoint for {table.n_aggregates}")
@@ -448,6 +458,12 @@ def restore_accumulator_parts(
                 _check_numbers("keys", part["keys"], n, UINT64_MAX)
                 for j in range(n):
                     aggregate.keys[entries[j]] = words[j]
+            if aggregate.parts & Part.DECIMAL_PART:
+                wide = part["decimals"]
+                if wide.shape[0] != n or wide.shape[1] != 3:
+                    raise SchemaError(f"decimals of an aggregate in a checkpoint: {wide.shape[0]} for {n} windows")
+                for j in range(n):
+                    memcpy(&aggregate.decimals[entries[j]], &wide[j, 0], sizeof(DecimalSum))
             if aggregate.parts & Part.BYTES_PART:
                 _set_strings(aggregate.strings, entries, part["strings"])
             if aggregate.parts & Part.KEY_BYTES_PART:

@@ -76,7 +76,21 @@ from flinkcore._native.column_values cimport (
     word_set_merge,
     word_sets_add,
 )
+from flinkcore._native.decimals cimport (
+    DecimalSum,
+    decimal_quotient,
+    decimal_read,
+    decimal_sum_add,
+    decimal_sum_is_less,
+    decimal_sum_subtract,
+)
 from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve, grow
+
+
+cdef enum:
+    ALL_ROWS = -1  # as a selection's column
+    NOTHING = -1
+    MOST_DIGITS = 38  # of a decimal of 128 bits
 
 
 # ---- one aggregate: what it holds per entry ----------------------------------------------------------------------
@@ -107,6 +121,8 @@ cdef int _aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 no
         aggregate.byte_sets = <ByteSet*> _grown(aggregate.byte_sets, capacity, sizeof(ByteSet))
     if parts & Part.LIST_PART:
         aggregate.lists = <ValueList*> _grown(aggregate.lists, capacity, sizeof(ValueList))
+    if parts & Part.DECIMAL_PART:
+        aggregate.decimals = <DecimalSum*> _grown(aggregate.decimals, capacity, sizeof(DecimalSum))
     return 0
 
 
@@ -133,6 +149,8 @@ cdef void _aggregate_start(Aggregate* aggregate, int64_t first, int64_t n) noexc
         memset(aggregate.byte_sets + first, 0, n * sizeof(ByteSet))
     if parts & Part.LIST_PART:
         memset(aggregate.lists + first, 0, n * sizeof(ValueList))
+    if parts & Part.DECIMAL_PART:
+        memset(aggregate.decimals + first, 0, n * sizeof(DecimalSum))
 
 
 cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1:
@@ -182,6 +200,7 @@ cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
     free(aggregate.word_sets)
     free(aggregate.byte_sets)
     free(aggregate.lists)
+    free(aggregate.decimals)
     result_free(&aggregate.result)
     buffer_free(&aggregate.list_ends)
 
@@ -198,6 +217,7 @@ cdef int64_t _aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
     size += sizeof(WordSet) if parts & Part.WORD_SET_PART else 0
     size += sizeof(ByteSet) if parts & Part.BYTE_SET_PART else 0
     size += sizeof(ValueList) if parts & Part.LIST_PART else 0
+    size += sizeof(DecimalSum) if parts & Part.DECIMAL_PART else 0
     return <int64_t> size
 
 
@@ -264,6 +284,40 @@ cdef int _put(Aggregate* aggregate, uint32_t entry, const ValueBlock* values, in
     return 0
 
 
+cdef void _sum_decimals(
+    Aggregate* aggregate, const uint32_t* entries, const ByteView* views, int64_t n
+) noexcept nogil:
+    # Also of a mean: the sum is divided by the count when it is emitted.
+    cdef int64_t i
+    cdef DecimalSum value
+    for i in range(n):
+        value = decimal_read(views[i].data)
+        decimal_sum_add(&aggregate.decimals[entries[i]], &value)
+        aggregate.counts[entries[i]] += 1
+
+
+cdef inline void _put_better_decimal(
+    Aggregate* aggregate, uint32_t entry, const DecimalSum* value
+) noexcept nogil:
+    # If it is less, or greater where these count.
+    cdef DecimalSum* best = &aggregate.decimals[entry]
+    if aggregate.states[entry] == ValueState.NO_VALUE or (
+        decimal_sum_is_less(best, value) if aggregate.descending else decimal_sum_is_less(value, best)
+    ):
+        best[0] = value[0]
+        aggregate.states[entry] = ValueState.SOME_VALUE
+
+
+cdef void _least_decimals(
+    Aggregate* aggregate, const uint32_t* entries, const ByteView* views, int64_t n
+) noexcept nogil:
+    cdef int64_t i
+    cdef DecimalSum value
+    for i in range(n):
+        value = decimal_read(views[i].data)
+        _put_better_decimal(aggregate, entries[i], &value)
+
+
 cdef inline bint _is_better(const Aggregate* aggregate, bint decimal, ByteView view, ByteView best) noexcept nogil:
     return is_less(best, view, decimal) if aggregate.descending else is_less(view, best, decimal)
 
@@ -271,13 +325,12 @@ cdef inline bint _is_better(const Aggregate* aggregate, bint decimal, ByteView v
 cdef int _least_bytes(
     Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n
 ) except -1 nogil:
-    cdef bint decimal = aggregate.type == ColumnType.DECIMAL128
     cdef int64_t i
     cdef uint32_t e
     for i in range(n):
         e = entries[i]
         if aggregate.states[e] == ValueState.NO_VALUE or _is_better(
-            aggregate, decimal, values.views[i], owned_bytes_view(&aggregate.strings[e])
+            aggregate, False, values.views[i], owned_bytes_view(&aggregate.strings[e])
         ):
             _put(aggregate, e, values, i)
     return 0
@@ -344,6 +397,12 @@ cdef int _aggregate_update(
     if function == Function.COUNT:
         for i in range(n):
             words[entries[i]] += 1
+    elif aggregate.decimals != NULL:
+        if function == Function.LEAST:
+            _least_decimals(aggregate, entries, values.views, n)
+        else:
+            _sum_decimals(aggregate, entries, values.views, n)
+        return 0
     elif function == Function.SUM:
         _sum(aggregate, entries, values.words, n)
     elif function == Function.MEAN:
@@ -391,10 +450,7 @@ cdef void _merge_least_bytes(Aggregate* aggregate, uint32_t into, uint32_t other
     if aggregate.states[other] != ValueState.NO_VALUE and (
         aggregate.states[into] == ValueState.NO_VALUE
         or _is_better(
-            aggregate,
-            aggregate.type == ColumnType.DECIMAL128,
-            owned_bytes_view(&aggregate.strings[other]),
-            owned_bytes_view(&aggregate.strings[into]),
+            aggregate, False, owned_bytes_view(&aggregate.strings[other]), owned_bytes_view(&aggregate.strings[into])
         )
     ):
         _take_over(aggregate, into, other)
@@ -424,12 +480,22 @@ cdef void _merge_least_by(Aggregate* aggregate, uint32_t into, uint32_t other) n
     _take_over(aggregate, into, other)
 
 
+cdef void _merge_decimals(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+    if aggregate.function != Function.LEAST:
+        decimal_sum_add(&aggregate.decimals[into], &aggregate.decimals[other])
+        aggregate.counts[into] += aggregate.counts[other]
+    elif aggregate.states[other] != ValueState.NO_VALUE:
+        _put_better_decimal(aggregate, into, &aggregate.decimals[other])
+
+
 cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
     cdef uint64_t* words = aggregate.words
     cdef uint8_t* states = aggregate.states
     cdef Function function = aggregate.function
     if function == Function.COUNT or (function == Function.SUM and aggregate.whole_numbers):
         words[into] += words[other]
+    elif aggregate.decimals != NULL:
+        _merge_decimals(aggregate, into, other)
     elif function == Function.SUM or function == Function.MEAN:
         words[into] = word_of_double(double_of_word(words[into]) + double_of_word(words[other]))
         if aggregate.counts != NULL:
@@ -586,6 +652,35 @@ cdef int _emit_words(
     return result_append_states(&aggregate.result, states, n)
 
 
+cdef int _emit_decimals(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
+    # A result with too many digits is null for now: see `unfit_result`.
+    cdef uint8_t[BLOCK_ROWS] states
+    cdef uint8_t[16] value
+    cdef ByteView view
+    cdef int64_t i, e, count = 1
+    for i in range(n):
+        e = _entry(entries, first, i)
+        if aggregate.counts != NULL:
+            count = aggregate.counts[e]
+            states[i] = ValueState.SOME_VALUE if count else ValueState.NO_VALUE
+        else:
+            states[i] = aggregate.states[e]
+        if states[i] == ValueState.SOME_VALUE and not decimal_quotient(
+            &aggregate.decimals[e],
+            aggregate.shift,
+            count if aggregate.function == Function.MEAN else 1,
+            aggregate.precision,
+            value,
+        ):
+            states[i] = ValueState.NULL_VALUE
+            if aggregate.overflow < 0:
+                aggregate.overflow = aggregate.result.length
+        view.data = value
+        view.length = 16 if states[i] == ValueState.SOME_VALUE else 0
+        result_append_bytes(&aggregate.result, view)
+    return result_append_states(&aggregate.result, states, n)
+
+
 cdef int _emit_strings(
     Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n
 ) except -1 nogil:
@@ -658,10 +753,16 @@ cdef int _aggregate_emit(
             _emit_lists(aggregate, chosen, first + done, part)
         elif aggregate.strings != NULL:
             _emit_strings(aggregate, chosen, first + done, part)
+        elif aggregate.decimals != NULL:
+            _emit_decimals(aggregate, chosen, first + done, part)
         else:
             _emit_words(aggregate, touched, chosen, first + done, part)
         done += part
     return 0
+
+
+cdef str _decimal_name(str format):
+    return f"decimal128({format[2:].replace(',', ', ')})"
 
 
 cdef NativeArray _aggregate_take(Aggregate* aggregate, str format, int64_t rows):
@@ -782,7 +883,7 @@ cdef int _check_values(str function, str name, const Column* column) except -1:
         _refuse(function, name, column, "cast it to binary")
     if function == "sum" or function == "mean":
         if type == ColumnType.DECIMAL128:
-            _refuse(function, name, column, "cast it to double or int64 first")
+            return 0
         if not is_word(type):
             _refuse(function, name, column, "cast it to a number first")
         if type >= ColumnType.DATE32 and not (function == "sum" and type == ColumnType.DURATION):
@@ -790,18 +891,38 @@ cdef int _check_values(str function, str name, const Column* column) except -1:
     return 0
 
 
-cdef int _parts(Function function, bint word) noexcept:
+cdef int _parts(Function function, ColumnType type) noexcept:
+    cdef bint word = is_word(type)
     if function == Function.COUNT:
         return Part.WORD_PART
     if function == Function.COUNT_DISTINCT:
         return Part.WORD_SET_PART if word else Part.BYTE_SET_PART
     if function == Function.COLLECT:
         return Part.LIST_PART
+    if type == ColumnType.DECIMAL128 and function == Function.LEAST:
+        return Part.DECIMAL_PART | Part.STATE_PART
+    if type == ColumnType.DECIMAL128 and (function == Function.SUM or function == Function.MEAN):
+        return Part.DECIMAL_PART | Part.COUNT_PART
     if function == Function.MEAN:
         return Part.WORD_PART | Part.COUNT_PART
     if word and (function == Function.SUM or function == Function.LEAST):
         return Part.WORD_PART
     return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
+
+
+cdef str _start_decimals(Aggregate* aggregate, const Column* values):
+    # The result's type is Spark's.
+    cdef str digits = values.format.decode()[2:]
+    cdef int scale
+    aggregate.precision, scale = map(int, digits.split(",")[:2])
+    if aggregate.function == Function.SUM:
+        aggregate.precision = min(aggregate.precision + 10, MOST_DIGITS)
+    elif aggregate.function == Function.MEAN:
+        aggregate.precision = min(aggregate.precision + 4, MOST_DIGITS)
+        aggregate.shift = min(scale + 4, MOST_DIGITS) - scale
+    aggregate.result.type = ColumnType.DECIMAL128
+    aggregate.result.width = 16
+    return f"d:{aggregate.precision},{scale + aggregate.shift}"
 
 
 cdef str _start_aggregate(
@@ -815,7 +936,8 @@ cdef str _start_aggregate(
         aggregate.type = values.type
     aggregate.function = _FUNCTIONS[function]
     aggregate.descending = function == "max" or function == "max_by"
-    aggregate.parts = _parts(aggregate.function, values != NULL and is_word(values.type))
+    aggregate.parts = _parts(aggregate.function, aggregate.type)
+    aggregate.overflow = NOTHING
     if by != NULL:
         _check_values(function, by_name, by)
         aggregate.by_type = by.type
@@ -824,6 +946,8 @@ cdef str _start_aggregate(
     aggregate.result.type = ColumnType.INT64
     if aggregate.function == Function.COUNT or aggregate.function == Function.COUNT_DISTINCT:
         return "l"
+    if aggregate.parts & Part.DECIMAL_PART:
+        return _start_decimals(aggregate, values)
     if aggregate.function == Function.SUM or aggregate.function == Function.MEAN:
         aggregate.whole_numbers = not is_float(values.type)
         if aggregate.function == Function.MEAN or not aggregate.whole_numbers:
@@ -840,11 +964,6 @@ cdef str _start_aggregate(
 
 
 # ---- the accumulators of all aggregates --------------------------------------------------------------------------
-
-
-cdef enum:
-    ALL_ROWS = -1  # as a selection's column
-    NOTHING = -1
 
 
 cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) except -1 nogil:
@@ -960,6 +1079,8 @@ cdef bint _are_shareable(const AccumulatorTable* table) noexcept nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
         aggregate = &table.aggregates[i]
+        if aggregate.parts & Part.DECIMAL_PART:
+            continue
         if not aggregate.parts & Part.WORD_PART:
             return False
         if not (
@@ -976,6 +1097,10 @@ cdef void _add_slices(Aggregate* aggregate, const uint32_t* into, const uint32_t
     cdef int64_t* ordered = <int64_t*> aggregate.words
     cdef uint8_t* states = aggregate.states
     cdef int64_t i, value
+    if aggregate.decimals != NULL:
+        for i in range(n):
+            _merge_decimals(aggregate, into[i], others[i])
+        return
     if aggregate.function == Function.LEAST:
         for i in range(n):
             value = ordered[others[i]]
@@ -1005,8 +1130,15 @@ cdef void _copy_slices(Aggregate* aggregate, const uint32_t* into, const uint32_
     cdef uint64_t* words = aggregate.words
     cdef uint8_t* states = aggregate.states
     cdef int64_t i
-    for i in range(n):
-        words[into[i]] = words[others[i]]
+    if aggregate.decimals != NULL:
+        for i in range(n):
+            aggregate.decimals[into[i]] = aggregate.decimals[others[i]]
+    else:
+        for i in range(n):
+            words[into[i]] = words[others[i]]
+    if aggregate.counts != NULL:
+        for i in range(n):
+            aggregate.counts[into[i]] = aggregate.counts[others[i]]
     if states != NULL:
         for i in range(n):
             states[into[i]] = states[others[i]]
@@ -1024,6 +1156,22 @@ cdef void accumulators_copy(
             touched[into[i]] = touched[others[i]]
 
 
+cdef void _subtract_decimals(
+    Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
+) noexcept nogil:
+    cdef int64_t i
+    if aggregate.function == Function.LEAST:
+        for i in range(n):  # it is not better than what has taken it in: either as good, or worse
+            doubtful[i] |= aggregate.states[others[i]] != ValueState.NO_VALUE and not (
+                decimal_sum_is_less(&aggregate.decimals[into[i]], &aggregate.decimals[others[i]])
+                or decimal_sum_is_less(&aggregate.decimals[others[i]], &aggregate.decimals[into[i]])
+            )
+        return
+    for i in range(n):
+        decimal_sum_subtract(&aggregate.decimals[into[i]], &aggregate.decimals[others[i]])
+        aggregate.counts[into[i]] -= aggregate.counts[others[i]]
+
+
 cdef void _subtract_slices(
     Aggregate* aggregate, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
 ) noexcept nogil:
@@ -1031,6 +1179,9 @@ cdef void _subtract_slices(
     cdef const int64_t* ordered = <const int64_t*> aggregate.words
     cdef const uint8_t* states = aggregate.states
     cdef int64_t i
+    if aggregate.decimals != NULL:
+        _subtract_decimals(aggregate, into, others, n, doubtful)
+        return
     if aggregate.function == Function.LEAST:
         for i in range(n):
             doubtful[i] |= ordered[others[i]] <= ordered[into[i]]
@@ -1054,8 +1205,8 @@ cdef void accumulators_subtract(
 cdef int require_shareable(const AccumulatorTable* table) except -1:
     if not _are_shareable(table):
         raise ConfigurationError(
-            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers, "
-            "least and greatest values of fixed width"
+            "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers and "
+            "decimals, means of decimals, least and greatest values of fixed width"
         )
     return 0
 
@@ -1087,10 +1238,13 @@ cdef class Accumulators:
     function        columns                                result
     ==============  =====================================  =========================================================
     count           any, or none: rows                     int64
-    sum             numbers, bool, duration                int64 of integers and bools, which wraps around as Java's
+    sum             numbers, bool, duration, decimal       int64 of integers and bools, which wraps around as Java's
                                                            long does; uint64 of uint64; float64 of floats, added in
-                                                           the order of the elements; duration of durations
-    mean            numbers, bool                          float64; the values are added as float64
+                                                           the order of the elements; duration of durations; of
+                                                           decimal128(p, s), exactly, decimal128(min(p + 10, 38), s)
+    mean            numbers, bool, decimal                 float64; the values are added as float64. Of
+                                                           decimal128(p, s), from the exact sum and rounded half up:
+                                                           decimal128(min(p + 4, 38), min(s + 4, 38))
     min, max        any but null and struct                as the column
     first, last     the same                               as the column; the first or last element's value or null
     min_by, max_by  the same                               the value, or null, where `by` is least or greatest; rows
@@ -1248,6 +1402,23 @@ cdef class Accumulators:
         self._bound = batch
         return 0
 
+    cdef int64_t unfit_result(self) noexcept:
+        cdef int64_t i
+        for i in range(self.table.n_aggregates):
+            if self.table.aggregates[i].overflow != NOTHING:
+                return self.table.aggregates[i].overflow
+        return NOTHING
+
+    cdef int refuse_result(self, int64_t row, str where) except -1:
+        cdef int64_t i = 0
+        while self.table.aggregates[i].overflow != row:
+            i += 1
+        function, column, _ = self._specs[i]
+        raise DataError(
+            f"{function} of column {column!r} over {where} does not fit into its type, {_decimal_name(self._formats[i])}: "
+            "cast the column to a decimal with fewer decimal places, or to float64"
+        )
+
     cdef list take_columns(self):
         cdef int64_t i, rows = self.table.rows
         self.table.rows = 0
@@ -1381,8 +1552,17 @@ cdef class Accumulators:
             accumulators_clear_range(self.table, first, n)
 
     def take(self):
-        """Give the result columns so far, one NativeArray per aggregate; they start anew."""
+        """Give the result columns so far, one NativeArray per aggregate; they start anew.
+
+        Raises
+        ------
+        DataError
+            If a decimal has more digits than its type.
+        """
         cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t unfit = self.unfit_result()
+        if unfit != NOTHING:
+            self.refuse_result(unfit, f"the entry of result row {unfit}")
         return self.take_columns()
 
     def memory_bytes(self):
@@ -1413,7 +1593,7 @@ cdef class Accumulators:
 def are_shareable(Accumulators accumulators not None):
     """Whether overlapping windows can share the accumulators of slices of time.
 
-    They can where results are the same in whatever order elements are added up: of counts, sums of whole numbers, least and
-    greatest values of fixed width.
+    They can where results are the same in whatever order elements are added up: of counts, sums of whole numbers and decimals,
+    means of decimals, least and greatest values of fixed width.
     """
     return _are_shareable(accumulators.table)

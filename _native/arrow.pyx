@@ -561,7 +561,7 @@ cdef int column_type(const char* format, ColumnType* type, int32_t* byte_width) 
         return 0
     raise SchemaError(
         f"a column of Arrow format {format.decode()!r} is not supported here; cast it to a plain type "
-        "(dictionary and view types to their values, decimals to double or int64)"
+        "(dictionary and view types to their values, other decimals to decimal128)"
     )
 
 

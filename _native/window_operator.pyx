@@ -166,9 +166,15 @@ cdef NativeArray _firings_take(
     list aggregate_names,
 ):
     # The result rows so far, which start anew; the bounds of windows that are `unbounded` are null, `with_kinds` rows have kinds.
-    cdef int64_t rows = firings.rows
+    cdef int64_t rows = firings.rows, unfit = accumulators.unfit_result()
     cdef BitBuffer[2] bounds
     cdef int i
+    if unfit >= 0:
+        accumulators.refuse_result(
+            unfit,
+            "a window without bounds" if unbounded else
+            f"the window [{(<const int64_t*> firings.start.data)[unfit]}, {(<const int64_t*> firings.end.data)[unfit]}) ms",
+        )
     memset(bounds, 0, sizeof(bounds))
     if unbounded:
         for i in range(2):
@@ -723,6 +729,11 @@ cdef class WindowOperator:
         Columns: the keys, window_start, window_end (null of global windows), the aggregates, late_firing (bool), watermark
         (int64 ms); where results are withdrawn, row_kind (string): "+I" a window's first result, "-U" one withdrawn and "+U"
         its successor, "-D" one withdrawn as the window has merged into another.
+
+        Raises
+        ------
+        DataError
+            If a decimal has more digits than its type; names the aggregate and the window.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)

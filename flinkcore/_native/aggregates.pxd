@@ -12,6 +12,7 @@ from flinkcore._native.column_values cimport (
     ValueList,
     WordSet,
 )
+from flinkcore._native.decimals cimport DecimalSum
 from flinkcore._native.memory cimport Buffer
 
 
@@ -38,6 +39,7 @@ cdef enum Part:
     WORD_SET_PART = 64
     BYTE_SET_PART = 128
     LIST_PART = 256
+    DECIMAL_PART = 512
 
 
 cdef struct Aggregate:
@@ -46,6 +48,9 @@ cdef struct Aggregate:
     ColumnType by_type
     bint descending      # max, max_by
     bint whole_numbers   # SUM, MEAN: words are integers, else the bits of doubles
+    int precision        # of a result that is a decimal
+    int shift            # MEAN of decimals: how many more decimal places it has
+    int64_t overflow     # row of the first result so far that has more digits than the precision; -1: none
     int64_t column       # number among the bound columns; -1: none
     int64_t selection    # rows that it takes in
     int64_t values       # block of values; -1: none
@@ -54,7 +59,7 @@ cdef struct Aggregate:
     uint64_t empty_word  # what a word is before any value
     # Per entry, each NULL where there is no such part:
     uint64_t* words      # the result; a count, a sum, an ordered word or a value
-    int64_t* counts      # MEAN
+    int64_t* counts      # MEAN; SUM of decimals: how many values there were
     uint64_t* keys       # LEAST_BY: ordered word of the best row so far
     uint8_t* states      # ValueState
     OwnedBytes* strings  # the result, where it is no word
@@ -62,6 +67,7 @@ cdef struct Aggregate:
     WordSet* word_sets
     ByteSet* byte_sets
     ValueList* lists
+    DecimalSum* decimals # SUM, MEAN, LEAST of decimals
     # Results so far:
     ResultColumn result  # of COLLECT: the elements
     Buffer list_ends     # COLLECT: int32 (rows + 1,)
@@ -114,8 +120,8 @@ cdef int accumulators_emit_range(AccumulatorTable* table, uint32_t first, uint32
 cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, int64_t n) noexcept nogil
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil
 # Raises ConfigurationError but where results are the same in whatever order elements are added up: counts, sums of whole
-# numbers, least and greatest values of fixed width. The others need their elements in the order in which they came, or own what
-# a slice would share.
+# numbers and decimals, means of decimals, least and greatest values of fixed width. The others need their elements in the order
+# in which they came, or own what a slice would share.
 cdef int require_shareable(const AccumulatorTable* table) except -1
 # For i in range(n): entry into[i] takes in what others[i] holds, which stays as it is. Of shareable accumulators only.
 cdef void accumulators_add(
@@ -149,5 +155,9 @@ cdef class Accumulators:
     cdef int _add(self, str function, str column, str by) except -1
     # The batch that accumulators_update reads from; it is kept until the next bind.
     cdef int bind(self, RecordBatch batch) except -1
+    # Row of a result so far that does not fit its type; -1: none.
+    cdef int64_t unfit_result(self) noexcept
+    # Raises DataError for that row, which is of what `where` says.
+    cdef int refuse_result(self, int64_t row, str where) except -1
     # The output columns so far (list of NativeArray, in order of the aggregates), which start anew.
     cdef list take_columns(self)

@@ -77,7 +77,10 @@ def count(column: str | None = None) -> Aggregate:
 def sum_(column: str) -> Aggregate:
     """Return the sum of a numeric column; null if there is no value.
 
-    Sums of integers have 64 bits and wrap around, as in Java; cast the column to float64 if they may overflow.
+    Sums of integers have 64 bits and wrap around, as in Java; cast the column to float64 if they may overflow. Sums of
+    decimal128(p, s) are exact, of the type decimal128(min(p + 10, 38), s) as in Spark; one with more digits is a
+    :class:`~flinkcore.errors.DataError` that names the column and the window, as in Spark's ANSI mode. Only the result
+    must fit, not what is on the way to it.
     """
     return Aggregate("sum", column)
 
@@ -93,7 +96,11 @@ def max_(column: str) -> Aggregate:
 
 
 def mean(column: str) -> Aggregate:
-    """Return the mean of a numeric column (float64); null if there is no value."""
+    """Return the mean of a numeric column; null if there is no value.
+
+    It is of float64, but of decimal128(p, s) decimal128(min(p + 4, 38), min(s + 4, 38)) as in Spark: the exact mean,
+    rounded half up. One with more digits is an error as of `sum_`.
+    """
     return Aggregate("mean", column)
 
 

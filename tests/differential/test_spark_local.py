@@ -211,6 +211,9 @@ def table_of_events() -> pa.Table:
             "user": pa.array([f"u{i * i % 37}" for i in range(3000)]),
             "amount": pa.array([None if i % 11 == 0 else i / 8 for i in range(3000)], pa.float64()),
             "item": pa.array([i % 97 for i in range(3000)], pa.uint16()),
+            "price": pa.array([None if i % 13 == 0 else i * i % 9973 for i in range(3000)]).cast(
+                pa.decimal128(21, 2)
+            ),
         }
     )
 
@@ -228,6 +231,9 @@ AGGREGATES = {
     "items": count_distinct("item"),
     "best": max_by("item", by="amount"),
     "all_items": collect("item"),
+    "spent": sum_("price"),
+    "mean_price": mean("price"),
+    "dearest": max_("price"),
 }
 
 
@@ -269,6 +275,8 @@ def test_all_windows_give_the_rows_of_an_embedded_replay(
     assert fields["window_start"] == "timestamp"
     assert fields["best"] == "int"
     assert fields["all_items"] == "array<int>"
+    assert fields["spent"] == "decimal(31,2)"
+    assert fields["mean_price"] == "decimal(25,6)"
     assert result.to_dataframe().count() == expected.to_arrow().num_rows
 
 

@@ -847,7 +847,7 @@ def modes_of(assigner: WindowAssigner[Any, Any], trigger: Any, evictor: Any) -> 
 def aggregated(draw: st.DrawFn, modes: list[str]) -> tuple[str, str, tuple[str, ...]]:
     mode, value = draw(st.sampled_from(modes)), draw(st.sampled_from(list(VALUE_POOLS)))
     names = ["count", "sum"] if mode == "delta" else AGGREGATES
-    if value in ("string", "bool", "decimal128", "timestamp[ms]"):
+    if value in ("string", "bool", "timestamp[ms]"):
         names = [name for name in names if name not in NUMERIC]
     return mode, value, tuple(draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)))
 

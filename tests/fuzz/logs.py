@@ -89,6 +89,10 @@ VALUE_POOLS: dict[str, Pool] = {
     "float32": (pa.float32(), [None, 0.0, 1.5, -0.0, math.nan, math.inf, 0.1]),
     "string": (pa.string(), [None, *TEXTS, "x" * 5000]),
     "decimal128": (pa.decimal128(12, 2), [None, Decimal("0.00"), Decimal("1.50"), Decimal("-99.99")]),
+    "wide decimal128": (
+        pa.decimal128(38, 2),
+        [None, Decimal("0.01"), Decimal("9" * 33 + ".99"), Decimal("-" + "9" * 33 + ".99")],
+    ),
     "bool": (pa.bool_(), [None, True, False]),
     "timestamp[ms]": (pa.timestamp("ms"), [None, *TICKS]),
 }

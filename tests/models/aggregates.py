@@ -3,7 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
+
+import pyarrow as pa
 
 Spec = tuple[str, str | None, str | None]
 Row = dict[str, Any]
@@ -16,6 +19,17 @@ def order(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
+def of_decimals(function: str, values: Sequence[Decimal], kind: pa.DataType) -> Decimal:
+    """The exact sum, or their mean with four more decimal places, rounded half up."""
+    with localcontext() as context:
+        context.prec = 200
+        total = sum(values, Decimal(0))
+        if function == "sum":
+            return total
+        places = min(kind.scale + 4, 38)
+        return (total / len(values)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+
 def add_up(values: Sequence[Any], unsigned: bool) -> Any:
     total = values[0]
     for value in values[1:]:
@@ -25,8 +39,8 @@ def add_up(values: Sequence[Any], unsigned: bool) -> Any:
     return total
 
 
-def result_of(rows: Sequence[Row], spec: Spec, unsigned: Sequence[str] = ()) -> Any:
-    """The aggregate over the rows, from its definition; `unsigned` names the columns of type uint64."""
+def result_of(rows: Sequence[Row], spec: Spec, schema: pa.Schema) -> Any:
+    """The aggregate over the rows, from its definition."""
     function, column, by = spec
     if column is None:
         return len(rows)
@@ -46,8 +60,11 @@ def result_of(rows: Sequence[Row], spec: Spec, unsigned: Sequence[str] = ()) -> 
         return best(rows, key=lambda row: order(row[by]))[column] if rows else None
     if not values:
         return None
+    kind = schema.field(column).type
+    if function in ("sum", "mean") and pa.types.is_decimal(kind):
+        return of_decimals(function, values, kind)
     if function == "sum":
-        return add_up(values, column in unsigned)
+        return add_up(values, kind == pa.uint64())
     if function == "mean":
         return float(add_up([float(value) for value in values], False)) / len(values)
     return {"min": min, "max": max}[function](values, key=order)
@@ -56,7 +73,7 @@ def result_of(rows: Sequence[Row], spec: Spec, unsigned: Sequence[str] = ()) -> 
 @dataclass
 class AggregatesModel:
     specs: list[Spec]
-    unsigned: tuple[str, ...] = ()
+    schema: pa.Schema
     rows: list[list[Row]] = field(default_factory=list)
 
     def reserve(self, n_entries: int) -> None:
@@ -73,4 +90,4 @@ class AggregatesModel:
         self.rows[entry] = []
 
     def results(self, entry: int) -> list[Any]:
-        return [result_of(self.rows[entry], spec, self.unsigned) for spec in self.specs]
+        return [result_of(self.rows[entry], spec, self.schema) for spec in self.specs]

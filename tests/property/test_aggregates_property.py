@@ -35,10 +35,13 @@ VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
             [Decimal(n) for n in ("0.00", "0.01", "-0.01", "9" * 30 + ".00", "-" + "9" * 30 + ".00")]
         ),
     ),
+    "price": (pa.decimal128(7, 3), st.decimals(-9999, 9999, places=3)),
+    "share": (pa.decimal128(37, 37), st.sampled_from([Decimal(f"{n}E-37") for n in (-(10**30), 0, 1, 7)])),
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
-SUMS = ("i64", "i8", "u64", "u16", "f64", "f32", "flag")
-MEANS = ("i53", "i8", "u53", "u16", "f64", "f32", "flag")
+DECIMALS = ("money", "price", "share")
+SUMS = ("i64", "i8", "u64", "u16", "f64", "f32", "flag", *DECIMALS)
+MEANS = ("i53", "i8", "u53", "u16", "f64", "f32", "flag", *DECIMALS)
 SPECS: list[Spec] = [
     ("count", None, None),
     *[("sum", c, None) for c in SUMS],
@@ -58,6 +61,7 @@ SPECS: list[Spec] = [
             ("flag", "money"),
             ("blob", "u64"),
             ("money", "day"),
+            ("price", "money"),
             ("f32", "blob"),
             ("fixed", "f32"),
         ]
@@ -80,7 +84,7 @@ class AggregatesMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.native = Accumulators(SCHEMA, SPECS)
-        self.model = AggregatesModel(SPECS, unsigned=("u64",))
+        self.model = AggregatesModel(SPECS, SCHEMA)
         self.expected: list[list[Any]] = []
         self.reserve(3)
 

@@ -184,7 +184,14 @@ TRIGGERS = st.sampled_from(
         PurgingTrigger.of(ContinuousEventTimeTrigger.of(Time.milliseconds(25))),
     ]
 )
-FEW_AGGREGATES = {"n": count(), "total": sum_("number"), "least": min_("real")}
+FEW_AGGREGATES = {
+    "n": count(),
+    "total": sum_("number"),
+    "least": min_("real"),
+    "spent": sum_("price"),
+    "mean": mean("price"),
+    "cheapest": min_("price"),
+}
 """Of windows that may share slices."""
 
 AGGREGATES = {
@@ -192,6 +199,9 @@ AGGREGATES = {
     "total": sum_("number"),
     "real": sum_("real"),
     "mean": mean("number"),
+    "spent": sum_("price"),
+    "price": mean("price"),
+    "dearest": max_("price"),
     "least": min_("real"),
     "last_text": max_("text"),
     "first_text": first("text"),
@@ -221,6 +231,7 @@ def with_values(table: pa.Table) -> pa.Table:
     numbers = table["number"].to_pylist()
     return (
         table.append_column("real", pa.array([number % 7 / 4 - 1 for number in numbers]))
+        .append_column("price", pa.array([n % 11 or None for n in numbers]).cast(pa.decimal128(21, 2)))
         .append_column("sparse", pa.array([None if n % 3 == 0 else n % 5 - 1 for n in numbers], pa.int32()))
         .append_column(
             "text", pa.array([None if n % 4 == 0 else "tüx"[: n % 4] * (n % 6) for n in numbers], pa.string())

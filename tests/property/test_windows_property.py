@@ -1,6 +1,8 @@
 """The native window operators against the row-by-row model, on random logs, batches and partitions."""
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from models.aggregates import result_of
 from models.windows import Firing, WindowModel
 
 from flinkcore._native.aggregates import Accumulators
@@ -97,6 +100,15 @@ SHAREABLE = (
     ("greatest", ("max", "value", None)),
 )
 """The values are powers of two, so that their sum tells them."""
+OF_DECIMALS = tuple(
+    (f"{function}_price", (function, "price", None)) for function in ("sum", "mean", "min", "max")
+)
+OF_VALUES = tuple(
+    (f"{function}_{column}", (function, column, None))
+    for function in ("first", "last", "count", "min", "max", "count_distinct", "collect")
+    for column in ("price", "text", "real")
+)
+VALUES = pa.schema({"price": pa.decimal128(9, 2), "text": pa.string(), "real": pa.float64()})
 KEY_GROUPS = 16
 NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
 
@@ -386,6 +398,72 @@ def test_results_less_what_is_withdrawn_are_the_final_ones(
     assert standing == model.results
     assert in_order_of_timers(given, model.firings) == in_order_of_timers(model.firings, model.firings)
     assert operator.counts()["retractions"] == len(results) - len(given)
+
+
+VALUE = st.fixed_dictionaries(
+    {
+        "price": st.none() | st.sampled_from([Decimal(n) for n in ("0.00", "1.25", "-7.01", "9999999.99")]),
+        "text": st.none() | st.sampled_from(["", "a", "ä" * 20]),
+        "real": st.none() | st.sampled_from([0.0, 1.5, -2.25, 0.1, math.nan]),
+    }
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    job=jobs(),
+    events=st.lists(st.tuples(EVENT, VALUE), max_size=40),
+    steps=st.lists(STEP, max_size=12),
+    batch_rows=st.integers(1, 41),
+    withdraws=st.booleans(),
+)
+def test_aggregates_of_a_window_are_those_of_its_elements(
+    job: dict[str, Any],
+    events: list[tuple[tuple[int, int, int], dict[str, Any]]],
+    steps: list[tuple[int, int]],
+    batch_rows: int,
+    withdraws: bool,
+) -> None:
+    """However windows are made of entries, which are shared, merged, taken out of one another and used again."""
+    placed, values = [place for place, _ in events], [value for _, value in events]
+    _, watermarks = timeline = timeline_of(steps)
+    before = watermarks_before(timeline[0], placed)
+    numbers = [1 << i if job["shares"] else i for i in range(len(events))]
+    batch = pa.record_batch(
+        {
+            "key": pa.array([key for _, _, key in placed], pa.int64()),
+            "value": pa.array(numbers, pa.int64()),
+            **{
+                name: pa.array([value[name] for value in values], VALUES.field(name).type)
+                for name in VALUES.names
+            },
+        }
+    )
+    timestamps = np.array([timestamp for _, timestamp, _ in placed], dtype=np.int64)
+    named = OF_DECIMALS if job["shares"] else (*OF_DECIMALS, *OF_VALUES)
+    aggregates = (*(SHAREABLE if job["shares"] else COLLECTED), *named)
+    retracting = withdraws and not job.get("purges") and "elements" not in job
+    operator = operator_of(job, batch.schema, watermarks, aggregates, retracting=retracting)
+    encoder = KeyEncoder(batch.schema, ["key"])
+    results: list[dict[str, Any]] = []
+    for start in range(0, batch.num_rows, batch_rows):
+        part = batch.slice(start, batch_rows)
+        native = RecordBatch(part)
+        encoder.encode_batch(native)
+        until = start + part.num_rows
+        operator.process(native, encoder, None, timestamps[start:until], 2 * before[start:until])
+        results += pa.record_batch(operator.take()).to_pylist()
+        operator._check()
+    assert operator.finish()
+    results += pa.record_batch(operator.take()).to_pylist()
+
+    for r in results:
+        elements = r["elements"]
+        if job["shares"]:
+            elements = [i for i in range(len(events)) if elements >> i & 1]
+        rows = [values[i] for i in elements]
+        for name, spec in named:
+            assert repr(r[name]) == repr(result_of(rows, spec, VALUES)), (name, rows)
 
 
 def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:

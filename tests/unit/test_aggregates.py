@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from models.native_aggregates import Spec, aggregate, numbers, results
 
 from flinkcore._native.aggregates import Accumulators
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 DAY = dt.date(2001, 3, 1)
 NOON = dt.datetime(2001, 3, 1, 12)
@@ -117,6 +118,75 @@ def test_numbers_and_bools_add_up(
 def test_durations_add_up_to_a_duration() -> None:
     batch = column_of(pa.duration("ms"), [dt.timedelta(hours=1), None, dt.timedelta(milliseconds=-1)])
     assert aggregate(batch, ("sum", "x", None)) == [dt.timedelta(milliseconds=3_599_999)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sum_type", "mean_type"),
+    [
+        (pa.decimal128(7, 2), pa.decimal128(17, 2), pa.decimal128(11, 6)),
+        (pa.decimal128(28, 0), pa.decimal128(38, 0), pa.decimal128(32, 4)),
+        (pa.decimal128(36, 10), pa.decimal128(38, 10), pa.decimal128(38, 14)),
+        (pa.decimal128(38, 36), pa.decimal128(38, 36), pa.decimal128(38, 38)),
+        (pa.decimal128(5, -2), pa.decimal128(15, -2), pa.decimal128(9, 2)),
+    ],
+)
+def test_sums_and_means_of_decimals_have_the_types_of_sparks(
+    kind: pa.DataType, sum_type: pa.DataType, mean_type: pa.DataType
+) -> None:
+    accumulators = Accumulators(pa.schema([("x", kind)]), [("sum", "x", None), ("mean", "x", None)])
+    assert [pa.array(column).type for column in accumulators.take()] == [sum_type, mean_type]
+
+
+def test_sums_of_decimals_are_exact_where_128_bits_overflow_on_the_way() -> None:
+    most = Decimal("9" * 36 + ".99")
+    least = most.copy_negate()
+    values = [most, most, most, Decimal("-0.01"), least, least, None]
+    batch = column_of(pa.decimal128(38, 2), values)
+    assert aggregate(batch, ("sum", "x", None), ("max", "x", None), ("min", "x", None)) == [
+        Decimal("9" * 36 + ".98"),
+        most,
+        least,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [
+        (["0.1", "0.2"], "0.15000"),
+        (["0.1", "0.1", "0.0"], "0.06667"),
+        (["-0.1", "-0.1", "0.0"], "-0.06667"),
+        (["0.1"] + ["0.0"] * 31, "0.00313"),  # 0.003125: half up
+        (["-0.1"] + ["0.0"] * 31, "-0.00313"),
+        (["0.1"] + ["0.0"] * 32, "0.00303"),
+    ],
+)
+def test_means_of_decimals_are_rounded_half_up(values: list[str], mean: str) -> None:
+    batch = column_of(pa.decimal128(5, 1), [Decimal(value) for value in values])
+    assert repr(aggregate(batch, ("mean", "x", None))) == repr([Decimal(mean)])
+
+
+def test_decimals_agree_with_pyarrow() -> None:
+    generator = np.random.default_rng(11)
+    numbers = [Decimal(int(n)).scaleb(-4) for n in generator.integers(-(10**12), 10**12, 3000)]
+    column = pa.array([None if i % 17 == 0 else n for i, n in enumerate(numbers)], pa.decimal128(18, 4))
+    found = aggregate(pa.record_batch({"x": column}), *[(f, "x", None) for f in ("sum", "min", "max")])
+    assert found == [pc.sum(column).as_py(), pc.min(column).as_py(), pc.max(column).as_py()]
+
+
+def test_a_decimal_with_too_many_digits_is_an_error_that_names_its_column_and_type() -> None:
+    batch = pa.record_batch(
+        {
+            "price": pa.array([Decimal("9" * 36 + ".00")] * 2, pa.decimal128(38, 2)),
+            "rate": pa.array([Decimal("99999.0"), None], pa.decimal128(38, 33)),
+        }
+    )
+    with pytest.raises(
+        DataError,
+        match=r"sum of column 'price' over .* decimal128\(38, 2\): cast the column to a decimal with",
+    ):
+        aggregate(batch, ("count", None, None), ("sum", "price", None))
+    with pytest.raises(DataError, match=r"mean of column 'rate' over .* decimal128\(38, 37\)"):
+        aggregate(batch, ("mean", "rate", None))
 
 
 def test_sums_of_integers_wrap_around_as_in_java() -> None:
@@ -284,7 +354,7 @@ SCHEMA = pa.schema(
         ("d", pa.date32()),
         ("t", pa.timestamp("ms", "UTC")),
         ("u", pa.duration("s")),
-        ("m", pa.decimal128(9, 2)),
+        ("w", pa.decimal256(50, 2)),
         ("n", pa.null()),
         ("r", pa.struct([("a", pa.int8())])),
         ("c", pa.dictionary(pa.int8(), pa.string())),
@@ -301,13 +371,13 @@ SCHEMA = pa.schema(
         (("sum", "d", None), "sum: column 'd' is a date .* cast it to int64 first, or use min or max"),
         (("sum", "t", None), "sum: column 't' is a timestamp"),
         (("mean", "u", None), "mean: column 'u' is a duration"),
-        (("sum", "m", None), "sum: column 'm' is a decimal .* cast it to double or int64 first"),
+        (("sum", "w", None), "column 'w': .* Arrow format 'd:50,2,256' .* other decimals to decimal128"),
         (("max", "n", None), "max: column 'n' is a null .* cast it to the type"),
         (("first", "r", None), "first: column 'r' is a struct .* aggregate its fields"),
         (("min_by", "x", "r"), "min_by: column 'r' is a struct"),
         (("count", "c", None), "column 'c' is dictionary-encoded; cast it to the type of its values"),
         (("collect", "l", None), r"column 'l': a column of Arrow format '\+l' is not supported here"),
-        (("max", "price", None), "no column 'price'; the columns are x, s, d, t, u, m, n, r, c, l"),
+        (("max", "price", None), "no column 'price'; the columns are x, s, d, t, u, w, n, r, c, l"),
         (("max_by", "x", "price"), "no column 'price'"),
     ],
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from flinkcore.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from flinkcore.datastream.aggregates import Aggregate, collect, count, max_, sum_
+from flinkcore.datastream.aggregates import Aggregate, collect, count, max_, mean, min_, sum_
 from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -328,9 +329,13 @@ def test_windows_give_the_same_whether_they_share_slices_or_not(assigner: Any, l
         "ts": [(i * 37) % 130 + i for i in range(500)],
         "key": [f"k{i * 7 % 13}" for i in range(500)],
         "value": [None if i % 7 == 0 else i for i in range(500)],
+        "price": [None if i % 5 == 0 else Decimal(i * 7919 % 1000 - 500).scaleb(-2) for i in range(500)],
     }
-    shared = {"n": count(), "total": sum_("value"), "most": max_("value")}
-    names = ("window_start", "window_end", "key", "n", "total", "most", "late_firing", "watermark")
+    shared = {"n": count(), "total": sum_("value"), "most": max_("value")} | {
+        f"{name}_price": aggregate("price")
+        for name, aggregate in (("sum", sum_), ("mean", mean), ("min", min_), ("max", max_))
+    }
+    names = ("window_start", "window_end", "key", *shared, "late_firing", "watermark")
     of_slices = rows(job(log, assigner, None, shared, 60, lateness_ms), *names)
     one_by_one = rows(
         job(log, assigner, None, {**shared, "values": collect("value")}, 60, lateness_ms), *names

@@ -261,6 +261,24 @@ ABSURD = table(
 )
 
 
+def test_a_sum_of_decimals_that_does_not_fit_names_its_column_and_its_window() -> None:
+    most = pa.scalar(10**37 - 1, pa.decimal128(38, 0))
+    log = pa.table({"ts": [1, 12, 13] * 6, "key": ["a", "b", "b"] * 6, "price": [most] * 18})
+    stream = (
+        environment()
+        .from_event_log(log, timestamp="ts")
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(n=count(), spent=sum_("price"))
+    )
+    with pytest.raises(
+        DataError,
+        match=r"sum of column 'price' over the window \[10, 20\) ms does not fit .* decimal128\(38, 0\)",
+    ):
+        stream.to_arrow()
+
+
 def test_a_timestamp_whose_window_would_overflow_fails_and_names_the_row() -> None:
     with pytest.raises(
         DataError, match=r"row 1 \(from 0\) .*timestamp out of range \(column 'ts'\).*on_bad_row"

@@ -31,6 +31,7 @@ _WINDOW: Final = {
 _COUNTED: Final = ("count_windows", "sliced_count_windows")
 """Their keys may have no entry of their own, and the kernels themselves count what a key has."""
 
+_DECIMALS: Final = pa.binary(24)
 _NUMBERS: Final = {"words": pa.uint64(), "counts": pa.int64(), "keys": pa.uint64(), "states": pa.uint8()}
 
 
@@ -122,6 +123,8 @@ def _to_arrow(part: str, values: Any) -> pa.Array:
         return pa.array(values, _NUMBERS[part])
     if part in ("strings", "key_strings"):
         return _binary(*values)
+    if part == "decimals":
+        return pa.Array.from_buffers(_DECIMALS, len(values), [None, pa.py_buffer(values)])
     if part == "word_set":
         ends, words = values
         return _lists(ends, pa.array(words, pa.uint64()))
@@ -150,6 +153,9 @@ def _of_arrow(part: str, column: pa.Array) -> Any:
         return column.to_numpy(zero_copy_only=False)
     if part in ("strings", "key_strings"):
         return _values(column)
+    if part == "decimals":
+        words = np.frombuffer(column.buffers()[1], np.uint64, 3 * len(column), column.offset * _DECIMALS.byte_width)
+        return words.reshape(-1, 3)
     ends = column.offsets.to_numpy(zero_copy_only=False)
     elements = column.flatten()
     own = _values(elements)
