@@ -207,7 +207,7 @@ PLACES: dict[str, Callable[[StreamExecutionEnvironment, Shared], DataStream]] = 
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("parallelism", "batches_ahead"), [(1, 1), (2, 2 * RESULTS_AHEAD + 1)])
+@pytest.mark.parametrize(("parallelism", "batches_ahead"), [(1, 1), (2, RESULTS_AHEAD + 1)])
 def test_results_without_end_are_taken_as_they_come(place: str, parallelism: int, batches_ahead: int) -> None:
     shared = Shared()
     stream = PLACES[place](StreamExecutionEnvironment().set_parallelism(parallelism), shared)

@@ -1,8 +1,10 @@
 """Ctrl-C while functions of the user's run in the threads of several operators: it never waits for their end."""
 
 import signal
+import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -16,6 +18,7 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.functions import KeyedProcessFunction, ProcessAllWindowFunction
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.errors import UserCodeError
+from flinkcore.replay.embedded import replay_threads as replay_threads_module
 from flinkcore.replay.stages import row_results
 
 SOON = 5
@@ -71,6 +74,27 @@ class Wait(KeyedProcessFunction):
         WAKE.wait(60)
 
 
+def never_return() -> None:
+    while True:
+        pass
+
+
+class LoseTheFirstInterrupt(KeyedProcessFunction):
+    def __init__(self, until_interrupted: Callable[[], object] = never_return) -> None:
+        self.until_interrupted = until_interrupted
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        def callback(_: object) -> None:
+            BEGUN.set()
+            self.until_interrupted()
+
+        referred = type("Referred", (), {})()
+        reference = weakref.ref(referred, callback)
+        del referred  # calls the callback, in which an interrupt is reported, and lost
+        assert reference() is None
+        never_return()
+
+
 class CollectAll(ProcessAllWindowFunction):
     def process(self, context: Any, elements: Any) -> Any:
         for element in elements:
@@ -100,8 +124,15 @@ def in_a_row(*functions: KeyedProcessFunction | ProcessAllWindowFunction) -> Dat
 
 @contextmanager
 def interrupted() -> Iterator[None]:
-    """An interrupt comes once a function has begun; the block is to end soon after."""
+    """An interrupt comes once a function has begun, and again if Python has lost it; the block is to end soon after."""
     came = []
+    hook = sys.unraisablehook
+
+    def interrupt_again_or_report(lost: Any) -> None:
+        if threading.current_thread() is threading.main_thread() and lost.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        else:
+            hook(lost)
 
     def interrupt(*_: object) -> None:
         if BEGUN.is_set():
@@ -111,6 +142,7 @@ def interrupted() -> Iterator[None]:
 
     BEGUN.clear()
     before = signal.signal(signal.SIGALRM, interrupt)
+    sys.unraisablehook = interrupt_again_or_report
     signal.setitimer(signal.ITIMER_REAL, 0.2, 0.1)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -119,6 +151,7 @@ def interrupted() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
 
 
 ROWS: dict[str, Callable[[], list[Any]]] = {
@@ -139,6 +172,30 @@ def test_an_interrupt_ends_functions_of_several_operators(functions: str) -> Non
     job = in_a_row(*ROWS[functions]())
     with interrupted():
         job.execute().to_arrow()
+    assert not replay_threads()
+
+
+def test_an_interrupt_that_a_callback_loses_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: lost.append(report.exc_type))
+    job = in_a_row(PassOn(), LoseTheFirstInterrupt(), PassOn())
+    with interrupted():
+        job.execute().to_arrow()
+    assert not replay_threads()
+    assert set(lost) == {KeyboardInterrupt}
+
+
+def test_a_call_that_was_left_behind_is_interrupted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
+    monkeypatch.setattr(replay_threads_module, "INTERRUPT_SECONDS", 0.05)
+    WAKE.clear()
+    with interrupted():
+        in_a_row(PassOn(), LoseTheFirstInterrupt(lambda: WAKE.wait(60)), PassOn()).execute().to_arrow()
+    left = replay_threads()
+    assert left
+    WAKE.set()
+    for thread in left:
+        thread.join(SOON)
     assert not replay_threads()
 
 

@@ -25,7 +25,7 @@ from flinkcore.errors import (
     UserCodeError,
     WorkerLostError,
 )
-from flinkcore.replay.embedded.partition_threads import ReplayStoppedError
+from flinkcore.replay.embedded.replay_threads import ReplayStoppedError
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.spark.shipping import task_errors
 from flinkcore.spark.shipping.task_errors import PacksErrors, task_errors_raised

@@ -13,7 +13,7 @@ from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.embedded.log_merge import LogMerge
-from flinkcore.replay.embedded.partition_threads import ReplayThreads
+from flinkcore.replay.embedded.replay_threads import ReplayThreads
 from flinkcore.replay.embedded.stage_inputs import (
     SharedItems,
     linked,

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.embedded.partition_threads import PartitionThreads, ReplayThreads
+from flinkcore.replay.embedded.partition_threads import PartitionThreads
+from flinkcore.replay.embedded.replay_threads import ReplayThreads
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.stages.opened_stage import PreparedBatches
 from flinkcore.replay.stages.placed_events import PlacedEvents
