@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from models import source_jobs, timed_elements
 from models.source_jobs import ListedSource
-from models.spark_sessions import spark_session
+from models.spark_sessions import dataframe_of, spark_session
 from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
 
 pytest.importorskip("pyspark")
@@ -475,7 +475,7 @@ def test_rows_of_a_columnar_job_on_spark_go_on_as_elements(spark: Any) -> None:
         return per_user.side_output_late_data(LATE).aggregate(n=count())
 
     expected = windows(embedded(1), log_table())
-    log = spark.createDataFrame(log_table()).coalesce(1)
+    log = dataframe_of(spark, log_table()).coalesce(1)
     given = windows(on_spark(spark, 1), log)
     assert list(given.map(lambda row: row.n).execute_and_collect()) == list(
         expected.map(lambda row: row.n).execute_and_collect()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
+from models.spark_sessions import dataframe_of, spark_session
 
 pytest.importorskip("pyspark")
 
@@ -403,7 +403,7 @@ def test_a_job_of_two_logs_reads_small_dataframes_of_several_partitions(spark: A
 
     env = SparkExecutionEnvironment(spark).set_parallelism(2)
     # Spark computes columns of such DataFrames on the driver, where all rows are of one partition.
-    on_spark = job(*(env.from_event_log(spark.createDataFrame(table), timestamp="ts") for _ in range(2)))
+    on_spark = job(*(env.from_event_log(dataframe_of(spark, table), timestamp="ts") for _ in range(2)))
     embedded = StreamExecutionEnvironment()
     here = job(*(embedded.from_event_log(table, timestamp="ts") for _ in range(2)))
     columns = ["user", "window_start", "n", "total"]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
+from models.spark_sessions import dataframe_of, spark_session
 
 pytest.importorskip("pyspark")
 
@@ -346,7 +346,7 @@ def test_a_day_without_events_is_a_dataframe_without_rows(spark: Any, tmp_path: 
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         streams = [
             env.from_event_log(
-                spark.createDataFrame(pa.concat_tables(days)).repartition(1), timestamp="ts", arrival="ts"
+                dataframe_of(spark, pa.concat_tables(days)).repartition(1), timestamp="ts", arrival="ts"
             ).assign_timestamps_and_watermarks(strategy)
             for _ in range(logs)
         ]

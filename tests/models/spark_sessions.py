@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
+
 import flinkcore
 
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
@@ -34,3 +36,8 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
         spark.stop()
         # The builder is one object for the whole process and would hand these settings to the next session.
         SparkSession.builder._options.clear()
+
+
+def dataframe_of(spark: Any, table: pa.Table) -> Any:
+    """A DataFrame of a table without nulls, also on Spark 3.5, which takes no Arrow data."""
+    return spark.createDataFrame(table.to_pandas())

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.log.joined_batches import joined
 from flinkcore.runtime.messages import shown
 
 HELD_ROWS = 1 << 15
@@ -84,7 +85,7 @@ class BatchProcessOutputs:
         for tag, batches in self._held.items():
             if batches:
                 self._held[tag] = []
-                yield tag, pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+                yield tag, joined(batches)
 
     def counts(self) -> dict[str, int]:
         """Rows by what became of them."""

@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
+from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.time_plane.total_order import Events
 
@@ -77,7 +78,7 @@ class PlacedEvents(Events):
         if len(parts) == 1:
             return parts[0]
         return cls.of(
-            pa.concat_batches([part.batch for part in parts]),
+            joined([part.batch for part in parts]),
             np.concatenate([part.timestamps for part in parts]),
             tuple(map(np.concatenate, zip(*(part.order for part in parts), strict=True))),
             np.concatenate([part.splits for part in parts]),

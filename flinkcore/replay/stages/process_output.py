@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.errors import UserCodeError
+from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.placed_events import Order, PlacedEvents
 from flinkcore.replay.stages.result_places import ResultPlaces
@@ -205,7 +206,7 @@ class ProcessOutput:
             if not batches:
                 continue
             if tag is None and self.places is not None:
-                placed = PlacedEvents.of(pa.concat_batches(batches), *self.places.take(order))
+                placed = PlacedEvents.of(joined(batches), *self.places.take(order))
                 yield PlacedOutput(None, [], placed)
             else:
                 yield StageOutput(tag, batches)

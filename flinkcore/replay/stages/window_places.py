@@ -12,6 +12,7 @@ from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
 from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
 from flinkcore.replay.stages.stage import StageContext
@@ -68,7 +69,7 @@ class WindowPlaces:
         """Results of an event, which have its place."""
         if not batches:
             return
-        batch = pa.concat_batches(batches)
+        batch = joined(batches)
         places = tuple(np.repeat(column, batch.num_rows) for column in place)
         yield _placed(batch, _timestamps(batch), (*places, self._sequence_of(batch)))
 
@@ -76,7 +77,7 @@ class WindowPlaces:
         """Results in an order that does not depend on what else is in the partition: by window and key."""
         if not batches:
             return
-        batch = pa.concat_batches(batches)
+        batch = joined(batches)
         steps = np.searchsorted(self._timeline.watermark_ms, batch.column("watermark").to_numpy())
         clocks = np.minimum(self._timeline.clock_ms[steps], self._end_ms)
         fired = _timestamps(batch)

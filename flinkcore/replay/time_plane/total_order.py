@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore._native.exchange import total_order
 from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
+from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
@@ -119,7 +120,7 @@ class Events(LogEvents):
 def concatenate(parts: list[LogEvents]) -> LogEvents:
     """All rows of the parts, one part after the other."""
     return LogEvents(
-        pa.concat_batches([part.batch for part in parts]),
+        joined([part.batch for part in parts]),
         np.concatenate([part.timestamps for part in parts]),
         np.concatenate([part.arrivals for part in parts]),
         np.concatenate([part.splits for part in parts]),

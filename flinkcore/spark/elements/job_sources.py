@@ -13,7 +13,6 @@ from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import SideOutputTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
-from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.runtime.element_rows import element_rows
@@ -71,25 +70,19 @@ class SparkJobSources(JobSources):
 
 
 def collected_rows(dataframe: Any) -> pa.Table:
-    """Return the rows of a DataFrame, partition by partition, with the types that a log of it has.
-
-    Raises
-    ------
-    ConfigurationError
-        On Spark 3.5.
-    """
-    if not hasattr(dataframe, "toArrow"):
-        raise ConfigurationError(
-            "a DataFrame goes with steps over single elements from Spark 4.0 on: write it to Parquet, and read that by "
-            "from_event_log"
-        )
+    """Return the rows of a DataFrame, partition by partition, with the types that a log of it has."""
     schema = log_schema(dataframe)
-    rows: pa.Table = dataframe.toArrow()
-    columns = [
-        pa.chunked_array([plain_column(chunk, wanted.type) for chunk in column.chunks], wanted.type)
-        for column, wanted in zip(rows.columns, schema, strict=True)
+    if hasattr(dataframe, "toArrow"):
+        batches = dataframe.toArrow().to_batches()
+    else:  # Spark 3.5
+        batches = dataframe._collect_as_arrow()
+    plain = [
+        pa.RecordBatch.from_arrays(
+            [plain_column(*each) for each in zip(batch.columns, schema.types, strict=True)], schema=schema
+        )
+        for batch in batches
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_batches(plain, schema)
 
 
 @dataclass(frozen=True)
