@@ -23,8 +23,8 @@ from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
-from flinkcore.spark.logs.log_input import DataFrameInput, FileInput
-from flinkcore.spark.logs.spark_log import SparkLog
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.sessions.session import check_session, workers_interpreter
 from flinkcore.spark.shipping.sent_files import SentFiles
 
@@ -69,12 +69,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         ``F.col("seconds") * 1000``); conditions and columns of Spark also go into :meth:`DataStream.filter` and
         :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job needs.
 
-        Rows of a split are ordered by partition, then by position in the partition. Spark computes the DataFrame in
-        both passes, and a partition again after a failure. Each time, the partition must have the same rows in the same
-        order, in the columns that decide which rows are events and to which task they go: times, split, and the
-        columns of keys and filters. Otherwise the task fails, and the error asks to persist the DataFrame: Spark
-        guarantees no order after a shuffle, and `rand()` or an external source can give other values. Where other
-        columns differ, an event has one of its values, and is still counted once.
+        Spark evaluates a DataFrame once, and keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the
+        result is no longer used. Rows of a split are ordered by partition, then by position in the partition.
 
         Parameters
         ----------
@@ -188,21 +184,21 @@ class SparkExecutor:
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()
         logs = [
-            self._spark_log(log_plan, source, is_alone=len(plan.logs) == 1)
+            self._spark_log(log_plan, source)
             for log_plan, source in zip(plan.logs, log_sources(graph), strict=True)
         ]
         plan = replace(plan, logs=tuple(log.plan for log in logs))
         return SparkResult(SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job))
 
-    def _spark_log(self, plan: LogPlan, source: EventLogSource, is_alone: bool) -> SparkLog:
+    def _spark_log(self, plan: LogPlan, source: EventLogSource) -> SparkLog | UnreadDataFrame:
         if isinstance(source.data, DataFrameLog):
-            return SparkLog(plan, DataFrameInput(plan.log.schema, ()), source.data.dataframe, is_alone)
+            return UnreadDataFrame(plan, source.data.dataframe)
         files = FileInput.of(plan.log, self._default_parallelism())
         if isinstance(plan.log.source, TableSource):
             # Tasks get the rows of their chunks, and not the whole table with the plan.
             columns = TableSource(plan.log.source.table.schema.empty_table())
             plan = replace(plan, log=replace(plan.log, source=columns))
-        return SparkLog(plan, files, files.dataframe(self._spark), is_alone)
+        return SparkLog(plan, files, files.dataframe(self._spark))
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> SparkElementRun:
         """Plan a job of single elements; it runs when its first element is asked for.

@@ -31,7 +31,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count
-from flinkcore.errors import SourceError, UserCodeError
+from flinkcore.errors import UserCodeError
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.element_pass import deal_out
@@ -158,26 +158,6 @@ def test_percentile_generator_of_one_split_runs_on_spark(spark: Any, log: Path) 
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     assert result.report == embedded.report
     assert result.report.late > 0
-
-
-def test_dataframe_that_changes_before_the_element_pass_is_refused(spark: Any, tmp_path: Path) -> None:
-    marker = str(tmp_path / "evaluated")
-
-    def fewer_rows_each_time(batches: Any) -> Any:
-        import os
-
-        for batch in batches:
-            evaluated = os.path.exists(marker)
-            open(marker, "w").close()
-            yield batch.slice(1) if evaluated else batch
-
-    log = spark.range(0, 1000, 1, 1).mapInArrow(fewer_rows_each_time, "id long")
-    log = log.selectExpr("id AS ts", "id AS at", "'u' AS user", "id AS row")
-    stream = job(
-        SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts", arrival="at"), even_timestamps()
-    )
-    with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
-        stream.to_arrow()
 
 
 def test_failing_generator_is_named_with_split_position_and_timestamp(spark: Any) -> None:

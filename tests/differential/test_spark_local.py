@@ -15,7 +15,6 @@ from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import PythonException
 
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -27,7 +26,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, sum_
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.operators import WindowAggregation
@@ -395,97 +394,6 @@ def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arriv
     columns = ["user", "n", "total", "last_item", "late_firing", "watermark"]
     assert rows(result.to_arrow().select(columns)) == rows(expected.to_arrow().select(columns))
     assert result.report == expected.report
-
-
-@pytest.mark.parametrize("arrival", ["at", None])
-def test_dataframe_dealt_out_over_partitions_is_dealt_alike_in_both_passes(
-    spark: Any, arrival: str | None
-) -> None:
-    # Whole rows decide where repartition(n) puts them: a pass that read fewer columns would see others.
-    log = spark.range(0, 5000, 1, 4).selectExpr(
-        "id AS ts",
-        "id AS at",
-        "cast(id % 7 AS string) AS user",
-        "cast(id % 11 AS double) AS amount",
-        "1 AS item",
-    )
-    environment = SparkExecutionEnvironment(spark).set_parallelism(2)
-    stream = job_over(environment.from_event_log(log.repartition(3), timestamp="ts", arrival=arrival))
-    result = stream.execute()
-    assert result.to_arrow()["n"].to_pylist()
-    assert result.report.windowed + result.report.late == 5000
-
-
-def test_dataframe_that_changes_between_the_passes_is_refused(spark: Any, tmp_path: Path) -> None:
-    marker = str(tmp_path / "evaluated")
-
-    def fewer_rows_each_time(batches: Any) -> Any:
-        import os
-
-        for batch in batches:
-            evaluated = os.path.exists(marker)
-            open(marker, "w").close()
-            yield batch.slice(1) if evaluated else batch
-
-    log = spark.range(0, 1000, 1, 1).mapInArrow(fewer_rows_each_time, "id long")
-    log = log.selectExpr(
-        "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
-    )
-    stream = job_over(SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts", arrival="at"))
-    with pytest.raises(SourceError, match=r"partition 0 of the DataFrame has other rows .* persist\(\)"):
-        stream.to_arrow()
-
-
-@pytest.mark.parametrize(
-    ("logs", "message"), [(1, "partition 0 of the DataFrame has other rows"), (2, "has rows")]
-)
-def test_rows_of_a_dataframe_that_had_none_in_the_first_pass_are_refused(
-    spark: Any, tmp_path: Path, logs: int, message: str
-) -> None:
-    marker = str(tmp_path / "evaluated")
-
-    def rows_from_the_second_time_on(batches: Any) -> Any:
-        import os
-
-        for batch in batches:
-            evaluated = os.path.exists(marker)
-            open(marker, "w").close()
-            yield batch if evaluated else batch.slice(0, 0)
-
-    columns = "id AS ts", "id AS at", "cast(id % 7 AS string) AS user", "0D AS amount", "1 AS item"
-    log = spark.range(0, 10, 1, 1).mapInArrow(rows_from_the_second_time_on, "id long").selectExpr(*columns)
-    env = SparkExecutionEnvironment(spark)
-    streams = [
-        env.from_event_log(dataframe, timestamp="ts", arrival="at")
-        for dataframe in [log, spark.range(0, 10, 1, 1).selectExpr(*columns)][:logs]
-    ]
-    with pytest.raises(SourceError, match=rf"{message}.* first pass.* persist\(\)"):
-        job_over(streams[0].union(streams[1]) if logs == 2 else streams[0]).to_arrow()
-
-
-def test_keys_that_are_not_computed_alike_are_refused_in_every_form(spark: Any, tmp_path: Path) -> None:
-    def with_keys(batches: Any) -> Any:
-        import os
-
-        import pyarrow
-
-        for batch in batches:
-            yield batch.append_column("user", pyarrow.array([os.urandom(4).hex()] * batch.num_rows))
-
-    log = spark.range(0, 1000, 1, 2).mapInArrow(with_keys, "id long, user string")
-    log = log.selectExpr("id AS ts", "id AS at", "user", "0D AS amount", "1 AS item")
-    environment = SparkExecutionEnvironment(spark).set_parallelism(2)
-    result = job_over(environment.from_event_log(log, timestamp="ts", arrival="at")).execute()
-    told = r"column 'user' differs\): Spark does not compute.*checkpoint\(\)"
-    with pytest.raises(SourceError, match=told):
-        result.write_parquet(tmp_path / "out")
-    with pytest.raises(SourceError, match=told):
-        result.to_arrow()
-    with pytest.raises(SourceError, match=told):
-        list(result.to_batches())
-    with pytest.raises(PythonException, match=told):
-        result.to_dataframe().collect()
-    assert not any((tmp_path / "out").glob("*.parquet"))
 
 
 def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:

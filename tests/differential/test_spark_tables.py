@@ -1,9 +1,12 @@
 """DataFrames and tables of Spark as event logs."""
 
+import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from models.spark_sessions import spark_session
 
@@ -14,7 +17,7 @@ from pyspark.sql import functions as F
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, WorkerLostError
 from flinkcore.spark import SparkExecutionEnvironment, replay
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -102,3 +105,81 @@ def test_columns_of_spark_behind_other_steps_are_refused(spark: Any) -> None:
         assigned.filter("distance > 5")
     with pytest.raises(ConfigurationError, match=r"format= is of files; this log is a Spark DataFrame"):
         SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ended", format="csv")
+
+
+# ---- plans that Spark does not compute alike each time -------------------------------------------------------
+
+
+def received_too(log: Any) -> Any:
+    """Times at which rides were received."""
+    return log.sparkSession.range(0, 2000, 1, 5).selectExpr("id * 3000 AS received")
+
+
+PLANS: dict[str, Any] = {
+    "a sort": lambda log: log.orderBy("received"),
+    "a join and a sort": lambda log: (
+        log.hint("merge").join(received_too(log), "received").orderBy("received")
+    ),
+    "sorted partitions": lambda log: log.repartition(1, "meter").sortWithinPartitions("received"),
+    "distinct rows": lambda log: log.union(log).distinct().orderBy("received"),
+    "a sample": lambda log: log.sample(0.5, seed=4).orderBy("received"),
+    "a function in Python": lambda log: log.withColumn(
+        "distance", F.udf(lambda metres: metres + 1, "long")("distance")
+    ).orderBy("received"),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_dataframe_behind_any_plan_gives_the_rows_of_an_embedded_replay(spark: Any, plan: str) -> None:
+    log = PLANS[plan](spark.createDataFrame(rides()))
+    stream = SparkExecutionEnvironment(spark).from_event_log(
+        log, timestamp=F.col("ended") * 1000, arrival="received"
+    )
+    in_order = log.select(rides().column_names).toArrow().sort_by("received").cast(rides().schema)
+    assert in_order.num_rows > 200
+    assert content(per_minute(stream).to_arrow()) == expected(in_order)
+
+
+def test_a_dataframe_is_evaluated_once_and_its_rows_are_freed(spark: Any, tmp_path: Path) -> None:
+    def with_note(batches: Any) -> Any:
+        import os
+
+        os.close(os.open(f"{tmp_path}/{os.urandom(8).hex()}", os.O_CREAT))
+        yield from batches
+
+    log = spark.createDataFrame(rides()).coalesce(1)
+    noted = log.mapInArrow(with_note, log.schema).withColumn("ended", F.col("ended") * 1000)
+    stream = SparkExecutionEnvironment(spark).from_event_log(
+        noted.where(F.rand() < 0.7), timestamp="ended", arrival="received"
+    )
+    result = per_minute(stream).execute()
+    rows = result.to_arrow()
+    assert result.report.events_read == result.report.windowed + result.report.late
+    result.write_parquet(tmp_path / "results")
+    assert content(pq.read_table(tmp_path / "results")) == content(rows)
+    dataframe = result.to_dataframe()
+    del result
+    assert content(dataframe.toArrow()) == content(rows)
+    assert len([path for path in tmp_path.iterdir() if path.is_file()]) == 1
+    kept = set(spark.sparkContext._jsc.getPersistentRDDs())
+    per_minute(stream).to_arrow()
+    gc.collect()
+    assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= kept
+
+
+def test_rows_that_are_lost_with_their_executor_are_an_error_and_not_computed_again(
+    spark: Any, tmp_path: Path
+) -> None:
+    log = spark.createDataFrame(rides()).withColumn("ended", F.col("ended") * 1000)
+    kept = set(spark.sparkContext._jsc.getPersistentRDDs())
+    stream = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ended", arrival="received")
+    result = per_minute(stream).execute()
+    assert result.to_arrow().num_rows
+    numbers = set(spark.sparkContext._jsc.getPersistentRDDs()) - kept
+    assert len(numbers) == 1
+    for number in numbers:
+        spark.sparkContext._jsc.sc().unpersistRDD(number, True)
+    with pytest.raises(
+        WorkerLostError, match=r"rows of the DataFrame for this replay is gone.*Run the job again"
+    ):
+        result.write_parquet(tmp_path / "results")

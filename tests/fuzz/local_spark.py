@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PythonException
 from pyspark.sql import Row
 
@@ -24,7 +25,7 @@ from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import element_pass, time_pass
 from flinkcore.spark.columnar.spark_types import SparkSchema
-from flinkcore.spark.logs import log_input
+from flinkcore.spark.logs import kept_rows
 from flinkcore.spark.logs.dataframe_log import log_schema
 from flinkcore.spark.shipping import sent_files
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -67,18 +68,25 @@ class LocalFrame:
 
         return LocalFrame([of(partition) for partition in self.partitions])
 
-    def selectExpr(self, *columns: str) -> LocalFrame:
-        """Columns, and the number of the partition as the last one."""
-        *plain, number_column = columns
-        name = number_column.removeprefix("spark_partition_id() AS ")
+    def localCheckpoint(self) -> LocalFrame:
+        """The rows of this evaluation."""
+        try:
+            kept = [list(partition()) for partition in self.partitions]
+        except Exception as error:  # of which Spark brings a text to the driver
+            raise PythonException("".join(traceback.format_exception(error))) from error
+        return LocalFrame([partial(iter, batches) for batches in kept])
 
-        def of(number: int, partition: Partition) -> Partition:
+    def where(self, condition: str) -> LocalFrame:
+        """Rows where a boolean column is true, or with NOT false."""
+        wanted = not condition.startswith("NOT ")
+
+        def of(partition: Partition) -> Partition:
             return lambda: (
-                batch.append_column(name, pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows))
+                batch.filter(pc.equal(batch.column(condition.removeprefix("NOT ")), wanted))
                 for batch in partition()
             )
 
-        return LocalFrame([of(*each) for each in enumerate(self.select(*plain).partitions)])
+        return LocalFrame([of(partition) for partition in self.partitions])
 
     def toArrow(self) -> pa.Table:
         batches = [batch for partition in self.partitions for batch in partition()]
@@ -203,8 +211,8 @@ def rows_at_once(frame: LocalFrame, key: str) -> Generator[Any, None, None]:
 def without_jvm() -> ExitStack:
     """Within this context, jobs of `local_spark_environment` run."""
     stack = ExitStack()
-    for module in (element_pass, time_pass):
+    for module in (element_pass, time_pass, kept_rows):
         stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
     stack.enter_context(patch.object(sent_files, "executor_reports", lambda spark: []))
-    stack.enter_context(patch.object(log_input, "TaskContext", LocalTask))
+    stack.enter_context(patch.object(kept_rows, "TaskContext", LocalTask))
     return stack

@@ -86,7 +86,7 @@ class SmallReplay:
         time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
         return (
             MapTask(plan.logs[0], time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
-            ReduceTask(plan, time, self.partitions, 1, False, BlocksOutput(), pending=pending),
+            ReduceTask(plan, time, self.partitions, 1, BlocksOutput(), pending=pending),
         )
 
 

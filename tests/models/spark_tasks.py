@@ -58,7 +58,7 @@ def results_by_tasks(
     sent = on_each_chunk(MapTask(plan.logs[0], time_plane, log, partitions, slots, arrival_span_ms=1.0), log)
     ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
     time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))
-    reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), False, BlocksOutput())
+    reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput())
     rows: dict[str | None, list[dict[str, Any]]] = {}
     for batch in run_task(reduce_task, *ordered.combine_chunks().to_batches()):
         for row in batch.to_pylist():

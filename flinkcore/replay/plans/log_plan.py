@@ -82,11 +82,6 @@ class LogPlan(TimedLog):
         _, needed = narrow_ops(self.after, self._kept_columns())
         return [name for name in given if needed is None or name in needed]
 
-    def deciding_columns(self) -> list[str]:
-        """Return the columns of the log that decide which rows are events, and what their times and keys are."""
-        _, needed = narrow_ops(self.after, frozenset(self.keys))
-        return self.reader("all" if needed is None else sorted(needed)).columns_read
-
     def data_schema(self) -> pa.Schema:
         """Return the schema of the batches that reach the operator, hidden columns left out."""
         given = output_schema(self.before, self.log.schema)

@@ -130,10 +130,14 @@ class ChunkCounts:
         Where a file's metadata has the rows of its only split, `ChunkCounts(index, {split: rows})` needs no
         reading.
         """
-        rows: dict[Any, int] = {}
+        counts = cls(index, {})
         for batch in timed:
-            _count_rows(rows, batch)
-        return cls(index, rows)
+            counts.add(batch)
+        return counts
+
+    def add(self, batch: TimedEvents) -> None:
+        """Count the rows of the chunk's next batch."""
+        _count_rows(self.rows, batch)
 
     def to_ipc(self) -> bytes:
         """The counts as an Arrow IPC stream."""
@@ -313,49 +317,19 @@ class ChunkTimes:
         DataError
             If an arrival is further than 2**61 ms from the epoch.
         """
-        bases = bases or {}
-        summary = TimeSummary(
-            interval_ms=interval_ms,
-            idleness_ms=generator.idleness_ms,
-            steps=generator.out_of_orderness_ms is not None,
+        builder = ChunkTimesBuilder(
+            generator,
+            interval_ms,
+            index=index,
+            rate=rate,
+            bases=bases,
+            restored_arrival_ms=restored_arrival_ms,
+            warnings=warnings,
+            is_checked=is_checked,
         )
-        numbers: dict[Any, int] = {}
-        rows: dict[Any, int] = {}
-        values: list[Any] | None = None
-        splits = np.empty(0, np.int32)
-        rows_read = 0
-        floors: list[tuple[int, int]] = []
-        done = _RecordedUpTo(restored_arrival_ms)
-        checksum = TimesChecksum(is_checked)
         for batch in timed:
-            _count_rows(rows, batch)
-            rows_read += batch.rows_read
-            if values is None or batch.split_values != values:
-                values = list(batch.split_values)
-                splits = _numbers(values, numbers)
-                summary.reserve(len(numbers))
-            arrivals = arrivals_of(batch, _aligned(values, bases), rate)
-            earliest = summary.update(batch.split_codes, splits, arrivals, batch.timestamp_ms)
-            if earliest is not None:
-                floors.append((rows_read, earliest))
-            done.look_for(batch, splits)
-            checksum.add(batch, arrivals, splits)
-        _numbers(list(rows), numbers)
-        summary.reserve(len(numbers))
-        floor_rows, floor_arrivals = np.array(floors, np.int64).reshape(-1, 2).T
-        times, records = summary.finish()
-        return cls(
-            index,
-            list(numbers),
-            _aligned(numbers, rows),
-            _aligned(numbers, bases),
-            times | {"least_arrival_ms": done.least_arrivals(times["first_arrival_ms"])},
-            records,
-            {"rows": floor_rows, "arrival_ms": floor_arrivals},
-            rows_read,
-            warnings or [],
-            checksum.sums,
-        )
+            builder.add(batch)
+        return builder.finish()
 
     def without_records(self) -> "ChunkTimes":
         """Return a copy without records, which keeps no memory that holds them."""
@@ -400,4 +374,72 @@ class ChunkTimes:
             warnings=warnings,
             checksum=checksum,
             **parts,
+        )
+
+
+class ChunkTimesBuilder:
+    """Summarises a chunk batch by batch; parameters and errors as of `ChunkTimes.build`."""
+
+    def __init__(
+        self,
+        generator: GeneratorSpec,
+        interval_ms: int,
+        *,
+        index: int,
+        rate: ArrivalRate | None = None,
+        bases: Mapping[Any, int] | None = None,
+        restored_arrival_ms: int | None = None,
+        warnings: list[str] | None = None,
+        is_checked: bool = False,
+    ) -> None:
+        self._index = index
+        self._rate = rate
+        self._bases = bases or {}
+        self._warnings = [] if warnings is None else warnings
+        self._summary = TimeSummary(
+            interval_ms=interval_ms,
+            idleness_ms=generator.idleness_ms,
+            steps=generator.out_of_orderness_ms is not None,
+        )
+        self._numbers: dict[Any, int] = {}
+        self._rows: dict[Any, int] = {}
+        self._values: list[Any] | None = None
+        self._splits = np.empty(0, np.int32)
+        self._rows_read = 0
+        self._floors: list[tuple[int, int]] = []
+        self._done = _RecordedUpTo(restored_arrival_ms)
+        self._checksum = TimesChecksum(is_checked)
+
+    def add(self, batch: TimedEvents) -> None:
+        """Take in the chunk's next batch."""
+        _count_rows(self._rows, batch)
+        self._rows_read += batch.rows_read
+        if self._values is None or batch.split_values != self._values:
+            self._values = list(batch.split_values)
+            self._splits = _numbers(self._values, self._numbers)
+            self._summary.reserve(len(self._numbers))
+        arrivals = arrivals_of(batch, _aligned(self._values, self._bases), self._rate)
+        earliest = self._summary.update(batch.split_codes, self._splits, arrivals, batch.timestamp_ms)
+        if earliest is not None:
+            self._floors.append((self._rows_read, earliest))
+        self._done.look_for(batch, self._splits)
+        self._checksum.add(batch, arrivals, self._splits)
+
+    def finish(self) -> ChunkTimes:
+        """The summary; no batch can be taken in afterwards."""
+        _numbers(list(self._rows), self._numbers)
+        self._summary.reserve(len(self._numbers))
+        floor_rows, floor_arrivals = np.array(self._floors, np.int64).reshape(-1, 2).T
+        times, records = self._summary.finish()
+        return ChunkTimes(
+            self._index,
+            list(self._numbers),
+            _aligned(self._numbers, self._rows),
+            _aligned(self._numbers, self._bases),
+            times | {"least_arrival_ms": self._done.least_arrivals(times["first_arrival_ms"])},
+            records,
+            {"rows": floor_rows, "arrival_ms": floor_arrivals},
+            self._rows_read,
+            self._warnings,
+            self._checksum.sums,
         )

@@ -14,6 +14,7 @@ from flinkcore.replay.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
     ChunkTimes,
+    ChunkTimesBuilder,
     GeneratorSpec,
     position_bases,
 )
@@ -77,8 +78,16 @@ class TimePass:
     def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
         """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
         warnings: list[str] = []
-        return ChunkTimes.build(
-            self.reader().read(chunk, warnings=warnings),
+        builder = self.builder(chunk, bases, warnings)
+        for batch in self.reader().read(chunk, warnings=warnings):
+            builder.add(batch)
+        return builder.finish()
+
+    def builder(
+        self, chunk: Chunk, bases: dict[int, dict[object, int]] | None, warnings: list[str]
+    ) -> ChunkTimesBuilder:
+        """What summarises a chunk batch by batch; its file's warnings are complete when the batches are."""
+        return ChunkTimesBuilder(
             self.generator,
             summary_interval_ms(
                 self.timed.auto_watermark_interval_ms, self.timed.strategy.alignment_parameters

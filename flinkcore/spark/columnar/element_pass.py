@@ -39,7 +39,7 @@ from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
-from flinkcore.spark.logs.log_input import DataFrameInput, LogInput, partitions_gone
+from flinkcore.spark.logs.log_input import LogInput
 from flinkcore.spark.shipping.tasks import portable
 
 PART_ROWS = 1 << 20
@@ -121,8 +121,6 @@ class GeneratorTask:
         Of the columnar pass.
     partition_of
         Shape (n_splits,): the partition of each split.
-    recomputable
-        Whether Spark computes the log again in each pass.
     run_rows
         Most emissions of a row.
     cut
@@ -134,7 +132,6 @@ class GeneratorTask:
     timed: TimedLog
     time_plane: TimePlane
     partition_of: npt.NDArray[np.int32]
-    recomputable: bool
     run_rows: int
     cut: TimeCut | None = None
     stops: bool = False
@@ -175,8 +172,6 @@ class GeneratorTask:
             chunks.add(chunk)
         expected = int(self.time_plane.splits.events[splits].sum())
         all_chunks = len(self.time_plane.starts.chunks)
-        if self.recomputable and len(chunks) < all_chunks:
-            raise partitions_gone(len(chunks), all_chunks)
         if events != expected or len(chunks) != all_chunks:
             raise FlinkcoreError(
                 f"the times of {events:,} of {expected:,} events, from {len(chunks)} of {all_chunks} chunks, came "
@@ -230,7 +225,7 @@ def run_element_pass(
     time_plane
         Of the columnar pass.
     log
-        Chunks of each task, with the fingerprints of the columnar pass.
+        Chunks of each task.
     dataframe
         The input of the log's tasks; see `LogInput`.
     partitions
@@ -246,7 +241,6 @@ def run_element_pass(
     if time_plane.events == 0:  # but maybe in other logs of the replay
         return element_pass_here(timed, time_plane, (), cut)
     ends_at, time_plane = time_plane.cut, replace(time_plane, cut=None)
-    recomputable = isinstance(log, DataFrameInput)
     partitions = min(partitions, len(time_plane.split_values))
     partition_of = deal_out(time_plane.splits.events, partitions)
     slots = tuple(partition_slots(partitions, chooses_partitions(dataframe)))
@@ -254,7 +248,7 @@ def run_element_pass(
     dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _TIMES.ddl), partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
     stops = ends_at is not None
-    task = GeneratorTask(timed, time_plane, partition_of, recomputable, RUN_ROWS, cut, stops)
+    task = GeneratorTask(timed, time_plane, partition_of, RUN_ROWS, cut, stops)
     emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.ddl)
     told, wanted, states = set[int](), set[int](), list[SplitStates]()
     with closing(EmissionRuns()) as runs, closing(collected_in_parts(emitted, "run")) as rows:
@@ -265,8 +259,6 @@ def run_element_pass(
                 states.append(SplitStates.from_ipc(bytes(row.payload)))
             else:
                 runs.add(row.run, Emissions.from_ipc(bytes(row.payload)))
-        if recomputable and not told:
-            raise partitions_gone(0, len(time_plane.starts.chunks))
         complete = sum(run >> 32 << 32 == run for run in wanted)
         if complete != partitions or told != wanted:
             raise FlinkcoreError(

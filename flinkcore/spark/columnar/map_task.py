@@ -54,7 +54,7 @@ class MapTask:
     """Reads chunks, and packs their events into blocks by partition; picklable.
 
     A manifest goes to each partition. Every attempt of a task sends the same events to the same partitions, or fails:
-    a chunk that Spark may compute again, with other values, compares itself with the first pass (`DataFrameInput`).
+    files must not change, and Spark keeps the rows of a DataFrame (`KeptRows`).
 
     Attributes
     ----------

@@ -32,7 +32,6 @@ from flinkcore.spark.exchange.blocks import (
     read_side_rows,
 )
 from flinkcore.spark.exchange.packed_timeline import PackedTime
-from flinkcore.spark.logs.log_input import partitions_gone
 
 EventsT_contra = TypeVar("EventsT_contra", bound=LogEvents, contravariant=True)
 
@@ -180,8 +179,6 @@ class PartitionReplay:
     def _check(self) -> None:
         chunks = {manifest["chunk"] for manifest in self._manifests}
         sent = sum(manifest["rows"] for manifest in self._manifests)
-        if self._task.recomputable and len(chunks) == len(self._manifests) < self._task.chunks:
-            raise partitions_gone(len(chunks), self._task.chunks)
         taken = events_taken(self._counts)
         if len(chunks) != self._task.chunks or len(self._manifests) != self._task.chunks or taken != sent:
             raise FlinkcoreError(
@@ -217,8 +214,6 @@ class ReduceTask:
         Number of ranges of key groups.
     chunks
         Number of chunks of the logs, and of partitions of operators before whose results come to it.
-    recomputable
-        Whether a log is a DataFrame, whose partitions Spark may compute again, and not alike.
     output
         What becomes of the results.
     progress
@@ -235,7 +230,6 @@ class ReduceTask:
     time: PackedTime
     partitions: int
     chunks: int
-    recomputable: bool
     output: ReduceOutput
     progress: ProgressAddress | None = None
     restored: RestoredOperator | None = None

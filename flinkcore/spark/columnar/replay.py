@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,8 +30,7 @@ from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.logs.log_input import partitions_gone
-from flinkcore.spark.logs.spark_log import SparkLog
+from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.sessions.session import job_description
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
@@ -61,7 +61,7 @@ class SparkReplay:
         self,
         spark: Any,
         plan: JobPlan,
-        logs: Sequence[SparkLog],
+        logs: Sequence[SparkLog | UnreadDataFrame],
         parallelism: int,
         progress: ProgressListener | None = None,
         block_rows: int = BLOCK_ROWS,
@@ -74,12 +74,14 @@ class SparkReplay:
         self._given_logs = logs
         self._progress = progress
         self._block_rows = block_rows
+        self._releases: list[weakref.finalize[Any, Any]] = []
 
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         cuts = self.checkpoints.cuts
         with job_description(self._spark, "flinkcore: pass 1 of 2, times of the log"):
             found = run_time_passes(self._spark, self._given_logs, cuts, self.checkpoints.stops)
+            self._release_with_this(log for _, log in found)
             return [
                 (
                     run_element_pass(
@@ -87,7 +89,7 @@ class SparkReplay:
                         log.plan,
                         time_plane,
                         log.log,
-                        log.read_dataframe,
+                        log.dataframe,
                         self._partitions[0],
                         cut,
                     )
@@ -97,6 +99,19 @@ class SparkReplay:
                 )
                 for (time_plane, log), cut in zip(found, cuts or [None] * len(found), strict=True)
             ]
+
+    def _release_with_this(self, logs: Iterable[SparkLog]) -> None:
+        """Let go of what Spark keeps of DataFrames when nobody can run this replay any more."""
+        for log in logs:
+            if log.kept is not None:
+                self._releases.append(weakref.finalize(self, log.kept.release))
+                self._releases[-1].atexit = False
+
+    def outlive(self) -> None:
+        """Leave it to Spark to let go of what it keeps of DataFrames: its own DataFrames still need that."""
+        assert self._first_pass
+        for release in self._releases:
+            release.detach()
 
     @property
     def _logs(self) -> list[SparkLog]:
@@ -136,7 +151,7 @@ class SparkReplay:
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
         mapped = [
-            log.map_in_arrow(self._spark, task, SHUFFLE_SCHEMA)
+            log.dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
             for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
         ]
         last = len(self._partitions) - 1
@@ -189,7 +204,6 @@ class SparkReplay:
             PackedTime.of(self._times[number]),
             self._partitions[number],
             self._senders(number),
-            self._is_recomputable(number),
             output,
             progress,
             self.checkpoints.operator(number),
@@ -203,9 +217,6 @@ class SparkReplay:
         chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs)
         return chunks + sum(self._partitions[each.stage] for _, each in stage.results)
 
-    def _is_recomputable(self, number: int) -> bool:
-        return any(self._logs[log].is_recomputable for log in self.plan.stages[number].logs)
-
     def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
         broadcast = self.plan.broadcast_logs
         first_chunk = 0
@@ -216,7 +227,7 @@ class SparkReplay:
                 time_plane=_without_timeline(time_plane),
                 log=log.log,
                 partitions=partitions,
-                slots=tuple(partition_slots(partitions, chooses_partitions(log.read_dataframe))),
+                slots=tuple(partition_slots(partitions, chooses_partitions(log.dataframe))),
                 arrival_span_ms=_arrival_span_ms(time_plane),
                 block_rows=self._block_rows,
                 progress=progress,
@@ -237,10 +248,6 @@ class SparkReplay:
         return collected
 
     @property
-    def _recomputable(self) -> bool:
-        return any(log.is_recomputable for log in self._logs)
-
-    @property
     def _chunks(self) -> int:
         return sum(len(time_plane.starts.chunks) for time_plane in self.time_planes)
 
@@ -259,8 +266,6 @@ class SparkReplay:
 
         Raises
         ------
-        SourceError
-            If the log is a DataFrame that Spark has not computed alike each time.
         FlinkcoreError
             If not every event is accounted for.
         """
@@ -295,8 +300,6 @@ class SparkReplay:
         """What each partition of an operator told; each once."""
         by_partition = {each["partition"]: each for each in told if each["operator"] == number}
         partitions = self._partitions[number]
-        if self._recomputable and not by_partition:
-            raise partitions_gone(0, self._chunks)
         if len(by_partition) != partitions:
             raise FlinkcoreError(
                 f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark; this "

@@ -87,6 +87,7 @@ class SparkResult(JobResult):
                 "with spark.read.parquet(path)"
             )
         schema = self._plan.output_schemas()[tag_id]
+        self._replay.outlive()
         return self._replay.dataframe(RowsOutput(tag_id, schema), SparkSchema(schema).struct_type)
 
     def _write(self, outputs: ParquetOutputs) -> None:

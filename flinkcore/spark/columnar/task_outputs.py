@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -21,22 +20,12 @@ from flinkcore.runtime.checkpoint import OperatorPart
 from flinkcore.spark.columnar.reduce_task import PartitionReplay
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, pieces_of
+from flinkcore.spark.exchange.row_format import RowFormat
 
 TASK_ROW_SCHEMA: Final = "kind string, output string, payload binary"
 BATCH, PART, CHECKPOINT, COUNTS = "batch", "part", "checkpoint", "counts"
 
-_ARROW_SCHEMA: Final = pa.schema([("kind", pa.string()), ("output", pa.string()), ("payload", pa.binary())])
-
-
-def _task_row(kind: str, output: str | None, payload: bytes | pa.Buffer) -> pa.RecordBatch:
-    data = pa.py_buffer(payload)
-    offsets = pa.py_buffer(np.array([0, data.size], np.int32))
-    columns = [
-        pa.array([kind]),
-        pa.array([output], pa.string()),
-        pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data]),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+_task_row: Final = RowFormat(TASK_ROW_SCHEMA).row
 
 
 def _last_rows(replay: PartitionReplay) -> Iterator[pa.RecordBatch]:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
-from flinkcore.spark.logs.fingerprint import Fingerprint
-from flinkcore.spark.logs.log_input import DataFrameChunk, DataFrameInput, FileInput, LogInput, partition_new
-from flinkcore.spark.logs.spark_log import SparkLog
+from flinkcore.spark.logs.log_input import FileInput, LogInput
+from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
 ONE_JOB_BYTES = 512 << 20
 """Up to this size of the log all summaries come with the job that makes them, which saves the driver a second one."""
 
-_SUMMARIES = RowFormat("chunk long, payload binary, fingerprint string")
+_SUMMARIES = RowFormat("chunk long, payload binary")
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class CountTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
-            yield _SUMMARIES.row(chunk.index, self.time_pass.count(chunk).to_ipc(), None)
+            yield _SUMMARIES.row(chunk.index, self.time_pass.count(chunk).to_ipc())
 
 
 @dataclass(frozen=True)
@@ -54,16 +50,11 @@ class SummariseTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
-            if self.bases is not None and chunk.index not in self.bases:
-                raise partition_new(chunk.index, len(self.bases))
-            times = self.time_pass.summarise(chunk, self.bases)
-            fingerprint = chunk.fingerprint if isinstance(chunk, DataFrameChunk) else None
-            told = json.dumps(asdict(fingerprint)) if fingerprint else None
-            yield _SUMMARIES.row(chunk.index, times.to_ipc(), told)
+            yield _SUMMARIES.row(chunk.index, self.time_pass.summarise(chunk, self.bases).to_ipc())
 
 
 def run_time_passes(
-    spark: Any, logs: Sequence[SparkLog], cuts: Sequence[TimeCut] = (), stops: bool = False
+    spark: Any, logs: Sequence[SparkLog | UnreadDataFrame], cuts: Sequence[TimeCut] = (), stops: bool = False
 ) -> list[tuple[TimePlane, SparkLog]]:
     """Run the first pass.
 
@@ -81,64 +72,48 @@ def run_time_passes(
     Returns
     -------
     list of tuple
-        The time plane of each log, and the log as the second pass reads it: with the fingerprint of each chunk that has
-        one. A DataFrame that Spark runs no task for, as it has no rows, is a chunk without rows from then on, and
-        the second pass checks that it still has none.
+        The time plane of each log, and the log as the second pass reads it: of a DataFrame what Spark keeps.
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
-    fingerprints: list[dict[int, Fingerprint]] = [{} for _ in logs]
+    read: list[SparkLog] = []
     with ExitStack() as reading:
-        times = [
-            reading.enter_context(closing(_summaries(spark, time_pass, log, found)))
-            for time_pass, log, found in zip(passes, logs, fingerprints, strict=True)
-        ]
+        times = []
+        for log, time_pass in zip(logs, passes, strict=True):
+            told: Iterator[bytes] | None = None
+            if isinstance(log, UnreadDataFrame):
+                log, told = log.kept(spark, time_pass)
+            read.append(log)
+            times.append(reading.enter_context(closing(_summaries(spark, time_pass, log, told))))
         time_planes = combine_logs(passes, times)
-    second = [_in_second_pass(spark, log, found) for log, found in zip(logs, fingerprints, strict=True)]
-    return list(zip(time_planes, second, strict=True))
-
-
-def _in_second_pass(spark: Any, log: SparkLog, fingerprints: dict[int, Fingerprint]) -> SparkLog:
-    if not isinstance(log.checked, DataFrameInput):
-        return log
-    if fingerprints:
-        return replace(log, log=replace(log.checked, fingerprints=fingerprints))
-    no_rows = FileInput((_chunk_without_rows(log),))
-    return replace(log, log=no_rows, dataframe=no_rows.dataframe(spark), without_rows=log.read_dataframe)
-
-
-def _chunk_without_rows(log: SparkLog) -> Chunk:
-    (chunk,) = TableSource(log.plan.log.schema.empty_table()).chunks(1)
-    return chunk
+    return list(zip(time_planes, read, strict=True))
 
 
 def _summaries(
-    spark: Any, time_pass: TimePass, log: SparkLog, fingerprints: dict[int, Fingerprint]
+    spark: Any, time_pass: TimePass, log: SparkLog, told: Iterator[bytes] | None
 ) -> Generator[ChunkTimes, None, None]:
-    """Summaries of all chunks of a log; notes their fingerprints."""
+    """Summaries of all chunks of a log, of which a DataFrame has already told times or counts."""
 
     def run(task: Any) -> Any:
-        return log.read_dataframe.mapInArrow(portable(spark, task), _SUMMARIES.ddl)
+        return log.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.ddl)
 
-    log_input = log.checked
+    if told is not None and time_pass.rate is None:
+        yield from map(ChunkTimes.from_ipc, told)
+        return
     bases = None
     if time_pass.rate is not None:
-        counts = _known_counts(time_pass, log_input)
+        counts = _known_counts(time_pass, log.log) if told is None else list(map(ChunkCounts.from_ipc, told))
         if counts is None:
             with task_errors_raised():
-                counted = run(CountTask(time_pass, log_input)).collect()
+                counted = run(CountTask(time_pass, log.log)).collect()
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
         bases = time_pass.position_bases(counts)
-    summarised = run(SummariseTask(time_pass, log_input, bases))
-    is_small = log_input.size_bytes is not None and log_input.size_bytes <= ONE_JOB_BYTES
+    summarised = run(SummariseTask(time_pass, log.log, bases))
+    is_small = log.log.size_bytes is not None and log.log.size_bytes <= ONE_JOB_BYTES
     with closing(
         _rows_of_one_job(summarised) if is_small else collected_in_parts(summarised, "chunk")
     ) as rows:
         for row in rows:
-            if row.fingerprint is not None:
-                fingerprints[row.chunk] = Fingerprint(**json.loads(row.fingerprint))
             yield ChunkTimes.from_ipc(bytes(row.payload))
-    if isinstance(log_input, DataFrameInput) and not fingerprints:
-        yield time_pass.summarise(_chunk_without_rows(log), None if bases is None else {0: {}})
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 _ARROW_TYPES: Final = {
@@ -41,8 +42,16 @@ class RowFormat:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def row(self, *values: Any) -> pa.RecordBatch:
-        """Return a single row."""
-        return self.batch(*([value] for value in values))
+        """Return a single row; the bytes of an Arrow buffer are not copied."""
+        arrays = [_array_of(value, field.type) for value, field in zip(values, self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _array_of(value: Any, kind: pa.DataType) -> pa.Array:
+    if not isinstance(value, pa.Buffer):
+        return pa.array([value], kind)
+    offsets = pa.py_buffer(np.array([0, value.size], np.int32))
+    return pa.Array.from_buffers(kind, 1, [None, offsets, value])
 
 
 def row_values(batches: Iterator[pa.RecordBatch], *columns: str) -> Iterator[tuple[Any, ...]]:

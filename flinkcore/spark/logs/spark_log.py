@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.spark.logs.log_input import DataFrameInput, FileInput, StaysWithoutRows
-from flinkcore.spark.shipping.tasks import BatchFunction, portable
-
-PARTITION_NUMBER: Final = HIDDEN_PREFIX + "partition"
-"""Column with the number of a row's partition, for jobs with several logs, whose tasks Spark numbers together."""
+from flinkcore.replay.time_plane.time_pass import TimePass
+from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
+from flinkcore.spark.logs.log_input import FileInput, LogInput
 
 
-@dataclass
+@dataclass(frozen=True)
 class SparkLog:
     """A log and its input.
 
@@ -28,58 +26,42 @@ class SparkLog:
         What the tasks read.
     dataframe
         Input of the tasks that read it: see `LogInput`.
-    is_alone
-        Whether it is the only one of its job.
-    without_rows
-        The DataFrame that `log` stands for, if that had no rows in the first pass.
+    kept
+        What Spark keeps for it.
     """
 
     plan: LogPlan
-    log: FileInput | DataFrameInput
+    log: LogInput
     dataframe: Any
-    is_alone: bool = True
-    without_rows: Any = None
+    kept: KeptRows | None = None
 
-    @property
-    def is_recomputable(self) -> bool:
-        """Whether the log is a DataFrame, whose partitions Spark may compute again, and not alike."""
-        return isinstance(self.log, DataFrameInput)
 
-    @property
-    def checked(self) -> FileInput | DataFrameInput:
-        """The input of the first pass."""
-        if not isinstance(self.log, DataFrameInput):
-            return self.log
-        return replace(
-            self.log,
-            checked=tuple(self.plan.deciding_columns()),
-            number_column=None if self.is_alone else PARTITION_NUMBER,
-        )
+@dataclass(frozen=True)
+class UnreadDataFrame:
+    """A log that is a DataFrame, which Spark has not evaluated yet.
 
-    @cached_property
-    def read_dataframe(self) -> Any:
-        """The DataFrame with the columns that tasks read.
+    Attributes
+    ----------
+    plan
+        What is done with the log.
+    dataframe
+        With all columns of the log.
+    """
 
-        Both passes read the same columns of a DataFrame, although the first needs fewer: for other columns Spark would
-        make another plan, which can distribute rows otherwise (`repartition(n)` hashes whole rows).
-        """
-        if not isinstance(self.log, DataFrameInput):
-            return self.dataframe
-        read = self.plan.reader(self.plan.data_columns()).columns_read
-        columns = [*_quoted(dict.fromkeys([*self.plan.deciding_columns(), *read]))]
-        if self.is_alone:
-            return self.dataframe.select(*columns)
-        # The optimizer computes columns of a small local DataFrame on the driver, where all rows are of one partition;
-        # a sample, here of all rows, is taken in the partitions.
-        rows = self.dataframe.select(*columns).sample(fraction=1.0, seed=0)
-        return rows.selectExpr("*", f"spark_partition_id() AS {PARTITION_NUMBER}")
+    plan: LogPlan
+    dataframe: Any
 
-    def map_in_arrow(self, spark: Any, task: BatchFunction, ddl: str) -> Any:
-        """Return a DataFrame of what a task makes of the log in the second pass."""
-        mapped = self.read_dataframe.mapInArrow(portable(spark, task), ddl)
-        if self.without_rows is None:
-            return mapped
-        return mapped.union(self.without_rows.mapInArrow(portable(spark, StaysWithoutRows()), ddl))
+    def kept(self, spark: Any, time_pass: TimePass) -> tuple[SparkLog, Iterator[bytes] | None]:
+        """Evaluate it once; the log as tasks read it from then on, and what was told of each chunk: see `PackTask`."""
+        columns = self.plan.reader(self.plan.data_columns()).columns_read
+        kept = KeptRows.of(spark, self.dataframe.select(*_quoted(columns)), time_pass)
+        told = kept.told()
+        first = next(told, None)
+        if first is not None:
+            return SparkLog(self.plan, KeptInput(self.plan.log.schema), kept.rows, kept), chain([first], told)
+        # Spark runs no task where there is no partition.
+        none = FileInput(tuple(TableSource(self.plan.log.schema.empty_table()).chunks(1)))
+        return SparkLog(self.plan, none, none.dataframe(spark)), None
 
 
 def _quoted(columns: Iterable[str]) -> list[str]:

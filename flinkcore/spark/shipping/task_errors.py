@@ -91,7 +91,7 @@ def task_errors_raised() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as account:
-        error = _packed_in(account) or _not_ready(account) or _worker_lost(account)
+        error = _packed_in(account) or _not_ready(account) or _rows_lost(account) or _worker_lost(account)
         if error is None:
             raise
     if error is not None:
@@ -116,6 +116,19 @@ def _not_ready(account: Exception) -> ConfigurationError | None:
     if found is None:
         return None
     error = ConfigurationError(found[1])
+    error.__cause__ = account
+    return error
+
+
+def _rows_lost(account: Exception) -> WorkerLostError | None:
+    """Where the rows of a DataFrame, which Spark keeps for a replay, are gone: they are not computed again."""
+    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" not in str(account):
+        return None
+    error = WorkerLostError(
+        "an executor that kept rows of the DataFrame for this replay is gone, and the rows with it; computed again "
+        "they might be others. Run the job again; where executors come and go, write the DataFrame to a table or to "
+        "Parquet first, and replay that"
+    )
     error.__cause__ = account
     return error
 

@@ -1,0 +1,220 @@
+"""DataFrames that Spark has evaluated once for a replay, and keeps as Arrow blocks.
+
+Spark may compute a DataFrame otherwise each time: adaptive execution merges partitions, a shuffle gives its rows in
+another order, `rand()` and external sources other values. So a replay evaluates the columns that it needs once, and
+both passes read what was kept. The rows of the kept DataFrame::
+
+    chunk | is_told | payload
+    ------+---------+--------------------------------------------
+    0     | false   | null, so that a partition without rows has a row here
+    0     | false   | rows of partition 0, as an Arrow stream
+    0     | false   | more rows of it
+    0     | true    | times of its rows, or their number per split
+    1     | false   | null
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyarrow import ipc
+from pyspark import TaskContext
+from pyspark.errors import PySparkNotImplementedError
+
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.plain_columns import plain_column
+from flinkcore.replay.time_plane.chunk_times import ChunkCounts
+from flinkcore.replay.time_plane.time_pass import TimePass
+from flinkcore.spark.exchange.collecting import collected_in_parts
+from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.shipping.task_errors import task_errors_raised
+from flinkcore.spark.shipping.tasks import portable
+
+PACKED_BYTES = 8 << 20
+"""Rows are kept in blocks of about this size."""
+
+_KEPT: Final = RowFormat("chunk long, is_told boolean, payload binary")
+
+
+@dataclass
+class RowPacker:
+    """Packs batches of one schema into blocks."""
+
+    chunk: int
+    _sink: pa.BufferOutputStream = field(default_factory=pa.BufferOutputStream)
+    _stream: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch."""
+        if self._stream is None:
+            self._stream = ipc.new_stream(self._sink, batch.schema)
+        self._stream.write_batch(batch)
+
+    def take(self, least_bytes: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yield what was added as a row to keep, if it has so many bytes."""
+        if self._stream is None or self._sink.tell() < least_bytes:
+            return
+        self._stream.close()
+        yield _KEPT.row(self.chunk, False, self._sink.getvalue())
+        self._sink, self._stream = pa.BufferOutputStream(), None
+
+
+@dataclass(frozen=True)
+class PartitionChunk(Chunk):
+    """The rows of a partition, which can be read once."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    @classmethod
+    def of(cls, partition: int, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> PartitionChunk:
+        """Return the chunk of a partition; the schema is that of the log."""
+        return cls(partition, f"partition {partition} of the DataFrame", None, None, 0, schema, batches)
+
+    def _read(
+        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        wanted = self.schema if columns is None else [self.schema.field(name) for name in columns]
+        for batch in self.batches:
+            arrays = [plain_column(batch.column(each.name), each.type) for each in wanted]
+            plain = pa.RecordBatch.from_arrays(arrays, [each.name for each in wanted])
+            for start in range(0, plain.num_rows, batch_rows):
+                yield plain.slice(start, batch_rows)
+
+    @property
+    def is_checked(self) -> bool:
+        return True
+
+    @property
+    def file_name(self) -> str:
+        """Name of the partition, for messages."""
+        return self.label
+
+
+@dataclass(frozen=True)
+class PackTask:
+    """Packs the rows of a partition, and tells their times, or where arrivals follow from positions their number.
+
+    Picklable.
+
+    Attributes
+    ----------
+    time_pass
+    schema
+        Of the log.
+    """
+
+    time_pass: TimePass
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows to keep."""
+        context = TaskContext.get()
+        assert context is not None
+        packer = RowPacker(context.partitionId())
+
+        def packed() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                packer.add(batch)
+                yield batch
+
+        chunk = PartitionChunk.of(packer.chunk, self.schema, packed())
+        counts = ChunkCounts(chunk.index, {})
+        yield _KEPT.row(chunk.index, False, None)
+        times = self.time_pass.builder(chunk, None, []) if self.time_pass.rate is None else None
+        for timed in self.time_pass.reader().read(chunk):
+            (counts if times is None else times).add(timed)
+            yield from packer.take(PACKED_BYTES)
+        yield from packer.take()
+        told = counts if times is None else times.finish()
+        yield _KEPT.row(packer.chunk, True, told.to_ipc())
+
+
+@dataclass(frozen=True)
+class KeptInput:
+    """Partitions of a DataFrame that Spark keeps: a task gets their blocks from Spark; picklable.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns of the log.
+    """
+
+    schema: pa.Schema
+
+    @property
+    def size_bytes(self) -> int | None:
+        """None: it is not known."""
+        return None
+
+    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
+        """Yield the partitions whose blocks the task gets."""
+        blocks = (block for batch in batches for block in _blocks(batch))
+        for chunk, of_chunk in groupby(blocks, key=itemgetter(0)):
+            rows = chain.from_iterable(ipc.open_stream(block) for _, block in of_chunk if block is not None)
+            yield PartitionChunk.of(chunk, self.schema, rows)
+
+
+def _blocks(kept: pa.RecordBatch) -> Iterator[tuple[int, pa.Buffer | None]]:
+    payloads = kept.column("payload")
+    for row, chunk in enumerate(kept.column("chunk").to_pylist()):
+        yield chunk, payloads[row].as_buffer()
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """A DataFrame that Spark has evaluated and keeps.
+
+    Attributes
+    ----------
+    dataframe : pyspark.sql.DataFrame
+    """
+
+    dataframe: Any
+
+    @classmethod
+    def of(cls, spark: Any, dataframe: Any, time_pass: TimePass) -> KeptRows:
+        """Evaluate a DataFrame.
+
+        Parameters
+        ----------
+        spark : pyspark.sql.SparkSession
+        dataframe : pyspark.sql.DataFrame
+            With the columns that tasks read.
+        time_pass : TimePass
+            Over the log that it is.
+        """
+        task = PackTask(time_pass, time_pass.timed.log.schema)
+        packed = dataframe.mapInArrow(portable(spark, task), _KEPT.ddl)
+        with task_errors_raised():
+            try:
+                return cls(packed.localCheckpoint())
+            except PySparkNotImplementedError:  # Spark Connect 3.5
+                return cls(packed.persist())
+
+    def release(self) -> None:
+        """Free the blocks; with Spark Connect, Spark does so when nothing refers to the DataFrame."""
+        if not hasattr(self.dataframe, "_jdf"):
+            return
+        context = self.dataframe.sparkSession.sparkContext
+        with suppress(Py4JError, AttributeError):  # the session has ended, and its blocks with it
+            rdd = self.dataframe._jdf.queryExecution().analyzed().rdd()
+            context._jsc.sc().unpersistRDD(rdd.id(), False)
+
+    @property
+    def rows(self) -> Any:
+        """Blocks of rows, by partition."""
+        return self.dataframe.where("NOT is_told")
+
+    def told(self) -> Generator[bytes, None, None]:
+        """Yield what the task of each partition has told."""
+        with closing(collected_in_parts(self.dataframe.where("is_told"), "chunk")) as rows:
+            for row in rows:
+                yield bytes(row.payload)
