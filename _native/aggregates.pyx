@@ -560,7 +560,7 @@ cdef int64_t _elements(const Aggregate* aggregate, const uint32_t* entries, uint
 
 
 cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
-    # Of strings, be they elements of lists or not.
+    # Of strings, also as elements of lists.
     cdef int64_t i, e, data = 0
     for i in range(n):
         e = _entry(entries, first, i)

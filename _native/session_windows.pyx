@@ -814,7 +814,7 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
         _session_drop(&state.store, other)
     if state.core.retracts:  # nothing of it has been given
         accumulators_merge(state.core.table, _session_entry(&state.store, number), _session_twin(number))
-    # The timer of a merged trigger is registered again, be it in the past.
+    # The timer of a merged trigger is registered again, also for a time that has passed.
     session.fires_before = state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME and session.trigger_state != INT64_MIN
     return number
 

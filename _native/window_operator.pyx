@@ -1,7 +1,7 @@
 """The keyed window operator over columns, and what every kind of windows has: the timeline, results within limits, late rows, counts.
 
-Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, be it between two rows or amid
-the windows that one watermark fires, and goes on from there when they have been taken.
+Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, between two rows or
+amid the windows that one watermark fires, and goes on from there when they have been taken.
 """
 
 import numpy as np

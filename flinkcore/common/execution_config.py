@@ -16,6 +16,11 @@ def _whole_number_within(value: int, setting: str, lowest: int, highest: int) ->
     return value
 
 
+def checked_auto_watermark_interval(interval_ms: int) -> int:
+    """Return an auto-watermark interval in ms, 0 for none; ConfigurationError if it is negative or no integer."""
+    return _whole_number_within(interval_ms, "the auto-watermark interval in ms", 0, MAX_TIMESTAMP)
+
+
 @dataclass
 class ExecutionConfig:
     """Parallelism, maximum parallelism, auto-watermark interval and other settings of a job.
@@ -80,9 +85,7 @@ class ExecutionConfig:
         ConfigurationError
             If it is negative or not a whole number.
         """
-        self._auto_watermark_interval_ms = _whole_number_within(
-            interval, "auto-watermark interval in ms", 0, MAX_TIMESTAMP
-        )
+        self._auto_watermark_interval_ms = checked_auto_watermark_interval(interval)
         return self
 
     def get_arrival_rate(self) -> float:

@@ -1,5 +1,6 @@
 """The command line, in this process and with the embedded engine."""
 
+import ast
 import json
 import logging
 import os
@@ -15,7 +16,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet
 import pytest
 
-from flinkcore.cli import duration_ms, main, named_aggregate, named_aggregates, window_assigner
+import flinkcore
+from flinkcore.cli import _OPTIONS, duration_ms, main, named_aggregate, named_aggregates, window_assigner
 from flinkcore.datastream import (
     Aggregate,
     EventTimeSessionWindows,
@@ -212,6 +214,29 @@ def test_a_negative_duration_is_told_as_one(
 ) -> None:
     assert replayed(log_with(tmp_path), option, "-4s") == 1
     assert re.search(r"flinkcore: .*-4", capsys.readouterr().err)
+
+
+def texts_of_the_package() -> list[str]:
+    """The literal texts of the package's code, each f-string in one piece, without docstrings."""
+    texts = []
+    for path in Path(flinkcore.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                pieces = [piece.value if isinstance(piece, ast.Constant) else "" for piece in node.values]
+                texts.append("".join(map(str, pieces)))
+            elif isinstance(node, ast.Call | ast.Return | ast.Assign | ast.IfExp | ast.Tuple):
+                texts += [
+                    each.value
+                    for each in ast.iter_child_nodes(node)
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                ]
+    return texts
+
+
+def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() -> None:
+    texts = [text for text in texts_of_the_package() if " " in text]
+    for setting, option in _OPTIONS:
+        assert any(setting.search(text) for text in texts), f"{setting.pattern} for {option}"
 
 
 @pytest.mark.parametrize(

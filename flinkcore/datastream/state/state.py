@@ -87,11 +87,14 @@ class ListState(MergingState[T, list[T]]):
 
     @abstractmethod
     def update(self, values: Iterable[T]) -> None:
-        """Replace all elements; an empty iterable clears the list."""
+        """Replace all elements; an empty iterable clears the list.
+
+        If one of the new elements is refused, because it is None or not of the declared type, the list stays as it was.
+        """
 
     @abstractmethod
     def add_all(self, values: Iterable[T]) -> None:
-        """Append elements."""
+        """Append all elements, or none: if one is refused, as by `update`, the list stays as it was."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.get())
@@ -161,7 +164,13 @@ class _WritableMap(_ReadableMap[K, V]):
 
     @abstractmethod
     def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Set the values of several map keys."""
+        """Set the values of all these map keys, or none: if one is not of the declared type, the map stays as it was.
+
+        Parameters
+        ----------
+        dict_value : mapping, or iterable of pairs
+            Of a key that comes twice, the last value counts.
+        """
 
     @abstractmethod
     def remove(self, key: K) -> None:

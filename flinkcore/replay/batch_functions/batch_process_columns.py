@@ -54,7 +54,7 @@ class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        With all these elements, and more where `rows` tells which ones.
+        With all these elements; where `rows` selects them, also with others.
     key_ids, timestamps, watermarks, processing_times : int64 array (n_rows,)
     scratch : int array
         Has a row for every key id; its contents may be lost at any time.

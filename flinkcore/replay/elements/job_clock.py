@@ -138,7 +138,7 @@ class PlacedClock(JobClock):
     task : int
         Number of the task; what it emits before anything arrives comes in the order of tasks.
     moved : callable
-        Told the key of each cause and each message before it is dealt with.
+        Called with the key of each cause and each message before it is processed.
     """
 
     def __init__(self, start_ms: int, task: int, moved: Callable[[bytes], None]) -> None:

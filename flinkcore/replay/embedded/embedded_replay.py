@@ -53,7 +53,7 @@ class EmbeddedReplay:
     parallelism
         Number of threads of each operator, each with its range of key groups.
     progress
-        Told how far the replay has come.
+        Called with how far the replay has come.
     checkpoints
         From which checkpoint it goes on, and with which it stops.
     directory
@@ -207,7 +207,7 @@ def embedded_result(
     directory
         Of its functions: the job runs in one thread if there is something in it.
     progress
-        Told how far the replay has come.
+        Called with how far the replay has come.
     checkpoints
         From which checkpoint the job goes on, and with which it stops.
     """

@@ -109,7 +109,7 @@ class ReplayThreads:
             with lock:
                 for condition in conditions:
                     condition.notify_all()
-        if sys.is_finalizing():  # daemons have ended then, and nothing tells that they have
+        if sys.is_finalizing():  # daemons have ended then, and are not marked as ended
             return
         with suppress(KeyboardInterrupt):  # of somebody who has lost patience
             self._join(patience)

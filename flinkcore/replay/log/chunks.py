@@ -56,7 +56,7 @@ class Chunk(ABC):
 
     @property
     def is_checked(self) -> bool:
-        """Whether reading it again may give other rows and `read` does not tell, so that a replay compares them."""
+        """Whether reading it again may give other rows unnoticed by `read`, so that a replay compares them."""
         return False
 
     def read(

@@ -4,7 +4,7 @@ Every op can be pickled, and states the columns that it reads, so that a reader 
 
 Expressions are evaluated by an Acero plan of one projection over the columns that they read: on 131,072 rows
 it costs some 30 microseconds more than the bare kernels, where ``Table.filter`` costs ten times as much and
-does not tell which rows it kept.
+does not return which rows it kept.
 """
 
 import re
@@ -41,7 +41,7 @@ class ColumnOp(Protocol):
 
     @property
     def required_columns(self) -> Columns:
-        """Columns that the op itself reads; None if it cannot tell, and all are needed."""
+        """Columns that the op itself reads; None if they are not known, and all are needed."""
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
         """Return the new batch and which rows it keeps.
@@ -293,7 +293,7 @@ def expression_columns(expression: Expression) -> Columns:
     Returns
     -------
     frozenset of str or None
-        None if the expression does not tell.
+        None if they are not known.
 
     Raises
     ------

@@ -334,7 +334,7 @@ def _name_expression(name: str) -> str:
 
 
 def _partition(names: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """The partitions that the names of directories tell; the last name is the file's."""
+    """The partitions that the names of directories give; the last name is the file's."""
     pairs = [part.split("=", 1) for part in names[:-1] if "=" in part.strip("=")]
     return tuple(
         (unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, value in pairs

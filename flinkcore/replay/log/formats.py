@@ -1,4 +1,4 @@
-"""Which file format a log has: as the user says, or as the extensions tell."""
+"""Which file format a log has: the one that the user names, or that of the extensions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -92,7 +92,7 @@ def _guess(file: LogFile) -> str:
     kind = _EXTENSIONS.get(parts[-2] if packed else parts[-1]) if len(parts) > 1 else None
     if kind is None or (packed and kind not in ("csv", "json")):
         raise SourceError(
-            f"the extension of {file.name} does not tell a format (known are "
+            f"the extension of {file.name} is that of no format (known are "
             f"{', '.join('.' + extension for extension in _EXTENSIONS)}, text also with .gz): give "
             "format=, or name the files with a glob"
         )

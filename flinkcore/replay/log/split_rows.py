@@ -11,7 +11,7 @@ from flinkcore._native.event_log import integer_codes, split_positions
 from flinkcore.errors import SchemaError
 
 MOST_INTEGER_RANGE = 1 << 16
-"""Splits whose numbers lie no further apart are told apart by a table, which fits into the caches."""
+"""Splits whose numbers lie no further apart are looked up in a table, which fits into the caches."""
 
 
 def check_split_type(arrow_type: pa.DataType, column: str) -> None:

@@ -15,7 +15,7 @@ from flinkcore.replay.time_plane.total_order import EventsT, LogEvents
 
 @dataclass(frozen=True)
 class ConnectedInputs:
-    """The columns of two streams, and how to tell their rows apart.
+    """The columns of two streams, and which rows are of which.
 
     Rows of both go through the same blocks and merges: one of the first stream has null in the columns of the second.
 
@@ -33,7 +33,7 @@ class ConnectedInputs:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of both; names tell the stream, so that they differ."""
+        """The columns of both; names begin with the number of the stream, so that they differ."""
         return pa.schema(
             [
                 pa.field(f"{number}.{field.name}", field.type)

@@ -144,7 +144,7 @@ def _or_none(settings: Mapping[str, Any], name: str) -> Any:
 
 
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str) -> None:
-    """Accept a job if it is the one that wrote a checkpoint, as far as its description tells.
+    """Accept a job if it is the one that wrote a checkpoint, as far as its description says.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class JobPlan:
 
     @property
     def is_single(self) -> bool:
-        """Whether it has one log and one operator, which no name needs to tell from others."""
+        """Whether it has one log and one operator, which need no names."""
         return len(self.logs) == len(self.stages) == 1
 
     @property
@@ -363,7 +363,7 @@ def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
 def _warn_of_withdrawn_rows(
     before: KeyedOperator, between: Sequence[Transformation], stage_input: StageInput, operator: KeyedOperator
 ) -> None:
-    """Warn where withdrawn results come to an operator, and nothing on the way or in it tells them from others."""
+    """Warn where withdrawn results come to an operator, and nothing on the way or in it distinguishes them."""
     if not isinstance(before, WindowAggregation) or not before.is_retracting:
         return
     expressions: list[Expression] = []
@@ -372,7 +372,7 @@ def _warn_of_withdrawn_rows(
             expressions.append(step.predicate)
         elif isinstance(step, SelectTransformation | WithColumnsTransformation):
             expressions += [expression for _, expression in step.expressions]
-    # A function gets all columns, and may look at this one; None: an expression does not tell what it reads.
+    # A function gets all columns, and may look at this one; None: it is not known what an expression reads.
     read = operator.columns if operator.columns is not None else stage_input.schema.names
     looks = [expression_columns(expression) for expression in expressions]
     if any(columns is None or ROW_KIND in columns for columns in (*looks, read, stage_input.keys)):

@@ -65,9 +65,9 @@ def require_key_type(key: str, schema: pa.Schema) -> None:
             raise SchemaError(f"key column {key!r} has no type: {untyped_advice(key)}") from error
         part = _part(key, found)
         advice = (
-            "give the log a column of text or numbers that tells the events apart, made before the replay"
+            "give the log a column of text or numbers that distinguishes the events, made before the replay"
             if part is None
-            else f"key by what tells the events apart in it, such as {part}.key_by('key')"
+            else f"key by the part of it that distinguishes the events, such as {part}.key_by('key')"
         )
         raise SchemaError(f"key column {key!r} is {found}, which cannot be a key; {advice}") from error
 

@@ -44,7 +44,7 @@ EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""
 
 REASON: Final = "reason"
-"""Column of the rejected rows' side output that tells why."""
+"""Column of the rejected rows' side output with the reason."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class LogPlan(TimedLog):
     def _kept_columns(self) -> Columns:
         if self.read is None:
             return None
-        # A batch without columns does not tell how many rows it has.
+        # A batch without columns has no number of rows.
         return self.read.union(self.keys) or frozenset(self.whole_schema().names[:1])
 
     def narrowed(self) -> LogPlan:

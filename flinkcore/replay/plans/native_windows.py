@@ -57,7 +57,7 @@ def window_kernel(
     Returns
     -------
     WindowKernel
-        For one operator; also tells which timestamps have a window.
+        For one operator; it also knows which timestamps have a window.
 
     Raises
     ------

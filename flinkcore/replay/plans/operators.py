@@ -88,7 +88,7 @@ class WindowAggregation:
 
     @property
     def repeating_columns(self) -> tuple[str, ...]:
-        """The windows' bounds, and what tells of the firing."""
+        """The windows' bounds, and the columns of the firing."""
         return WINDOW_RESULT_COLUMNS if not self.is_retracting else (*WINDOW_RESULT_COLUMNS, ROW_KIND)
 
     @property
@@ -103,7 +103,7 @@ class WindowAggregation:
         return events
 
     def result_schema(self, events: pa.Schema, keys: Sequence[str], time_type: pa.DataType) -> pa.Schema:
-        """Keys, bounds of the window, aggregates, and what tells of the firing."""
+        """Keys, bounds of the window, aggregates, and the columns of the firing."""
         _, accumulators = self.native(events)
         bound = bound_type(time_type)
         names = [name for name, _ in self.aggregates]
@@ -189,7 +189,7 @@ class UserProcess:
 
     @property
     def columns(self) -> Columns:
-        """All: a function does not tell what it reads."""
+        """All: what a function reads is not known."""
         return None
 
     @property
@@ -254,7 +254,7 @@ class BatchProcess(UserProcess):
 
 
 class OverWindows:
-    """What functions over windows have in common, be it of one stream or of two."""
+    """What functions over windows of one stream and of two have in common."""
 
     function: WindowOperation
 
@@ -274,7 +274,7 @@ class OverWindows:
 
     @property
     def timestamp_range(self) -> tuple[int, int]:
-        """Timestamps whose windows do not overflow, where the timestamp alone tells."""
+        """Timestamps whose windows do not overflow, as far as the timestamp alone decides."""
         return window_timestamp_range(self.function.assigner)
 
 
@@ -406,7 +406,7 @@ def bound_type(time_type: pa.DataType) -> pa.DataType:
 
 
 def window_timestamp_range(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
-    """Return the timestamps whose windows do not overflow, where the timestamp alone tells."""
+    """Return the timestamps whose windows do not overflow, as far as the timestamp alone decides."""
     span_ms = _longest_window_ms(assigner)
     return MIN_TIMESTAMP + span_ms, MAX_TIMESTAMP - span_ms
 

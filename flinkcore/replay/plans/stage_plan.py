@@ -113,7 +113,7 @@ class StagePlan:
         )
 
     def connected_inputs(self, second_from: int = 0) -> ConnectedInputs | None:
-        """Return how rows of connected streams are told apart; None: the operator has one input.
+        """Return how rows of connected streams are distinguished; None: the operator has one input.
 
         Parameters
         ----------

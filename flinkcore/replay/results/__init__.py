@@ -1,1 +1,1 @@
-"""What a replay gives, and what it tells of itself."""
+"""What a replay gives: rows, files, progress and a report."""

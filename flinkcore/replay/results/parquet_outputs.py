@@ -26,7 +26,7 @@ PartNames = Mapping[str | None, Iterable[str]]
 
 
 _STAGING = "_temporary"
-# A file in the staging folder that tells that the directory was not there before.
+# A file in the staging folder: the directory was made by the replay.
 _NEW = "_new_directory"
 
 
@@ -196,9 +196,9 @@ class ParquetOutput:
         except FlinkcoreError:
             raise
         except (OSError, pa.ArrowException) as error:
-            told = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise SourceError(
-                f"results cannot be written to {self.path}: {told}. Nothing of them stays; give "
+                f"results cannot be written to {self.path}: {reason}. Nothing of them stays; give "
                 f"{directory_remedy(self.path, error)}"
             ) from error
 
@@ -373,7 +373,7 @@ class ParquetParts:
         return {tag_id: part.name for tag_id, part in self._parts.items()}
 
     def open_all(self, schemas: Mapping[str | None, pa.Schema]) -> None:
-        """Make all files: a directory without rows still tells its columns."""
+        """Make all files: a directory without rows still has their columns."""
         for tag_id, schema in schemas.items():
             self._part(tag_id, schema)
 

@@ -91,7 +91,7 @@ class ProgressMeter:
         self._total = events_total
         self._listener = listener
         self._done = 0
-        self._started = self._told = time.monotonic()
+        self._started = self._reported = time.monotonic()
 
     def advance(self, events: int, watermark_ms: int = MIN_TIMESTAMP) -> None:
         """Count events that were taken; `watermark_ms` is the event time reached."""
@@ -99,6 +99,6 @@ class ProgressMeter:
         if self._listener is None:
             return
         now = time.monotonic()
-        if now - self._told >= self.INTERVAL_SECONDS or self._done == self._total:
-            self._told = now
+        if now - self._reported >= self.INTERVAL_SECONDS or self._done == self._total:
+            self._reported = now
             self._listener(Progress(self._done, self._total, watermark_ms, now - self._started))

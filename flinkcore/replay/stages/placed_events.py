@@ -14,7 +14,7 @@ comes after everything that arrived by then. So results are ordered by::
 
 None of these depends on how the key groups are divided into partitions. All operators of a job count the same steps, so
 that results of several, and rows of logs, can be merged: those that have all else in common come from one operator, on
-ways of which the sequences tell which one is first.
+ways, and the sequences say which one is first.
 
 Notes
 -----
@@ -176,7 +176,7 @@ def placed(
     number
         Of the operator to which they come.
     inputs
-        How to tell by the split to which input they come; None: the operator has one.
+        Says by the split to which input they come; None: the operator has one.
     """
     ordered = events if rows is None else events.take(rows)
     of_input = None if inputs is None else inputs.is_second(ordered).astype(np.int32)

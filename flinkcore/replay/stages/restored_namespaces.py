@@ -76,7 +76,7 @@ def check_window_namespaces(snapshot: OperatorSnapshot, operation: WindowOperati
 
 
 def _windows_of(assigner: WindowAssigner[Any, Any]) -> IsNamespace:
-    """Return what tells whether a namespace is a window of an assigner, as far as that is known without elements."""
+    """Return a predicate for the windows of an assigner, as far as they are known without elements."""
     if type(assigner) in _ALIGNED and getattr(assigner, "window_stagger", None) in (
         None,
         WindowStagger.ALIGNED,

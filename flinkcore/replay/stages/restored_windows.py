@@ -1,6 +1,6 @@
 """Windows of a checkpoint, before a native operator opens them: they must be some that this operator can have.
 
-Checksums tell of damage, not of rows that were never written: a window between those of the assigner would give
+Checksums find damage, and not rows that were never written: a window between those of the assigner would give
 results of its own, one that is over would fire again or never, and of one that comes twice one row would be lost.
 """
 

@@ -63,7 +63,7 @@ class StageContext:
     partitions : int
         Into how many ranges the key groups are divided.
     inputs : ConnectedInputs or None
-        How rows of connected streams are told apart; None: the operator has one input.
+        How rows of connected streams are distinguished; None: the operator has one input.
     number : int
         Of the operator in the job, from 0 on.
     places_results : bool
@@ -92,7 +92,7 @@ class StageContext:
     ) -> StageContext:
         """The context of one of the operators of a job, whose time this is."""
         plan = job.stages[number]
-        # Results tell of which input they are by themselves, and so do rows that are merged with them.
+        # Results, and rows that are merged with them, have the number of their input in place of a split.
         inputs = plan.connected_inputs(1 if plan.results else time.second_from)
         places_results = number + 1 < len(job.stages)
         return cls(

@@ -19,7 +19,7 @@ class StageOutput:
 
     @classmethod
     def no_results(cls, schema: pa.Schema) -> StageOutput:
-        """A batch of no rows, which tells the columns of the results."""
+        """A batch of no rows, with the columns of the results."""
         return cls(
             None, [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
         )

@@ -38,7 +38,7 @@ from flinkcore.replay.log.arrays import Int32s, Int64s
 
 
 def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | None) -> int:
-    """The interval of chunk summaries, fine enough to tell every tick and every update apart.
+    """The interval of chunk summaries, which ends at every tick and at every update.
 
     Parameters
     ----------

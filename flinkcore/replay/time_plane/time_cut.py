@@ -96,7 +96,7 @@ class TimeCut:
 
     @property
     def has_splits(self) -> bool:
-        """Whether there was a row of a split, be it one that was filtered out."""
+        """Whether there was a row of a split, also one that was filtered out."""
         return self.split_values != [None] or bool(self.columns["rows"].any())
 
     @property

@@ -353,7 +353,7 @@ class TimePlane:
 
     @property
     def last_arrival_ms(self) -> int | None:
-        """The last arrival of the replay, be it before the checkpoint from which it goes on; None without events."""
+        """The last arrival of the log and of those before its checkpoint, in ms; None if there was no event."""
         return None if self.replay_range is None else self.replay_range[1]
 
     @property

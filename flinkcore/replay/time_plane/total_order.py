@@ -111,7 +111,7 @@ class Events(LogEvents):
     Attributes
     ----------
     steps
-        int64 (n_rows,), how many steps of the timeline come before: they tell the watermark in force.
+        int64 (n_rows,), how many steps of the timeline come before: the last one is the watermark in force.
     """
 
     steps: Int64s

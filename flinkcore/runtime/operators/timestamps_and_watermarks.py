@@ -3,12 +3,12 @@
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.execution_config import checked_auto_watermark_interval
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import NoWatermarksGenerator, WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import RuntimeContext
-from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
@@ -62,13 +62,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         split: str | None = None,
     ) -> None:
         super().__init__(output)
-        if auto_watermark_interval_ms < 0:
-            raise ConfigurationError(
-                f"the auto-watermark interval cannot be negative, it is {auto_watermark_interval_ms} ms"
-            )
+        interval_ms = checked_auto_watermark_interval(auto_watermark_interval_ms)
         self._watermark_strategy = watermark_strategy
         self._processing_time_service = processing_time_service
-        self._watermark_interval_ms = auto_watermark_interval_ms if emit_progressive_watermarks else 0
+        self._watermark_interval_ms = interval_ms if emit_progressive_watermarks else 0
         self._emit_progressive_watermarks = emit_progressive_watermarks
         self._split = split
         self._watermark_output = WatermarkEmitter(output)

@@ -4,12 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Any, Protocol
 
+from flinkcore.common.execution_config import checked_auto_watermark_interval
 from flinkcore.common.supplied_generators import HeldGenerators, holder_name
 from flinkcore.common.timestamp_assigner import TimestampAssigner
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore.errors import LifecycleError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
 from flinkcore.runtime.output import Output
@@ -314,13 +315,9 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         auto_watermark_interval_ms: int,
         main_input_activity_clock: PausableRelativeClock,
     ) -> None:
-        if auto_watermark_interval_ms < 0:
-            raise ConfigurationError(
-                f"the auto-watermark interval cannot be negative, it is {auto_watermark_interval_ms} ms"
-            )
         self._strategy = watermark_strategy
         self._time_service = processing_time_service
-        self._interval_ms = auto_watermark_interval_ms
+        self._interval_ms = checked_auto_watermark_interval(auto_watermark_interval_ms)
         self._main_clock = main_input_activity_clock
         self._split_outputs: SplitLocalOutputs | None = None
         self._main_output: StreamingReaderOutput | None = None

@@ -250,19 +250,19 @@ def run_element_pass(
     stops = ends_at is not None
     task = GeneratorTask(timed, time_plane, partition_of, RUN_ROWS, cut, stops)
     emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.ddl)
-    told, wanted, states = set[int](), set[int](), list[SplitStates]()
+    received, wanted, states = set[int](), set[int](), list[SplitStates]()
     with closing(EmissionRuns()) as runs, closing(collected_in_parts(emitted, "run")) as rows:
         for row in rows:
-            told.add(row.run)
+            received.add(row.run)
             if row.last:
                 wanted.update(range(row.partition << 32, row.run + 1))
                 states.append(SplitStates.from_ipc(bytes(row.payload)))
             else:
                 runs.add(row.run, Emissions.from_ipc(bytes(row.payload)))
         complete = sum(run >> 32 << 32 == run for run in wanted)
-        if complete != partitions or told != wanted:
+        if complete != partitions or received != wanted:
             raise FlinkcoreError(
-                f"{len(told)} of {len(wanted)} rows of {complete} of {partitions} partitions of the element pass came "
-                "back from Spark; this is a defect of flinkcore, the result must not be used"
+                f"{len(received)} of {len(wanted)} rows of {complete} of {partitions} partitions of the element pass "
+                "came back from Spark; this is a defect of flinkcore, the result must not be used"
             )
         return with_emissions(replace(time_plane, cut=ends_at), runs, cut, states)

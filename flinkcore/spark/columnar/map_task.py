@@ -73,7 +73,7 @@ class MapTask:
     block_rows
         Most events of a block.
     progress
-        Whom to tell how far the task has come.
+        Where the task reports how far it is.
     place
         Which log this is, of a job with several.
     """

@@ -47,7 +47,7 @@ class BlocksForNext:
         What stands for each of its partitions in the shuffle.
     first_sender
         Partitions are counted from this number on, so that they differ from all others that send to the next operator.
-    tells
+    reports
         Whether side outputs and counts go along: where several operators take the results, to one of them.
     """
 
@@ -58,7 +58,7 @@ class BlocksForNext:
     partitions: int
     slots: tuple[int, ...]
     first_sender: int
-    tells: bool
+    reports: bool
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle, manifests last."""
@@ -75,7 +75,7 @@ class BlocksForNext:
                 if n_rows >= SENT_ROWS or sum(part.nbytes for part in held) >= SENT_BYTES:
                     yield from self._distribute(writer, held, sender, sent)
                     held = []
-            elif self.tells:
+            elif self.reports:
                 assert output.tag_id is not None
                 for batch in output.batches:
                     for start, stop in pieces_of(batch, BLOCK_BYTES):
@@ -83,20 +83,20 @@ class BlocksForNext:
                         writer.add_side_rows(own_partition, sender, output.tag_id, rows)
                         yield from writer.take_full()
         yield from self._distribute(writer, held, sender, sent)
-        told: dict[str, Any] = {
+        passed: dict[str, Any] = {
             "to": self.number,
             "sender": sender,
             "results": link.rows,
             "filtered": link.filtered,
         }
-        if self.tells:
-            told["replay"] = replay.counts()
+        if self.reports:
+            passed["replay"] = replay.counts()
         if replay.part is not None:
-            told["part"] = replay.part.to_content()
+            passed["part"] = replay.part.to_content()
         for partition, n_rows in enumerate(sent.tolist()):
             manifest: dict[str, Any] = {"chunk": sender, "rows": n_rows}
             if partition == own_partition:
-                manifest["told"] = told
+                manifest["passed"] = passed
             writer.add_manifest(partition, sender, manifest)
         yield from writer.take()
 

@@ -187,7 +187,7 @@ class PartitionReplay:
             )
 
     def counts(self) -> dict[str, Any]:
-        """What became of the partition's events, and what is told in the manifests that came here.
+        """What became of the partition's events, and the counts in the manifests that came here.
 
         "read" is of map tasks, "before" of partitions of operators before.
         """
@@ -196,7 +196,7 @@ class PartitionReplay:
             "partition": self.partition,
             "counts": self._counts,
             "read": [manifest for manifest in self._manifests if "events_read" in manifest],
-            "before": [manifest["told"] for manifest in self._manifests if "told" in manifest],
+            "before": [manifest["passed"] for manifest in self._manifests if "passed" in manifest],
         }
 
 
@@ -217,7 +217,7 @@ class ReduceTask:
     output
         What becomes of the results.
     progress
-        Whom to tell how far the task has come.
+        Where the task reports how far it is.
     restored
         What the stages go on from.
     pending

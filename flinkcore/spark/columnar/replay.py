@@ -50,7 +50,7 @@ class SparkReplay:
     parallelism
         Number of reduce tasks of each operator, as far as it has so many key groups.
     progress
-        Told how far the replay has come, while the driver waits for it.
+        Called with how far the replay has come, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
     checkpoints
@@ -160,7 +160,7 @@ class SparkReplay:
         return blocks.mapInArrow(portable(self._spark, task), schema)
 
     def _blocks_for(
-        self, number: int, mapped: list[Any], told: set[int], pending: PendingCheckpoint | None
+        self, number: int, mapped: list[Any], reported: set[int], pending: PendingCheckpoint | None
     ) -> Any:
         """What comes to an operator: from map tasks, and from the operators before it, whose counts are reported once.
 
@@ -170,7 +170,7 @@ class SparkReplay:
         blocks = [mapped[log] for log in stage.logs]
         first_sender = self._chunks
         for input_number, between in stage.results:
-            taken = self._blocks_for(between.stage, mapped, told, pending)
+            taken = self._blocks_for(between.stage, mapped, reported, pending)
             slots = tuple(partition_slots(self._partitions[number], chooses_partitions(taken)))
             to_next = BlocksForNext(
                 self.plan,
@@ -180,9 +180,9 @@ class SparkReplay:
                 self._partitions[number],
                 slots,
                 first_sender,
-                tells=between.stage not in told,
+                reports=between.stage not in reported,
             )
-            told.add(between.stage)
+            reported.add(between.stage)
             first_sender += self._partitions[between.stage]
             task = self._reduce_task(between.stage, to_next, None, pending)
             blocks.append(taken.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA))
@@ -236,7 +236,7 @@ class SparkReplay:
             first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
 
     def collect(self, output: ReduceOutput, stopping: StoppingJob) -> list[Any]:
-        """Run the data plane, and return the rows that tell what the reduce tasks did."""
+        """Run the data plane, and return the rows with which the reduce tasks report."""
         rows = sum(time_plane.rows_read for time_plane in self.time_planes)
         with (
             task_errors_raised(),
@@ -252,7 +252,7 @@ class SparkReplay:
         return sum(len(time_plane.starts.chunks) for time_plane in self.time_planes)
 
     def parts_before(self, counts: Iterable[bytes]) -> list[OperatorPart]:
-        """What all operators but the last have written of a checkpoint, by what the reduce tasks told at their ends."""
+        """What all operators but the last have written of a checkpoint, as their reduce tasks reported it."""
         _, passed = _flat([json.loads(count) for count in counts])
         return [OperatorPart.of_content(each["part"]) for each in passed if "part" in each]
 
@@ -262,7 +262,7 @@ class SparkReplay:
         Parameters
         ----------
         counts
-            What the reduce tasks told at their ends.
+            What the reduce tasks reported at their ends.
 
         Raises
         ------
@@ -271,14 +271,14 @@ class SparkReplay:
         """
         report = ReplayReport.of(self.plan, self.time_planes, self._times[-1].timeline)
         reports = report.by_operator
-        told, passed = _flat([json.loads(count) for count in counts])
+        partitions, passed = _flat([json.loads(count) for count in counts])
         for between in passed:
             reports[between["to"]].add_read(
                 events_read=between["results"], filtered=between["filtered"], rejected={}
             )
         chunks = set()
         for number, own in enumerate(reports):
-            for partition in self._told(number, told).values():
+            for partition in self._partitions_of(number, partitions).values():
                 own.add_counts(partition["counts"])
                 for read in partition["read"]:
                     chunks.add(read["chunk"])
@@ -296,9 +296,9 @@ class SparkReplay:
             each.check()
         return report
 
-    def _told(self, number: int, told: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-        """What each partition of an operator told; each once."""
-        by_partition = {each["partition"]: each for each in told if each["operator"] == number}
+    def _partitions_of(self, number: int, reported: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+        """What each partition of an operator reported; each once."""
+        by_partition = {each["partition"]: each for each in reported if each["operator"] == number}
         partitions = self._partitions[number]
         if len(by_partition) != partitions:
             raise FlinkcoreError(
@@ -308,10 +308,10 @@ class SparkReplay:
         return by_partition
 
 
-def _flat(told: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What all partitions of all operators told, and what went from one operator to another, each sender once."""
+def _flat(reported: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What all partitions of all operators reported, and what went from one operator to another, each sender once."""
     replays, passed = [], {}
-    waiting = list(told)
+    waiting = list(reported)
     while waiting:
         replay = waiting.pop()
         replays.append(replay)

@@ -71,7 +71,7 @@ class OrderedEvents:
         return 8 * n_integers * (stop - start) + int(wide)
 
     def narrowed(self, start: int, stop: int) -> pa.RecordBatch:
-        """The user's columns and the times of a range, narrowed as the metadata tells."""
+        """The user's columns and the times of a range, narrowed as the metadata says."""
         wide = iter(self._wide.slice(start, stop - start).columns)
         columns: list[pa.Array] = []
         how: list[tuple[int, bool] | tuple[()]] = []

@@ -62,12 +62,12 @@ def ensure_java() -> Path:
 def _major_version(java: Path) -> int | None:
     """Feature release of a `java`, such as 17; None if it does not run."""
     try:
-        told = subprocess.run(
+        shown = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=60, check=True
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', shown)
     return int(match.group(1)) if match else None
 
 

@@ -1,6 +1,6 @@
 """Archives for executors.
 
-The same files always give the same bytes, whose digest tells whether a session has sent them already.
+The same files always give the same bytes, by whose digest a session knows whether it has sent them.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ class PacksErrors:
     def _packed(self, error: FlinkcoreError) -> TaskError:
         packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
         # As text, since Spark leaves causes out of its message.
-        told = "".join(traceback.format_exception(error)).strip()
-        return TaskError(f"{told}\n[packed error {packed} {_signature(self.key, packed)}]")
+        text = "".join(traceback.format_exception(error)).strip()
+        return TaskError(f"{text}\n[packed error {packed} {_signature(self.key, packed)}]")
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _worker_lost(account: Exception) -> WorkerLostError | None:
     error = WorkerLostError(
         f"a process that ran a task of the job ended amid it{where}: it had too little memory "
         "(spark.executor.memoryOverhead, or more partitions by set_parallelism), or native code or os._exit() in a "
-        "function ended it. The executor's log tells more; with spark.python.worker.faulthandler.enabled also where "
+        "function ended it. The executor's log says more; with spark.python.worker.faulthandler.enabled also where "
         "in Python"
     )
     error.__cause__ = account

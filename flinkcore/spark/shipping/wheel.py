@@ -101,7 +101,7 @@ def _tag() -> str:
     python = f"cp{sysconfig.get_config_var('py_version_nodot')}"
     threads = sysconfig.get_config_var("abiflags") or ""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    if "musl" in interpreter_abi():  # which the platform does not tell
+    if "musl" in interpreter_abi():  # which the platform does not name
         platform = platform.replace("linux", "musllinux_1_2", 1)
     return f"{python}-{python}{threads}-{platform}"
 
