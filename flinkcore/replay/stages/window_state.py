@@ -154,7 +154,9 @@ def _of_arrow(part: str, column: pa.Array) -> Any:
     if part in ("strings", "key_strings"):
         return _values(column)
     if part == "decimals":
-        words = np.frombuffer(column.buffers()[1], np.uint64, 3 * len(column), column.offset * _DECIMALS.byte_width)
+        words = np.frombuffer(
+            column.buffers()[1], np.uint64, 3 * len(column), column.offset * _DECIMALS.byte_width
+        )
         return words.reshape(-1, 3)
     ends = column.offsets.to_numpy(zero_copy_only=False)
     elements = column.flatten()
