@@ -3,6 +3,7 @@
 Every aggregate gives its parts, each a column over the entries::
 
     words, counts, keys, states         numbers
+    deviations                          floating numbers
     decimals                            numbers, of three words each: low, middle, high
     strings, key_strings                ends, bytes
     word_set                            ends, words
@@ -243,6 +244,7 @@ def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] en
     cdef int64_t[::1] counts
     cdef uint8_t[::1] states
     cdef uint64_t[:, ::1] wide
+    cdef double[::1] deviations
     cdef list found = []
     _check_entries(table, entries)
     for i in range(table.n_aggregates):
@@ -266,6 +268,10 @@ def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] en
             for j in range(n):
                 memcpy(&wide[j, 0], &aggregate.decimals[at[j]], sizeof(DecimalSum))
             parts["decimals"] = sums
+        if aggregate.parts & Part.DEVIATION_PART:
+            deviations = parts["deviations"] = np.empty(n, np.float64)
+            for j in range(n):
+                deviations[j] = aggregate.deviations[at[j]]
         known = table.touched if has_lazy_states(aggregate) else aggregate.states
         if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
             states = parts["states"] = np.empty(n, np.uint8)
@@ -432,6 +438,7 @@ def restore_accumulator_parts(
     cdef const uint64_t[::1] words
     cdef const int64_t[::1] counts
     cdef const uint64_t[:, ::1] wide
+    cdef const double[::1] deviations
     _check_entries(table, entries)
     if len(parts) != table.n_aggregates:
         raise SchemaError(f"{len(parts)} aggregates of a checkpoint for {table.n_aggregates}")
@@ -464,6 +471,12 @@ def restore_accumulator_parts(
                     raise SchemaError(f"decimals of an aggregate in a checkpoint: {wide.shape[0]} for {n} windows")
                 for j in range(n):
                     memcpy(&aggregate.decimals[entries[j]], &wide[j, 0], sizeof(DecimalSum))
+            if aggregate.parts & Part.DEVIATION_PART:
+                deviations = part["deviations"]
+                if deviations.shape[0] != n:
+                    raise SchemaError(f"deviations of an aggregate in a checkpoint: {deviations.shape[0]} for {n} windows")
+                for j in range(n):
+                    aggregate.deviations[entries[j]] = deviations[j]
             if aggregate.parts & Part.BYTES_PART:
                 _set_strings(aggregate.strings, entries, part["strings"])
             if aggregate.parts & Part.KEY_BYTES_PART:

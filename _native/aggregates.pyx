@@ -9,6 +9,7 @@ result never differ in length.
 """
 
 import cython
+from libc.math cimport sqrt
 from libc.stdint cimport INT32_MAX, INT64_MAX, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strcmp
@@ -83,6 +84,7 @@ from flinkcore._native.decimals cimport (
     decimal_sum_add,
     decimal_sum_is_less,
     decimal_sum_subtract,
+    decimal_to_double,
 )
 from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve, grow
 
@@ -123,6 +125,8 @@ cdef int _aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 no
         aggregate.lists = <ValueList*> _grown(aggregate.lists, capacity, sizeof(ValueList))
     if parts & Part.DECIMAL_PART:
         aggregate.decimals = <DecimalSum*> _grown(aggregate.decimals, capacity, sizeof(DecimalSum))
+    if parts & Part.DEVIATION_PART:
+        aggregate.deviations = <double*> _grown(aggregate.deviations, capacity, sizeof(double))
     return 0
 
 
@@ -151,6 +155,8 @@ cdef void _aggregate_start(Aggregate* aggregate, int64_t first, int64_t n) noexc
         memset(aggregate.lists + first, 0, n * sizeof(ValueList))
     if parts & Part.DECIMAL_PART:
         memset(aggregate.decimals + first, 0, n * sizeof(DecimalSum))
+    if parts & Part.DEVIATION_PART:
+        memset(aggregate.deviations + first, 0, n * sizeof(double))
 
 
 cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1:
@@ -201,6 +207,7 @@ cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
     free(aggregate.byte_sets)
     free(aggregate.lists)
     free(aggregate.decimals)
+    free(aggregate.deviations)
     result_free(&aggregate.result)
     buffer_free(&aggregate.list_ends)
 
@@ -218,6 +225,7 @@ cdef int64_t _aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
     size += sizeof(ByteSet) if parts & Part.BYTE_SET_PART else 0
     size += sizeof(ValueList) if parts & Part.LIST_PART else 0
     size += sizeof(DecimalSum) if parts & Part.DECIMAL_PART else 0
+    size += sizeof(double) if parts & Part.DEVIATION_PART else 0
     return <int64_t> size
 
 
@@ -264,6 +272,33 @@ cdef void _mean(Aggregate* aggregate, const uint32_t* entries, const uint64_t* v
             words[entries[i]] = word_of_double(double_of_word(words[entries[i]]) + <double> <int64_t> values[i])
     for i in range(n):
         counts[entries[i]] += 1
+
+
+cdef inline void _add_deviation(Aggregate* aggregate, uint32_t entry, double value) noexcept nogil:
+    # Welford's step: the mean and the deviations from it, without the cancellation that sums of squares have.
+    cdef double mean = double_of_word(aggregate.words[entry]), step, part
+    aggregate.counts[entry] += 1
+    step = value - mean
+    part = step / <double> aggregate.counts[entry]
+    aggregate.words[entry] = word_of_double(mean + part)
+    aggregate.deviations[entry] += step * (step - part)
+
+
+cdef void _variance(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) noexcept nogil:
+    cdef const uint64_t* words = values.words
+    cdef int64_t i
+    if words == NULL:
+        for i in range(n):
+            _add_deviation(aggregate, entries[i], decimal_to_double(values.views[i].data) / aggregate.unit)
+    elif not aggregate.whole_numbers:
+        for i in range(n):
+            _add_deviation(aggregate, entries[i], double_of_word(words[i]))
+    elif aggregate.type == ColumnType.UINT64:
+        for i in range(n):
+            _add_deviation(aggregate, entries[i], <double> words[i])
+    else:
+        for i in range(n):
+            _add_deviation(aggregate, entries[i], <double> <int64_t> words[i])
 
 
 cdef void _least_words(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
@@ -407,6 +442,8 @@ cdef int _aggregate_update(
         _sum(aggregate, entries, values.words, n)
     elif function == Function.MEAN:
         _mean(aggregate, entries, values.words, n)
+    elif function == Function.VARIANCE:
+        _variance(aggregate, entries, values, n)
     elif function == Function.LEAST:
         if words == NULL:
             return _least_bytes(aggregate, entries, values, n)
@@ -488,6 +525,22 @@ cdef void _merge_decimals(Aggregate* aggregate, uint32_t into, uint32_t other) n
         _put_better_decimal(aggregate, into, &aggregate.decimals[other])
 
 
+cdef void _merge_variances(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+    # Chan's, Golub's and LeVeque's update.
+    cdef double count = <double> aggregate.counts[into], others = <double> aggregate.counts[other], step, part
+    if others == 0:
+        return
+    if count == 0:
+        aggregate.words[into] = aggregate.words[other]
+        aggregate.deviations[into] = aggregate.deviations[other]
+    else:
+        step = double_of_word(aggregate.words[other]) - double_of_word(aggregate.words[into])
+        part = step / (count + others)
+        aggregate.words[into] = word_of_double(double_of_word(aggregate.words[into]) + part * others)
+        aggregate.deviations[into] += aggregate.deviations[other] + step * part * count * others
+    aggregate.counts[into] += aggregate.counts[other]
+
+
 cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
     cdef uint64_t* words = aggregate.words
     cdef uint8_t* states = aggregate.states
@@ -496,6 +549,8 @@ cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) e
         words[into] += words[other]
     elif aggregate.decimals != NULL:
         _merge_decimals(aggregate, into, other)
+    elif function == Function.VARIANCE:
+        _merge_variances(aggregate, into, other)
     elif function == Function.SUM or function == Function.MEAN:
         words[into] = word_of_double(double_of_word(words[into]) + double_of_word(words[other]))
         if aggregate.counts != NULL:
@@ -652,6 +707,22 @@ cdef int _emit_words(
     return result_append_states(&aggregate.result, states, n)
 
 
+cdef int _emit_variances(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
+    # A sample of one has none, as in Spark.
+    cdef uint64_t[BLOCK_ROWS] words
+    cdef uint8_t[BLOCK_ROWS] states
+    cdef int64_t i, e, freedom
+    cdef double variance
+    for i in range(n):
+        e = _entry(entries, first, i)
+        freedom = aggregate.counts[e] - aggregate.of_sample
+        states[i] = ValueState.SOME_VALUE if freedom > 0 else ValueState.NO_VALUE
+        variance = aggregate.deviations[e] / <double> freedom if freedom > 0 else 0
+        words[i] = word_of_double(sqrt(variance) if aggregate.is_root else variance)
+    result_append_words(&aggregate.result, words, n)
+    return result_append_states(&aggregate.result, states, n)
+
+
 cdef int _emit_decimals(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
     # A result with too many digits is null for now: see `unfit_result`.
     cdef uint8_t[BLOCK_ROWS] states
@@ -755,6 +826,8 @@ cdef int _aggregate_emit(
             _emit_strings(aggregate, chosen, first + done, part)
         elif aggregate.decimals != NULL:
             _emit_decimals(aggregate, chosen, first + done, part)
+        elif aggregate.deviations != NULL:
+            _emit_variances(aggregate, chosen, first + done, part)
         else:
             _emit_words(aggregate, touched, chosen, first + done, part)
         done += part
@@ -780,6 +853,12 @@ _FUNCTIONS = {
     "count": Function.COUNT,
     "sum": Function.SUM,
     "mean": Function.MEAN,
+    "stddev": Function.VARIANCE,
+    "stddev_samp": Function.VARIANCE,
+    "stddev_pop": Function.VARIANCE,
+    "variance": Function.VARIANCE,
+    "var_samp": Function.VARIANCE,
+    "var_pop": Function.VARIANCE,
     "min": Function.LEAST,
     "max": Function.LEAST,
     "first": Function.FIRST,
@@ -881,7 +960,7 @@ cdef int _check_values(str function, str name, const Column* column) except -1:
         _refuse(function, name, column, "aggregate its fields as columns of their own")
     if type == ColumnType.FIXED_BINARY and column.byte_width == 0:
         _refuse(function, name, column, "cast it to binary")
-    if function == "sum" or function == "mean":
+    if _FUNCTIONS[function] in (Function.SUM, Function.MEAN, Function.VARIANCE):
         if type == ColumnType.DECIMAL128:
             return 0
         if not is_word(type):
@@ -899,6 +978,8 @@ cdef int _parts(Function function, ColumnType type) noexcept:
         return Part.WORD_SET_PART if word else Part.BYTE_SET_PART
     if function == Function.COLLECT:
         return Part.LIST_PART
+    if function == Function.VARIANCE:
+        return Part.WORD_PART | Part.COUNT_PART | Part.DEVIATION_PART
     if type == ColumnType.DECIMAL128 and function == Function.LEAST:
         return Part.DECIMAL_PART | Part.STATE_PART
     if type == ColumnType.DECIMAL128 and (function == Function.SUM or function == Function.MEAN):
@@ -948,6 +1029,14 @@ cdef str _start_aggregate(
         return "l"
     if aggregate.parts & Part.DECIMAL_PART:
         return _start_decimals(aggregate, values)
+    if aggregate.function == Function.VARIANCE:
+        aggregate.whole_numbers = not is_float(values.type)
+        aggregate.of_sample = not function.endswith("_pop")
+        aggregate.is_root = function.startswith("stddev")
+        if values.type == ColumnType.DECIMAL128:
+            aggregate.unit = float(f"1e{values.format.decode()[2:].split(',')[1]}")
+        aggregate.result.type = ColumnType.FLOAT64
+        return "g"
     if aggregate.function == Function.SUM or aggregate.function == Function.MEAN:
         aggregate.whole_numbers = not is_float(values.type)
         if aggregate.function == Function.MEAN or not aggregate.whole_numbers:
@@ -1245,6 +1334,10 @@ cdef class Accumulators:
     mean            numbers, bool, decimal                 float64; the values are added as float64. Of
                                                            decimal128(p, s), from the exact sum and rounded half up:
                                                            decimal128(min(p + 4, 38), min(s + 4, 38))
+    stddev_samp,    numbers, bool, decimal                 float64; null of a sample of one. Each value is cast to
+    stddev_pop,                                            float64 first. `stddev` and `variance` are those of a
+    var_samp,                                              sample, as in Spark
+    var_pop
     min, max        any but null and struct                as the column
     first, last     the same                               as the column; the first or last element's value or null
     min_by, max_by  the same                               the value, or null, where `by` is least or greatest; rows

@@ -7,12 +7,20 @@ from libc.string cimport memcpy
 cdef extern from *:
     """
     typedef unsigned __int128 flinkcore_uint128;
+    typedef __int128 flinkcore_int128;
     """
     ctypedef uint64_t uint128 "flinkcore_uint128"
+    ctypedef int64_t int128 "flinkcore_int128"
 
 
 cdef enum:
     WORDS = 4
+
+
+cdef double decimal_to_double(const uint8_t* value) noexcept nogil:
+    cdef int128 number
+    memcpy(&number, value, 16)
+    return <double> number
 
 
 cdef bint decimal_quotient(

@@ -27,6 +27,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
+from flinkcore.datastream.aggregates import FUNCTIONS
 from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 
@@ -181,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         action="append",
         metavar="NAME=FUNCTION(COLUMN)",
-        help="count, sum, min, max, mean, first, last, min_by, max_by, count_distinct, collect; repeat for more",
+        help=f"{', '.join(FUNCTIONS)}; repeat for more",
     )
     replay.add_argument(
         "--on-bad-row",

@@ -20,6 +20,7 @@ cdef enum Function:
     COUNT
     SUM
     MEAN
+    VARIANCE        # and standard deviations
     LEAST           # min and max: max keeps the least reflected word
     FIRST
     LAST
@@ -40,6 +41,7 @@ cdef enum Part:
     BYTE_SET_PART = 128
     LIST_PART = 256
     DECIMAL_PART = 512
+    DEVIATION_PART = 1024
 
 
 cdef struct Aggregate:
@@ -48,6 +50,9 @@ cdef struct Aggregate:
     ColumnType by_type
     bint descending      # max, max_by
     bint whole_numbers   # SUM, MEAN: words are integers, else the bits of doubles
+    bint of_sample       # VARIANCE: of a sample, not of the whole population
+    bint is_root         # VARIANCE: a standard deviation
+    double unit          # VARIANCE of decimals: they are divided by it
     int precision        # of a result that is a decimal
     int shift            # MEAN of decimals: how many more decimal places it has
     int64_t overflow     # row of the first result so far that has more digits than the precision; -1: none
@@ -58,8 +63,8 @@ cdef struct Aggregate:
     int parts            # of Part
     uint64_t empty_word  # what a word is before any value
     # Per entry, each NULL where there is no such part:
-    uint64_t* words      # the result; a count, a sum, an ordered word or a value
-    int64_t* counts      # MEAN; SUM of decimals: how many values there were
+    uint64_t* words      # the result; a count, a sum, a mean (VARIANCE), an ordered word or a value
+    int64_t* counts      # MEAN, VARIANCE, SUM of decimals: how many values there were
     uint64_t* keys       # LEAST_BY: ordered word of the best row so far
     uint8_t* states      # ValueState
     OwnedBytes* strings  # the result, where it is no word
@@ -68,6 +73,7 @@ cdef struct Aggregate:
     ByteSet* byte_sets
     ValueList* lists
     DecimalSum* decimals # SUM, MEAN, LEAST of decimals
+    double* deviations   # VARIANCE: the sum of the squares of deviations from the mean
     # Results so far:
     ResultColumn result  # of COLLECT: the elements
     Buffer list_ends     # COLLECT: int32 (rows + 1,)

@@ -44,6 +44,8 @@ cdef inline bint decimal_sum_is_less(const DecimalSum* a, const DecimalSum* b) n
     return a.low < b.low
 
 
+# The decimal of 16 bytes, little endian, without its decimal point.
+cdef double decimal_to_double(const uint8_t* value) noexcept nogil
 # Writes total * 10**shift / count, rounded half up (away from zero) to a whole number, as 16 bytes, little endian. False where it
 # has more than `precision` digits, at most 38. 0 <= shift <= 4, count > 0.
 cdef bint decimal_quotient(

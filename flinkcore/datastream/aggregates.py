@@ -11,6 +11,12 @@ FUNCTIONS: Final = (
     "min",
     "max",
     "mean",
+    "stddev",
+    "stddev_samp",
+    "stddev_pop",
+    "variance",
+    "var_samp",
+    "var_pop",
     "first",
     "last",
     "min_by",
@@ -104,6 +110,49 @@ def mean(column: str) -> Aggregate:
     return Aggregate("mean", column)
 
 
+def stddev(column: str) -> Aggregate:
+    """Return the standard deviation of a sample: `stddev_samp`, as in Spark."""
+    return Aggregate("stddev", column)
+
+
+def stddev_samp(column: str) -> Aggregate:
+    """Return the standard deviation of a numeric column as a sample (float64); null if there are less than two values.
+
+    Values are cast to float64 and taken in one by one in their order, by Welford's method: the results have the same
+    bits at any parallelism and batch size. A NaN or an infinite value makes it NaN.
+    """
+    return Aggregate("stddev_samp", column)
+
+
+def stddev_pop(column: str) -> Aggregate:
+    """Return the standard deviation of a numeric column as a whole (float64); null if there is no value.
+
+    It is computed as `stddev_samp` is.
+    """
+    return Aggregate("stddev_pop", column)
+
+
+def variance(column: str) -> Aggregate:
+    """Return the variance of a sample: `var_samp`, as in Spark."""
+    return Aggregate("variance", column)
+
+
+def var_samp(column: str) -> Aggregate:
+    """Return the variance of a numeric column as a sample (float64); null if there are less than two values.
+
+    It is computed as `stddev_samp` is.
+    """
+    return Aggregate("var_samp", column)
+
+
+def var_pop(column: str) -> Aggregate:
+    """Return the variance of a numeric column as a whole (float64); null if there is no value.
+
+    It is computed as `stddev_samp` is.
+    """
+    return Aggregate("var_pop", column)
+
+
 def first(column: str) -> Aggregate:
     """Return the column's value in the first element to arrive."""
     return Aggregate("first", column)
@@ -146,5 +195,11 @@ __all__ = [
     "mean",
     "min_",
     "min_by",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
     "sum_",
+    "var_pop",
+    "var_samp",
+    "variance",
 ]

@@ -24,7 +24,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, sum_
+from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, stddev, sum_
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import LATE, hourly_flights
@@ -233,6 +233,7 @@ AGGREGATES = {
     "spent": sum_("price"),
     "mean_price": mean("price"),
     "dearest": max_("price"),
+    "spread": stddev("amount"),
 }
 
 

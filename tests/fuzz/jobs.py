@@ -819,6 +819,8 @@ AGGREGATES = [
     "min",
     "max",
     "mean",
+    "stddev",
+    "var_pop",
     "first",
     "last",
     "min_by",
@@ -826,7 +828,7 @@ AGGREGATES = [
     "count_distinct",
     "collect",
 ]
-NUMERIC = {"sum", "mean"}
+NUMERIC = {"sum", "mean", "stddev", "var_pop"}
 
 
 @st.composite

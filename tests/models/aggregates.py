@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,33 @@ def of_decimals(function: str, values: Sequence[Decimal], kind: pa.DataType) -> 
             return total
         places = min(kind.scale + 4, 38)
         return (total / len(values)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+
+SPREADS = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+
+
+def is_spread(function: str, found: float | None, values: Sequence[Any]) -> bool:
+    """Whether a result is the standard deviation or variance of the values, but for what rounding on the way leaves."""
+    expected = spread(function, values)
+    if expected is None or found is None or math.isnan(expected) or math.isnan(found):
+        return repr(found) == repr(expected)
+    if function.startswith("stddev"):
+        found, expected = found * found, expected * expected
+    largest = max(abs(float(value)) for value in values)
+    return abs(found - expected) <= 1e-11 * expected + len(values) * 1e-15 * largest * largest
+
+
+def spread(function: str, values: Sequence[Any]) -> float | None:
+    """The variance, or its root, from its definition, with exact fractions."""
+    floats = [float(value) for value in values]
+    freedom = len(floats) - (not function.endswith("_pop"))
+    if freedom <= 0:
+        return None
+    if not all(map(math.isfinite, floats)):
+        return math.nan
+    mean = sum(map(Fraction, floats)) / len(floats)
+    variance = sum((Fraction(value) - mean) ** 2 for value in floats) / freedom
+    return math.sqrt(variance) if function.startswith("stddev") else float(variance)
 
 
 def add_up(values: Sequence[Any], unsigned: bool) -> Any:
@@ -65,6 +93,8 @@ def result_of(rows: Sequence[Row], spec: Spec, schema: pa.Schema) -> Any:
         return of_decimals(function, values, kind)
     if function == "sum":
         return add_up(values, kind == pa.uint64())
+    if function in SPREADS:
+        return spread(function, values)
     if function == "mean":
         return float(add_up([float(value) for value in values], False)) / len(values)
     return {"min": min, "max": max}[function](values, key=order)
@@ -90,4 +120,11 @@ class AggregatesModel:
         self.rows[entry] = []
 
     def results(self, entry: int) -> list[Any]:
-        return [result_of(self.rows[entry], spec, self.schema) for spec in self.specs]
+        """One per spec; of standard deviations and variances the values that they are of, for `is_spread`."""
+        rows = self.rows[entry]
+        return [
+            [row[column] for row in rows if row[column] is not None]
+            if function in SPREADS
+            else result_of(rows, (function, column, by), self.schema)
+            for function, column, by in self.specs
+        ]

@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from models.aggregates import AggregatesModel, Spec
+from models.aggregates import SPREADS, AggregatesModel, Spec, is_spread
 
 from flinkcore._native.aggregates import Accumulators
 
@@ -46,6 +47,7 @@ SPECS: list[Spec] = [
     ("count", None, None),
     *[("sum", c, None) for c in SUMS],
     *[("mean", c, None) for c in MEANS],
+    *[(f, c, None) for c in ("i53", "u53", "f64", "f32", "flag", "money", "price", "share") for f in SPREADS],
     *[
         (f, c, None)
         for c in VALUES
@@ -153,8 +155,11 @@ class AggregatesMachine(RuleBasedStateMachine):
         columns = [pa.array(column) for column in self.native.take()]
         for spec, at, column in zip(SPECS, range(len(SPECS)), columns, strict=True):
             column.validate(full=True)
-            got = comparable(column.to_pylist())
-            assert got == comparable([results[at] for results in self.expected]), spec
+            expected = [results[at] for results in self.expected]
+            if spec[0] in SPREADS:
+                assert all(map(partial(is_spread, spec[0]), column.to_pylist(), expected)), spec
+            else:
+                assert comparable(column.to_pylist()) == comparable(expected), spec
         self.expected = []
 
     @invariant()

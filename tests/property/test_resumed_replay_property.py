@@ -43,7 +43,9 @@ from flinkcore.datastream.aggregates import (
     mean,
     min_,
     min_by,
+    stddev,
     sum_,
+    var_pop,
 )
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.window import (
@@ -202,6 +204,8 @@ AGGREGATES = {
     "spent": sum_("price"),
     "price": mean("price"),
     "dearest": max_("price"),
+    "spread": stddev("real"),
+    "variance": var_pop("price"),
     "least": min_("real"),
     "last_text": max_("text"),
     "first_text": first("text"),

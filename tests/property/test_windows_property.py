@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from models.aggregates import result_of
+from models.aggregates import SPREADS, is_spread, result_of
 from models.windows import Firing, WindowModel
 
 from flinkcore._native.aggregates import Accumulators
@@ -107,6 +107,8 @@ OF_VALUES = tuple(
     (f"{function}_{column}", (function, column, None))
     for function in ("first", "last", "count", "min", "max", "count_distinct", "collect")
     for column in ("price", "text", "real")
+) + tuple(
+    (f"{function}_{column}", (function, column, None)) for function in SPREADS for column in ("price", "real")
 )
 VALUES = pa.schema({"price": pa.decimal128(9, 2), "text": pa.string(), "real": pa.float64()})
 KEY_GROUPS = 16
@@ -463,7 +465,10 @@ def test_aggregates_of_a_window_are_those_of_its_elements(
             elements = [i for i in range(len(events)) if elements >> i & 1]
         rows = [values[i] for i in elements]
         for name, spec in named:
-            assert repr(r[name]) == repr(result_of(rows, spec, VALUES)), (name, rows)
+            if spec[0] in SPREADS:
+                assert is_spread(spec[0], r[name], [row[spec[1]] for row in rows if row[spec[1]] is not None])
+            else:
+                assert repr(r[name]) == repr(result_of(rows, spec, VALUES)), (name, rows)
 
 
 def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:

@@ -120,6 +120,66 @@ def test_durations_add_up_to_a_duration() -> None:
     assert aggregate(batch, ("sum", "x", None)) == [dt.timedelta(milliseconds=3_599_999)]
 
 
+SPREADS = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int16(), [2, 4, 4, 4, 5, 5, 7, 9]),
+        (pa.uint64(), [2**63 + n * 2**57 for n in (2, 4, 4, 4, 5, 5, 7, 9)]),
+        (pa.float32(), [-0.5, 0.25, 8.0]),
+        (pa.float64(), [1e9 + n / 8 for n in range(100)]),
+        (pa.bool_(), [True, False, False]),
+        (pa.decimal128(9, 2), [Decimal("1.25"), Decimal("-7.50"), Decimal("0.00")]),
+        (pa.decimal128(38, 30), [Decimal("0.5"), Decimal("1.5"), Decimal("2.5")]),
+    ],
+)
+def test_spreads_are_those_of_numpy(kind: pa.DataType, values: list[Any]) -> None:
+    found = aggregate(column_of(kind, [None, *values, None]), *[(f, "x", None) for f in SPREADS])
+    floats = np.array([float(value) for value in values])
+    sample, whole = floats.var(ddof=1), floats.var()
+    expected = [np.sqrt(sample)] * 2 + [np.sqrt(whole), sample, sample, whole]
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_spreads_do_not_lose_their_digits_where_values_are_large() -> None:
+    values = [1e9, 1e9 + 1, 1e9 + 2]
+    assert aggregate(column_of(pa.float64(), values), ("var_samp", "x", None), ("stddev_pop", "x", None)) == [
+        1.0,
+        math.sqrt(2 / 3),
+    ]
+
+
+def test_a_sample_of_one_has_no_spread() -> None:
+    specs: list[Spec] = [(f, "x", None) for f in SPREADS]
+    assert aggregate(column_of(pa.float64(), [3.5, None]), *specs) == [None, None, 0.0, None, None, 0.0]
+    assert aggregate(column_of(pa.float64(), [None]), *specs) == [None] * 6
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_spreads_with_a_value_that_is_not_finite_are_nan(value: float) -> None:
+    found = aggregate(column_of(pa.float64(), [1.0, value, 2.0]), *[(f, "x", None) for f in SPREADS])
+    assert all(map(math.isnan, found))
+    (alone,) = aggregate(column_of(pa.float64(), [value]), ("var_pop", "x", None))
+    assert math.isnan(alone)
+
+
+def test_spreads_have_the_same_bits_however_rows_come_in_batches() -> None:
+    generator = np.random.default_rng(5)
+    column = pa.array(generator.lognormal(3, 2, 5000))
+    specs: list[Spec] = [("stddev", "x", None), ("var_pop", "x", None)]
+    expected = aggregate(pa.record_batch({"x": column}), *specs)
+    for rows in (1, 7, 1023, 1024, 1025):
+        accumulators = Accumulators(pa.schema([("x", pa.float64())]), specs)
+        accumulators.reserve(1)
+        for start in range(0, len(column), rows):
+            part = pa.record_batch({"x": column.slice(start, rows)})
+            accumulators.update(part, numbers([0] * part.num_rows))
+        accumulators.emit_range(0, 1)
+        assert [found for (found,) in results(accumulators)] == expected
+
+
 @pytest.mark.parametrize(
     ("kind", "sum_type", "mean_type"),
     [
@@ -371,6 +431,8 @@ SCHEMA = pa.schema(
         (("sum", "d", None), "sum: column 'd' is a date .* cast it to int64 first, or use min or max"),
         (("sum", "t", None), "sum: column 't' is a timestamp"),
         (("mean", "u", None), "mean: column 'u' is a duration"),
+        (("stddev", "s", None), "stddev: column 's' is a string .* cast it to a number first"),
+        (("var_pop", "u", None), "var_pop: column 'u' is a duration"),
         (("sum", "w", None), "column 'w': .* Arrow format 'd:50,2,256' .* other decimals to decimal128"),
         (("max", "n", None), "max: column 'n' is a null .* cast it to the type"),
         (("first", "r", None), "first: column 'r' is a struct .* aggregate its fields"),
@@ -389,7 +451,7 @@ def test_a_column_that_does_not_fit_is_named(spec: Spec, message: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (("median", "x", None), "no aggregate 'median'; there are count, sum, mean, min, max"),
+        (("median", "x", None), "no aggregate 'median'; there are count, sum, mean, stddev"),
         (("sum", None, None), "sum needs a column"),
         (("min_by", "x", None), "min_by of column 'x' needs a `by` column"),
         (("min", "x", "s"), "min of column 'x' takes no `by` column"),

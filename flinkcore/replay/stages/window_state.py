@@ -32,7 +32,13 @@ _COUNTED: Final = ("count_windows", "sliced_count_windows")
 """Their keys may have no entry of their own, and the kernels themselves count what a key has."""
 
 _DECIMALS: Final = pa.binary(24)
-_NUMBERS: Final = {"words": pa.uint64(), "counts": pa.int64(), "keys": pa.uint64(), "states": pa.uint8()}
+_NUMBERS: Final = {
+    "words": pa.uint64(),
+    "counts": pa.int64(),
+    "keys": pa.uint64(),
+    "states": pa.uint8(),
+    "deviations": pa.float64(),
+}
 
 
 def windows_to_table(
