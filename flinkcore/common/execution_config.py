@@ -43,6 +43,8 @@ class ExecutionConfig:
     _arrival_rate: float = 1000.0
     _chaining_enabled: bool = True
     _is_batch: bool = False
+    _allow_unaligned_source_splits: bool = False
+    _watermark_alignment_buffer_size: int = 3
     _job_name: str = "Flink Streaming Job"
     _job_parameters: dict[str, str] = field(default_factory=dict)
 
@@ -133,6 +135,14 @@ class ExecutionConfig:
         self._is_batch = bool(is_batch)
         return self
 
+    def allows_unaligned_source_splits(self) -> bool:
+        """Return ``pipeline.watermark-alignment.allow-unaligned-source-splits``: whether unpausable splits read on."""
+        return self._allow_unaligned_source_splits
+
+    def get_watermark_alignment_buffer_size(self) -> int:
+        """Return ``pipeline.watermark-alignment.buffer-size``: the age of compared watermarks in update intervals."""
+        return self._watermark_alignment_buffer_size
+
     def get_job_name(self) -> str:
         """Return the default name of jobs."""
         return self._job_name
@@ -160,6 +170,16 @@ class ExecutionConfig:
                     f"pipeline.auto-watermark-interval is a number of milliseconds, not {interval!r}"
                 )
             self.set_auto_watermark_interval(int(number))
+        self._allow_unaligned_source_splits = configuration.get_boolean(
+            "pipeline.watermark-alignment.allow-unaligned-source-splits", self._allow_unaligned_source_splits
+        )
+        buffer_size = "pipeline.watermark-alignment.buffer-size"
+        self._watermark_alignment_buffer_size = _whole_number_within(
+            configuration.get_integer(buffer_size, self._watermark_alignment_buffer_size),
+            buffer_size,
+            0,
+            1 << 20,
+        )
         self.set_chaining_enabled(
             configuration.get_boolean("pipeline.operator-chaining.enabled", self._chaining_enabled)
         )

@@ -95,8 +95,9 @@ class StreamExecutionEnvironment:
         ----------
         configuration : Configuration
             ``parallelism.default``, ``pipeline.max-parallelism``, ``pipeline.auto-watermark-interval`` (ms),
-            ``pipeline.operator-chaining.enabled``, ``pipeline.name`` and ``pipeline.global-job-parameters`` have an
-            effect; others, such as ``python.execution-mode``, have none.
+            ``pipeline.watermark-alignment.allow-unaligned-source-splits``,
+            ``pipeline.watermark-alignment.buffer-size``, ``pipeline.operator-chaining.enabled``, ``pipeline.name`` and
+            ``pipeline.global-job-parameters`` have an effect; others, such as ``python.execution-mode``, have none.
 
         Raises
         ------

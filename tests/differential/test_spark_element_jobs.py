@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from models import source_jobs, timed_elements
+from models import source_jobs, timed_elements, timestamped_source
 from models.source_jobs import ListedSource
 from models.spark_sessions import dataframe_of, spark_session
 from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
+from models.timestamped_source import TimestampedSource
 
 pytest.importorskip("pyspark")
 
@@ -54,7 +55,7 @@ Job = Any
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    modules = sys.modules[__name__], timed_elements, source_jobs
+    modules = sys.modules[__name__], timed_elements, source_jobs, timestamped_source
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # workers do not have it
     with spark_session("local[2]") as session:
@@ -209,6 +210,25 @@ def test_source_functions_run_in_their_tasks_as_embedded(
         keyed = stream.key_by(lambda element: element[1], key_type=Types.STRING())
         results.append(list(keyed.process(Timers()).execute_and_collect()))
     assert results[0] == results[1] != []
+
+
+def test_readers_of_sources_run_in_their_tasks_as_embedded(spark: Any) -> None:
+    splits = {
+        name: [((at, name, 1), at) for at in range(0, 300, step)] for name, step in (("a", 10), ("b", 3))
+    }
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", Duration.of_millis(10), Duration.of_millis(3)
+    )
+    results = []
+    for env in (on_spark(spark), StreamExecutionEnvironment()):
+        env.get_config().set_auto_watermark_interval(5)
+        stream = env.from_source(TimestampedSource(splits), strategy, "both")
+        keyed = stream.key_by(lambda element: element[1], key_type=Types.STRING())
+        results.append(list(keyed.process(Timers()).execute_and_collect()))
+    assert results[0] == results[1] != []
+    apart = on_spark(spark).from_source(TimestampedSource(splits), strategy, "both").set_parallelism(2)
+    with pytest.raises(ConfigurationError, match="only the splits of one task can be aligned"):
+        list(apart.execute_and_collect())
 
 
 def test_objects_of_classes_of_the_program_are_elements_and_change_without_trace(spark: Any) -> None:

@@ -10,8 +10,8 @@ from models.scripted_reader import ScriptedReader, Split
 from models.valve import ValveModel
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
+from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source import InputStatus, ReaderOutput
 from flinkcore.runtime.sources.source_operator import SourceOperator
 from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
 

@@ -8,9 +8,9 @@ from typing import Any
 from models.recorders import OutputRecorder
 
 from flinkcore.common import WatermarkStrategy
+from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput, SourceReader
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source import InputStatus, ReaderOutput, SourceReader
 from flinkcore.runtime.sources.source_operator import SourceOperator
 
 Action = Callable[[ReaderOutput[Any]], None]

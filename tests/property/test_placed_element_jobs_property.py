@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
 from models.source_jobs import ListedSource
+from models.timestamped_source import TimestampedSource
 
 pytest.importorskip("pyspark")
 
+from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TimeCharacteristic
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.replay.elements.job_sources import JobSources
@@ -44,6 +46,9 @@ def collected_by_messages(stream: DataStream, env: StreamExecutionEnvironment) -
     return [value for _, _, value, _ in merged(iter(for_program))]
 
 
+ALIGNED = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+    "group", Duration.of_millis(10), Duration.of_millis(3)
+)
 elements = st.lists(st.tuples(st.integers(0, 120), st.sampled_from("abcd"), st.integers(0, 8)), max_size=25)
 
 
@@ -55,7 +60,7 @@ elements = st.lists(st.tuples(st.integers(0, 120), st.sampled_from("abcd"), st.i
     st.booleans(),
     st.sampled_from([300, 1000, 2500]),
     st.sampled_from([1, 7, 200]),
-    st.sampled_from([None, *TimeCharacteristic]),
+    st.sampled_from([None, ALIGNED, *TimeCharacteristic]),
 )
 def test_tasks_that_exchange_messages_give_what_one_thread_gives(
     inputs: list[list[Element]],
@@ -64,15 +69,19 @@ def test_tasks_that_exchange_messages_give_what_one_thread_gives(
     chained: bool,
     rate: int,
     interval_ms: int,
-    characteristic: TimeCharacteristic | None,
+    kind: TimeCharacteristic | WatermarkStrategy | None,
 ) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.get_config().set_chaining_enabled(chained)
     env.get_config().set_arrival_rate(rate)
-    if characteristic is None:
+    if kind is None:
         stream, *others = [env.from_collection(values) for values in inputs]
+    elif isinstance(kind, WatermarkStrategy):
+        inputs = inputs[:1]
+        splits = {str(split): [(value, value[0]) for value in inputs[0][split::3]] for split in range(3)}
+        stream, *others = [env.from_source(TimestampedSource(splits), kind, "splits").set_parallelism(1)]
     else:
-        env.set_stream_time_characteristic(characteristic)
+        env.set_stream_time_characteristic(kind)
         stream, *others = [env.add_source(ListedSource(values)) for values in inputs]
     env.get_config().set_auto_watermark_interval(interval_ms)
     if others:

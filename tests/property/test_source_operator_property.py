@@ -12,7 +12,7 @@ from models.source_outputs import SourceModel
 from models.watermarks import generator_of
 
 from flinkcore.common import Duration, Watermark
-from flinkcore.runtime.sources.source import ReaderOutput, SourceOutput
+from flinkcore.datastream.connectors.base import ReaderOutput, SourceOutput
 
 GENERATORS = [
     {"type": "bounded", "delay": 3},

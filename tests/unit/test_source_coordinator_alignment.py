@@ -5,6 +5,7 @@ from collections import defaultdict
 import pytest
 from models.golden_generators import Punctuated
 from models.recorders import OutputRecorder
+from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import (
     MAX_TIMESTAMP,
@@ -13,11 +14,10 @@ from flinkcore.common import (
     WatermarkAlignmentParams,
     WatermarkStrategy,
 )
+from flinkcore.datastream.connectors.base import InputStatus
 from flinkcore.errors import LifecycleError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source import InputStatus
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.timestamped_source import TimestampedSource
 from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
 
 

@@ -6,6 +6,7 @@ import pytest
 from models.golden_generators import Punctuated
 from models.recorders import OutputRecorder
 from models.scripted_reader import OperatorUnderTest, ScriptedReader, Split
+from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import (
     MAX_TIMESTAMP,
@@ -15,11 +16,10 @@ from flinkcore.common import (
     Watermark,
     WatermarkStrategy,
 )
+from flinkcore.datastream.connectors.base import InputStatus, SourceReaderContext
 from flinkcore.errors import ConfigurationError, LifecycleError, UserCodeError
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source import InputStatus, SourceReaderContext
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.timestamped_source import TimestampedSource
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)
@@ -45,7 +45,7 @@ def test_the_reader_is_made_for_its_subtask_and_restored_before_it_is_started() 
     )
     assert contexts == []
     operator.open([Split("a"), Split("b")])
-    assert contexts == [SourceReaderContext(clock, 2, 4)]
+    assert contexts == [SourceReaderContext(clock.current_processing_time, 2, 4)]
     assert reader.calls == [("add", ["a", "b"]), "start"]
     operator.notify_no_more_splits()
     operator.close()
@@ -133,7 +133,7 @@ def test_a_snapshot_is_the_readers() -> None:
     assert tested.operator.snapshot_state(7) == [Split("at 7")]
 
 
-def test_operators_that_share_a_strategy_share_no_state_of_its_assigner() -> None:
+def test_operators_and_splits_that_share_a_strategy_share_no_state_of_its_assigner() -> None:
     class Counting(TimestampAssigner):
         def __init__(self) -> None:
             self.count = 0
@@ -147,8 +147,9 @@ def test_operators_that_share_a_strategy_share_no_state_of_its_assigner() -> Non
     first.collect("a", None)
     first.collect("b", None)
     second.collect("a", None)
+    first.collect("a", None)
     assert [first.taken(), second.taken()] == [
-        [("record", 1, "v"), ("record", 2, "v")],
+        [("record", 1, "v"), ("record", 1, "v"), ("record", 2, "v")],
         [("record", 1, "v")],
     ]
 

@@ -5,8 +5,8 @@ from models.golden_generators import Punctuated
 from models.scripted_reader import OperatorUnderTest
 
 from flinkcore.common import MAX_TIMESTAMP, Duration, WatermarkAlignmentParams, WatermarkStrategy
+from flinkcore.datastream.connectors.base import InputStatus
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.sources.source import InputStatus
 
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)
 ALIGNED = PUNCTUATED.with_watermark_alignment("group", Duration.of_millis(10), Duration.of_millis(100))

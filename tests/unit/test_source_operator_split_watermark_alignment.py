@@ -5,7 +5,7 @@ from models.golden_generators import Punctuated
 from models.scripted_reader import OperatorUnderTest, Split
 
 from flinkcore.common import Duration, WatermarkStrategy
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import UnsupportedOperationError
 
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)
 ALIGNED = PUNCTUATED.with_watermark_alignment("group", Duration.of_millis(10), Duration.of_millis(100))
@@ -155,7 +155,7 @@ def test_a_reader_that_cannot_pause_is_an_error_that_names_the_setting_and_the_s
     tested = aligned(["a", "b"], can_pause=False)
     tested.collect("a", 30)
     with pytest.raises(
-        ConfigurationError,
+        UnsupportedOperationError,
         match=r"\['a'\] are beyond 20, .* ScriptedReader .* "
         r"pipeline\.watermark-alignment\.allow-unaligned-source-splits",
     ):
@@ -165,7 +165,7 @@ def test_a_reader_that_cannot_pause_is_an_error_that_names_the_setting_and_the_s
 def test_the_error_comes_also_when_the_generators_watermark_is_the_cause() -> None:
     tested = aligned(["a", "b"], can_pause=False)
     tested.operator.update_max_desired_watermark(20)
-    with pytest.raises(ConfigurationError, match="allow-unaligned-source-splits"):
+    with pytest.raises(UnsupportedOperationError, match="allow-unaligned-source-splits"):
         tested.collect("a", 30)
 
 

@@ -6,23 +6,22 @@ from typing import Any
 
 import pytest
 from models.scripted_reader import Split
+from models.timestamped_source import (
+    TimestampedSource,
+    TimestampedSourceReader,
+    TimestampedSplit,
+)
 
 from flinkcore.common import Watermark
-from flinkcore.datastream.connectors.base import Boundedness
-from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source import (
+from flinkcore.datastream.connectors.base import (
+    Boundedness,
     InputStatus,
     SourceOutput,
     SourceReader,
     SourceReaderContext,
 )
-from flinkcore.runtime.sources.source_reader_base import RecordsBySplits, SourceReaderBase, SplitReader
-from flinkcore.runtime.sources.timestamped_source import (
-    TimestampedSource,
-    TimestampedSourceReader,
-    TimestampedSplit,
-)
+from flinkcore.datastream.connectors.source_reader_base import RecordsBySplits, SourceReaderBase, SplitReader
+from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError
 
 MORE, NOTHING, END = InputStatus.MORE_AVAILABLE, InputStatus.NOTHING_AVAILABLE, InputStatus.END_OF_INPUT
 
@@ -168,7 +167,7 @@ def test_closing_the_reader_closes_the_split_reader() -> None:
 
 
 def collection_reader(source: TimestampedSource) -> TimestampedSourceReader:
-    return source.create_reader(SourceReaderContext(DrivenProcessingTimeService()))
+    return source.create_reader(SourceReaderContext(lambda: 0))
 
 
 def test_splits_of_a_collection_source_take_turns_but_for_those_that_are_paused() -> None:

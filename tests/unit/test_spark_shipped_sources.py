@@ -14,18 +14,19 @@ from flinkcore.common import ExecutionConfig, TimestampAssigner, WatermarkStrate
 from flinkcore.common.configuration import Configuration
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.elements.task_sources import TaskSplits
+from flinkcore.replay.elements.task_sources import TaskElements, TaskSplits
 from flinkcore.spark.elements.shipped_sources import ShippedSources
 
 
 def shipped(elements: list[Any], strategy: WatermarkStrategy | None = None) -> ShippedSources:
-    splits = (CollectionSplit("collection", elements),)
-    return ShippedSources.of({4: TaskSplits(0, splits, None, strategy, ExecutionConfig(Configuration()), 0)})
+    split, settings = CollectionSplit("collection", elements), ExecutionConfig(Configuration())
+    if strategy is None:
+        return ShippedSources.of({4: TaskElements(0, split, None, settings, 0)})
+    return ShippedSources.of({4: TaskSplits(0, (split,), None, True, None, strategy, settings, 0)})
 
 
 def read(sources: ShippedSources) -> list[Any]:
-    (split,) = pickle.loads(sources.pickled[4]).splits
-    return list(split.elements())
+    return list(pickle.loads(sources.pickled[4]).split.elements())
 
 
 class Unreadable:

@@ -2,18 +2,44 @@
 
 from typing import NoReturn
 
-from flinkcore.datastream.connectors.base import Sink, SinkWriter, Source, SourceSplit, WriterContext
+from flinkcore.datastream.connectors.base import (
+    InputStatus,
+    ReaderOutput,
+    Sink,
+    SinkWriter,
+    Source,
+    SourceOutput,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+    WriterContext,
+)
 from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
+from flinkcore.datastream.connectors.source_reader_base import (
+    RecordEmitter,
+    RecordsBySplits,
+    SourceReaderBase,
+    SplitReader,
+)
 from flinkcore.datastream.missing_features import MISSING_CONNECTORS, refuse_name
 
 __all__ = [
     "CollectionSource",
+    "InputStatus",
     "NumberSequenceSource",
+    "ReaderOutput",
+    "RecordEmitter",
+    "RecordsBySplits",
     "Sink",
     "SinkWriter",
     "Source",
+    "SourceOutput",
+    "SourceReader",
+    "SourceReaderBase",
+    "SourceReaderContext",
     "SourceSplit",
+    "SplitReader",
     "WriterContext",
 ]
 

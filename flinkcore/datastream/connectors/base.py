@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.typeinfo import TypeInformation, Types
+from flinkcore.common.watermark_generators import WatermarkOutput
 from flinkcore.errors import UnsupportedOperationError
+
+T = TypeVar("T")
+T_in = TypeVar("T_in", contravariant=True)
 
 
 class SourceSplit:
@@ -41,21 +46,168 @@ class SourceSplit:
         )
 
 
-class Source(ABC):
-    """Where elements come from, in splits that are read independently.
+SplitT = TypeVar("SplitT", bound=SourceSplit)
 
-    The elements of a split arrive at a stated rate on the job's clock, the first one an interval after its start.
+
+@dataclass(frozen=True)
+class SourceReaderContext:
+    """The surroundings of a reader.
+
+    Parameters
+    ----------
+    current_processing_time : callable
+        Returns the time of the job's clock, in ms since the epoch.
+    subtask_index : int
+        Index of the reader among the source's parallel readers.
+    parallelism : int
+        The number of readers.
 
     Notes
     -----
-    Follows ``pyflink.datastream.connectors.Source`` and Flink's ``org.apache.flink.api.connector.source.Source``.
-    Deliberate difference: the splits of a log are known when the job starts, so that :meth:`create_splits` stands for
-    the enumerator that discovers and assigns them.
+    Flink's ``org.apache.flink.api.connector.source.SourceReaderContext``. Deliberate difference: splits are not
+    requested one by one; ``Source.create_splits`` lists them.
+    """
+
+    current_processing_time: Callable[[], int]
+    subtask_index: int = 0
+    parallelism: int = 1
+
+
+class SourceOutput(WatermarkOutput, Protocol, Generic[T_in]):
+    """Takes records, and watermarks and idleness if the source knows more than generators.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.api.connector.source.SourceOutput``.
+    """
+
+    def collect(self, record: T_in, timestamp_ms: int | None = None) -> None:
+        """Emit a record.
+
+        Parameters
+        ----------
+        record : object
+        timestamp_ms : int or None
+            The source's timestamp of the record, such as Kafka's, in ms since the epoch; None if it has none, for which
+            the timestamp assigner is passed -2**63.
+        """
+
+
+class ReaderOutput(SourceOutput[T_in], Protocol, Generic[T_in]):
+    """The main output of a reader, which creates an output for each split.
+
+    Records of a split go to the output of that split, which has its own watermark generator and idleness; records of no
+    split go to the main output.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.api.connector.source.ReaderOutput``.
+    """
+
+    def create_output_for_split(self, split_id: str) -> SourceOutput[T_in]:
+        """Return the output of a split, which the first call creates."""
+
+    def release_output_for_split(self, split_id: str) -> None:
+        """Drop the output of a split that has ended; its watermark no longer counts."""
+
+
+class InputStatus(Enum):
+    """What to expect of the next poll.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.core.io.InputStatus``.
+    """
+
+    MORE_AVAILABLE = "more available"
+    NOTHING_AVAILABLE = "nothing available"
+    END_OF_INPUT = "end of input"
+
+
+class SourceReader(ABC, Generic[T, SplitT]):
+    """Reads splits and emits their records, at each poll some.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.api.connector.source.SourceReader``. Deliberate difference: there is no
+    ``isAvailable``, whose future wakes a waiting task; the reader is polled again when the clock has moved.
+    """
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the next poll is known to be the end, which then comes 1 ms after the last record."""
+        return False
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start; restored splits have been added before."""
+
+    @abstractmethod
+    def poll_next(self, output: ReaderOutput[T]) -> InputStatus:
+        """Emit the next records, preferably one.
+
+        Parameters
+        ----------
+        output : ReaderOutput
+            The same at each call.
+
+        Returns
+        -------
+        InputStatus
+            ``MORE_AVAILABLE``: poll again at once. ``NOTHING_AVAILABLE``: there is no record now. ``END_OF_INPUT``:
+            the reader has ended, is not polled again, and must not emit.
+        """
+
+    @abstractmethod
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[SplitT]:
+        """Return the splits at their current positions, from which reading can be resumed."""
+
+    @abstractmethod
+    def add_splits(self, splits: Sequence[SplitT]) -> None:
+        """Add splits to be read."""
+
+    @abstractmethod
+    def notify_no_more_splits(self) -> None:
+        """Note that no further split will be added: the reader ends with the splits that it has."""
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        """Pause some splits, and resume others; may be called while the reader emits.
+
+        Parameters
+        ----------
+        splits_to_pause, splits_to_resume : collection of str
+            Ids of splits; no id is in both.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the reader cannot pause splits independently; so by default.
+        """
+        raise UnsupportedOperationError(f"{type(self).__name__} cannot pause and resume single splits")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources; the reader may not have reached its end."""
+
+
+class Source(ABC):
+    """Where elements come from, in splits that are read independently.
+
+    The elements of a split arrive at a stated rate on the job's clock, the first one an interval after its start: so
+    often is a reader polled, once for each split that it reads. A reader that has nothing is polled again 1 ms later.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.connectors.Source`` and Flink's ``org.apache.flink.api.connector.source.Source`` with
+    its ``SourceReaderFactory``. Deliberate difference: the splits of a log are known when the job starts, so that
+    :meth:`create_splits` stands for the enumerator that discovers and assigns them.
     """
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Whether the source ends by itself; an unbounded one cannot run in batch mode."""
         return Boundedness.BOUNDED
 
     @abstractmethod
@@ -67,6 +219,12 @@ class Source(ABC):
         parallelism : int
             How many subtasks read the source.
         """
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, Any]:
+        """Return a new reader, without splits; by default it emits the `elements` of its splits, which take turns."""
+        from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
+
+        return IteratorSourceReader()
 
     def produced_type(self) -> TypeInformation:
         """Return the type of the elements; any Python object by default."""

@@ -162,37 +162,6 @@ class SplitArrivals(Origin):
             close()
 
 
-class NoArrivals(Origin):
-    """A source's subtask that has nothing to read: it ends as an empty split does.
-
-    Parameters
-    ----------
-    number : int
-        Of the origin in the job.
-    start_ms : int
-    finish : callable
-        Called when the end has come.
-    """
-
-    def __init__(self, number: int, start_ms: int, finish: Callable[[], None]) -> None:
-        self.number = number
-        self.next_arrival_ms: int | None = start_ms + 1
-        self.at_end = True
-        self._finish = finish
-
-    def emit(self) -> None:
-        """Let the end come."""
-        self.next_arrival_ms = None
-        self._finish()
-
-    def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let the end come, at its time."""
-        yield from OrderedArrivals([self]).emit_all(clock)
-
-    def close(self) -> None:
-        """Nothing is read."""
-
-
 class OrderedArrivals(Arrivals):
     """Elements of several origins in the order of their arrival.
 

@@ -80,8 +80,11 @@ class ElementRun(StartedJob):
     def _emitted(self) -> Generator[Any, None, None]:
         collected = self._collected
         try:
-            origins = self._origins()
-            self._arrivals = origins[0] if len(origins) == 1 else OrderedArrivals(origins)
+            origins = list[Origin]()
+            self._arrivals = OrderedArrivals(origins)
+            self._add_origins(origins)
+            if len(origins) == 1:
+                self._arrivals = origins[0]
             for _ in self._arrivals.emit_all(self._clock):
                 if collected:
                     yield from collected
@@ -92,12 +95,10 @@ class ElementRun(StartedJob):
         finally:
             self._cancel()
 
-    def _origins(self) -> list[Origin]:
+    def _add_origins(self, origins: list[Origin]) -> None:
         tasks = self._tasks.tasks()
-        origins: list[Origin] = []
         for number, source in self._sources.of_tasks().items():
             origins += source.origins(tasks[number])
-        return origins
 
     def _end(self) -> None:
         """Close all operators, and make visible what the sinks have written."""

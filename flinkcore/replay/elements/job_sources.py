@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
-from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.task_sources import (
     ColumnarJob,
+    TaskElements,
     TaskFunction,
     TaskLog,
     TaskSource,
@@ -102,20 +104,34 @@ class JobSources:
                     )
                     origins += 1
                 continue
-            splits = self._splits(step, node.parallelism)
-            for index, task in enumerate(vertex.tasks):
-                read = tuple(splits[index :: node.parallelism])
-                strategy = step.strategy if isinstance(step, SourceTransformation) else None
-                sources[task] = TaskSplits(
-                    origins, read, _converted_to(step), strategy, self._configuration, self.start_ms
-                )
-                origins += max(1, len(read))
+            if isinstance(step, SourceTransformation) and step.strategy is not None:
+                source = step.source
+                splits = source.create_splits(node.parallelism)
+                has_reader = type(source).create_reader is not Source.create_reader
+                for index, task in enumerate(vertex.tasks):
+                    sources[task] = TaskSplits(
+                        origins,
+                        tuple(splits[index :: node.parallelism]),
+                        source if has_reader else None,
+                        source.boundedness is Boundedness.BOUNDED,
+                        _converted_to(step),
+                        step.strategy,
+                        self._configuration,
+                        self.start_ms,
+                    )
+                    origins += 1
+                continue
+            sources[vertex.first_task] = TaskElements(
+                origins, self._split(step), _converted_to(step), self._configuration, self.start_ms
+            )
+            origins += 1
         return sources
 
-    def _splits(self, step: Transformation, parallelism: int) -> list[SourceSplit]:
-        if isinstance(step, SourceTransformation):
-            return list(step.source.create_splits(parallelism))
-        return [self._columnar_job(step)]
+    def _split(self, step: Transformation) -> SourceSplit:
+        if not isinstance(step, SourceTransformation):
+            return self._columnar_job(step)
+        (split,) = step.source.create_splits(1)
+        return split
 
     def _columnar_job(self, step: Transformation) -> SourceSplit:
         return ColumnarJob("job", step, self._configuration, self._directory)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.element_transformations import LegacySourceTransformation, SideOutputTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
-from flinkcore.replay.elements.element_arrivals import NoArrivals, Origin, SplitArrivals, end_input
-from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
-from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, end_input
 from flinkcore.runtime.tasks.stream_task import StreamTask
-from flinkcore.runtime.tasks.task_output import TaskOutput
 from flinkcore.runtime.working_directory import WorkingDirectory
+
+if TYPE_CHECKING:
+    from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator
 
 
 class TaskSource(Protocol):
@@ -33,77 +32,105 @@ class TaskSource(Protocol):
 
 
 @dataclass(frozen=True)
-class TaskSplits:
-    """Splits that a task reads, each of them an origin.
+class TaskElements:
+    """A collection, or the result of a job over columns, that a task reads, which is one origin without timestamps.
 
     Attributes
     ----------
-    first_origin : int
-        Number of the first of its origins in the job.
-    splits : tuple of SourceSplit
+    origin : int
+        Its number in the job.
+    split : SourceSplit
     converted_to : TypeInformation or None
         What elements are made to be, unless the source has seen to that.
-    strategy : WatermarkStrategy or None
-        For each split; None: no timestamps, and no watermark before the end.
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
     """
 
-    first_origin: int
-    splits: tuple[SourceSplit, ...]
+    origin: int
+    split: SourceSplit
     converted_to: TypeInformation | None
-    strategy: WatermarkStrategy | None
     configuration: ExecutionConfig
     start_ms: int
 
     def origins(self, task: StreamTask) -> list[Origin]:
-        """Return the splits, or what ends at once if there is none."""
-        output, clock, finish = task.source_output, task.clock, task.end_source
-        if not self.splits:
+        """Return the elements."""
+        output = task.source_output
 
-            def end() -> None:
-                end_input(output)
-                finish()
-
-            return [NoArrivals(self.first_origin, self.start_ms, end)]
-        watermarks = self._watermarks(output, clock)
-        left = [len(self.splits)]
-
-        def finish_split(number: int) -> None:
-            left[0] -= 1
-            if watermarks is not None:
-                watermarks.finish(number)
-            elif left[0] == 0:
-                end_input(output)
-            if left[0] == 0:
-                finish()
+        def finish() -> None:
+            end_input(output)
+            task.end_source()
 
         conversion = None if self.converted_to is None else self.converted_to.conversion()
+        rate = self.configuration.get_arrival_rate()
         return [
-            SplitArrivals(
-                self.first_origin + number,
-                split,
-                conversion,
-                self.configuration.get_arrival_rate(),
-                self.start_ms,
-                output.collect if watermarks is None else watermarks.process(number),
-                partial(finish_split, number),
-            )
-            for number, split in enumerate(self.splits)
+            SplitArrivals(self.origin, self.split, conversion, rate, self.start_ms, output.collect, finish)
         ]
 
-    def _watermarks(self, output: TaskOutput, clock: ProcessingTimeService) -> SplitWatermarks | None:
-        if self.strategy is None:
-            return None
-        return SplitWatermarks(
+
+@dataclass(frozen=True)
+class TaskSplits:
+    """Splits of a source that a task reads, which are one origin.
+
+    Attributes
+    ----------
+    origin : int
+        Its number in the job.
+    splits : tuple of SourceSplit
+    source : Source or None
+        Creates the reader; None: splits give their elements by themselves.
+    is_bounded : bool
+    converted_to : TypeInformation or None
+        What elements are made to be, unless the source has seen to that.
+    strategy : WatermarkStrategy
+    configuration : ExecutionConfig
+    start_ms : int
+        When the job starts.
+    """
+
+    origin: int
+    splits: tuple[SourceSplit, ...]
+    source: Source | None
+    is_bounded: bool
+    converted_to: TypeInformation | None
+    strategy: WatermarkStrategy
+    configuration: ExecutionConfig
+    start_ms: int
+
+    def origins(self, task: StreamTask) -> list[Origin]:
+        """Open the operator of the source, and return its polls."""
+        from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
+        from flinkcore.replay.elements.source_arrivals import SourceArrivals
+        from flinkcore.runtime.sources.source_operator import SourceOperator
+
+        configuration, coordinator = self.configuration, self._coordinator(task)
+        operator: SourceOperator[Any] = SourceOperator(
+            (lambda context: IteratorSourceReader()) if self.source is None else self.source.create_reader,
             self.strategy,
-            [split.split_id for split in self.splits],
-            output,
-            clock,
-            self.configuration.get_auto_watermark_interval(),
-            is_batch=self.configuration.is_batch(),
+            task.source_output,
+            task.clock,
+            configuration.get_auto_watermark_interval(),
+            emit_progressive_watermarks=not configuration.is_batch(),
+            report_watermark=None if coordinator is None else coordinator.reporter(task.index),
+            allow_unaligned_source_splits=configuration.allows_unaligned_source_splits(),
+            watermark_buffer_size=configuration.get_watermark_alignment_buffer_size(),
+            subtask_index=task.index,
+            parallelism=task.vertex.parallelism,
+            conversion=None if self.converted_to is None else self.converted_to.conversion(),
         )
+        operator.open()
+        operator.add_splits(self.splits)
+        operator.notify_no_more_splits()
+        if coordinator is not None:
+            coordinator.subtask_ready(task.index, operator)
+        rate = configuration.get_arrival_rate()
+        return [SourceArrivals(self.origin, operator, rate, self.start_ms, self.is_bounded, task.end_source)]
+
+    def _coordinator(self, task: StreamTask) -> SourceCoordinator | None:
+        parameters = self.strategy.alignment_parameters
+        if parameters is None:
+            return None
+        return task.source_coordinators.of_source(str(task.vertex.first_task), parameters)
 
 
 @dataclass(frozen=True)

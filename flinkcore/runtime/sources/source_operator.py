@@ -5,26 +5,29 @@ from enum import Enum
 from typing import Any, Generic
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
-from flinkcore.runtime.copies import copied_strategy
-from flinkcore.runtime.elements import LatencyMarker
-from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source import (
+from flinkcore.datastream.connectors.base import (
     InputStatus,
     ReaderOutput,
     SourceReader,
     SourceReaderContext,
     SplitT,
 )
-from flinkcore.runtime.sources.source_outputs import SourceDataOutput
+from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
+from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
+from flinkcore.runtime.copies import copied_strategy
+from flinkcore.runtime.elements import LatencyMarker
+from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.runtime.sources.source_outputs import Emit, SourceDataOutput, SourceOutputWithWatermarks
 from flinkcore.runtime.sources.timestamps_and_watermarks import (
     NoOpTimestampsAndWatermarks,
     PausableRelativeClock,
     ProgressiveTimestampsAndWatermarks,
     TimestampsAndWatermarks,
+    TimestampsOnlyOutput,
 )
 from flinkcore.runtime.sources.watermark_alignment import SourceSplitMetrics, SplitAlignment, WatermarkSampler
 
@@ -107,7 +110,7 @@ class SourceOperator(Generic[SplitT]):
     Parameters
     ----------
     reader_factory : callable
-        ``ReaderSource.create_reader``.
+        ``Source.create_reader``.
     watermark_strategy : WatermarkStrategy
         Copied at `open`.
     output : Output
@@ -127,6 +130,8 @@ class SourceOperator(Generic[SplitT]):
         intervals; 0: the latest.
     subtask_index, parallelism : int
         Index of the subtask, and the number of subtasks.
+    conversion : callable, optional
+        Of each record to its declared type, before its timestamp is assigned.
     operator_id : str
         The source's name in latency markers.
     latency_tracking_interval_ms : int
@@ -160,6 +165,7 @@ class SourceOperator(Generic[SplitT]):
         watermark_buffer_size: int = 3,
         subtask_index: int = 0,
         parallelism: int = 1,
+        conversion: Conversion | None = None,
         operator_id: str = "source",
         latency_tracking_interval_ms: int = 0,
     ) -> None:
@@ -182,7 +188,10 @@ class SourceOperator(Generic[SplitT]):
         self._emit_progressive_watermarks = emit_progressive_watermarks
         self._report_watermark = report_watermark
         self._allow_unaligned_source_splits = allow_unaligned_source_splits
-        self._context = SourceReaderContext(processing_time_service, subtask_index, parallelism)
+        self._context = SourceReaderContext(
+            processing_time_service.current_processing_time, subtask_index, parallelism
+        )
+        self._conversion = conversion
         self._operator_id = operator_id
         self._latency_tracking_interval_ms = latency_tracking_interval_ms
 
@@ -223,9 +232,12 @@ class SourceOperator(Generic[SplitT]):
                 self._time_service,
                 self._auto_watermark_interval_ms,
                 self._main_input_activity_clock,
+                self._conversion,
             )
         else:
-            self._event_time = NoOpTimestampsAndWatermarks(strategy.create_timestamp_assigner())
+            self._event_time = NoOpTimestampsAndWatermarks(
+                strategy.create_timestamp_assigner(), self._conversion
+            )
         self._reader = self._reader_factory(self._context)
         self._mode = _OperatingMode.OUTPUT_NOT_INITIALIZED
         if restored_splits:
@@ -299,6 +311,39 @@ class SourceOperator(Generic[SplitT]):
             )
         return status
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the next poll is known to be the end."""
+        return self._reader.is_at_end
+
+    @property
+    def readable_splits(self) -> int:
+        """The number of splits that have neither ended nor been paused."""
+        return self._splits.readable_splits
+
+    def only_split(self) -> tuple[IteratorSourceReader, Conversion | None, Emit] | None:
+        """Return how the elements of the only split are read and emitted without polls.
+
+        Returns
+        -------
+        (IteratorSourceReader, callable or None, callable) or None
+            The reader, the conversion to the declared type, and what emits converted elements. None if there are
+            several splits, or none; if they have a reader of the source's own; or with alignment.
+        """
+        reader = self._reader
+        if (
+            type(reader) is not IteratorSourceReader
+            or self._alignment is not None
+            or self.readable_splits != 1
+        ):
+            return None
+        if self._mode is _OperatingMode.OUTPUT_NOT_INITIALIZED:
+            self._initialize_main_output()
+        (split_id,) = self._splits
+        output = self._main_output.create_output_for_split(split_id)
+        assert isinstance(output, SourceOutputWithWatermarks | TimestampsOnlyOutput)
+        return reader, output.conversion, output.emit
+
     def snapshot_state(self, checkpoint_id: int) -> Sequence[SplitT]:
         """Return the splits at their current positions, for `open` of a restored operator.
 
@@ -320,7 +365,7 @@ class SourceOperator(Generic[SplitT]):
 
         Raises
         ------
-        ConfigurationError
+        UnsupportedOperationError
             If a split must be paused, the reader cannot pause splits, and unaligned splits are not allowed.
         """
         self._splits.max_desired_watermark = max_watermark
@@ -471,7 +516,7 @@ class SourceOperator(Generic[SplitT]):
         except UnsupportedOperationError as unsupported:
             if self._allow_unaligned_source_splits:
                 return False
-            raise ConfigurationError(
+            raise UnsupportedOperationError(
                 f"the splits {list(splits_to_pause)} are beyond {self.max_desired_watermark}, the watermark that "
                 f"alignment allows, but {type(self._reader).__name__} cannot pause single splits: implement its "
                 f"pause_or_resume_splits, or set {ALLOW_UNALIGNED_SOURCE_SPLITS} to true"

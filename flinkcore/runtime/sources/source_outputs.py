@@ -1,16 +1,21 @@
 """The outputs of sources: records get their timestamps, and generators see them."""
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner, as_timestamp
+from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import DataError, LifecycleError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.gauges import WatermarkGauge
 from flinkcore.runtime.output import Output
+
+Emit = Callable[[Any, int], None]
+"""Emits a record, given with the timestamp of the source in ms since the epoch; -2**63 if it has none."""
 
 
 class SourceOutputWithWatermarks:
@@ -28,6 +33,15 @@ class SourceOutputWithWatermarks:
     watermark_generator : WatermarkGenerator
     split_id : str or None
         Named in errors; None for the main output.
+    conversion : callable, optional
+        Of each record to its declared type, before its timestamp is assigned.
+
+    Attributes
+    ----------
+    conversion : callable or None
+    emit : callable
+        Emits a record of the declared type, given with the timestamp of the source in ms since the epoch, then passes
+        it to the generator.
 
     Notes
     -----
@@ -42,6 +56,7 @@ class SourceOutputWithWatermarks:
         timestamp_assigner: TimestampAssigner,
         watermark_generator: WatermarkGenerator[Any],
         split_id: str | None = None,
+        conversion: Conversion | None = None,
     ) -> None:
         self._record_output = record_output
         self._on_event_output = on_event_output
@@ -49,6 +64,8 @@ class SourceOutputWithWatermarks:
         self._timestamp_assigner = timestamp_assigner
         self._watermark_generator = watermark_generator
         self._split_id = split_id
+        self.conversion = conversion
+        self.emit = self._emitting()
 
     def collect(self, record: Any, timestamp_ms: int | None = None) -> None:
         """Emit a record with its timestamp, then pass it to the generator.
@@ -68,11 +85,22 @@ class SourceOutputWithWatermarks:
         LifecycleError
             If the output was released, or the source has ended.
         """
-        timestamp = self._timestamp_assigner.extract_timestamp(
-            record, source_timestamp(timestamp_ms, record, self._split_id)
-        )
-        self._record_output.collect(StreamRecord(record, timestamp))
-        self._watermark_generator.on_event(record, timestamp, self._on_event_output)
+        given = source_timestamp(timestamp_ms, record, self._split_id)
+        self.emit(record if self.conversion is None else self.conversion(record), given)
+
+    def _emitting(self) -> Emit:
+        extract_timestamp = self._timestamp_assigner.extract_timestamp
+        on_event, on_event_output = self._watermark_generator.on_event, self._on_event_output
+        record_output, emitted = self._record_output, StreamRecord[Any](None)
+
+        def emit(value: Any, given: int) -> None:
+            timestamp = extract_timestamp(value, given)
+            emitted.value = value
+            emitted.timestamp = timestamp
+            record_output.collect(emitted)
+            on_event(value, timestamp, on_event_output)
+
+        return emit
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Emit a watermark of the source itself."""
@@ -94,6 +122,7 @@ class SourceOutputWithWatermarks:
         """Refuse everything from now on, as the split has ended."""
         ended = EndedOutput(f"the output of the split {self._split_id!r} was released")
         self._record_output = self._on_event_output = self._periodic_output = ended
+        self.emit = self._emitting()
 
 
 def source_timestamp(timestamp_ms: object, record: object, split_id: str | None) -> int:
@@ -159,11 +188,13 @@ class EndedOutput:
         raise LifecycleError(f"{self._reason}: the source cannot emit {what} any more")
 
 
-class SourceDataOutput(Output):
+class SourceDataOutput:
     """Forwards elements until the source ends, and then refuses them.
 
     Attributes
     ----------
+    collect : callable
+        Emits a record.
     watermark_gauge : WatermarkGauge
         The last watermark that was emitted.
 
@@ -175,12 +206,10 @@ class SourceDataOutput(Output):
     """
 
     def __init__(self, output: Output) -> None:
-        self._output = output
+        self._output: Output = output
+        self.collect: Callable[[StreamRecord[Any]], None] = output.collect
         self._is_idle = False
         self.watermark_gauge = WatermarkGauge()
-
-    def collect(self, record: StreamRecord[Any]) -> None:
-        self._output.collect(record)
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         self._output.collect_side(output_tag, record)
@@ -206,3 +235,4 @@ class SourceDataOutput(Output):
     def refuse(self, reason: str) -> None:
         """Refuse everything from now on, for a reason that begins the message."""
         self._output = EndedOutput(reason)
+        self.collect = self._output.collect

@@ -7,15 +7,17 @@ from typing import Any, Protocol
 from flinkcore.common.execution_config import checked_auto_watermark_interval
 from flinkcore.common.supplied_generators import HeldGenerators, holder_name
 from flinkcore.common.timestamp_assigner import TimestampAssigner
+from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.connectors.base import ReaderOutput, SourceOutput
 from flinkcore.errors import LifecycleError
+from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source import ReaderOutput, SourceOutput
 from flinkcore.runtime.sources.source_outputs import SourceOutputWithWatermarks, source_timestamp
 from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
@@ -86,12 +88,13 @@ class NoOpTimestampsAndWatermarks(TimestampsAndWatermarks):
     Flink's ``org.apache.flink.streaming.api.operators.source.NoOpTimestampsAndWatermarks``.
     """
 
-    def __init__(self, timestamp_assigner: TimestampAssigner) -> None:
+    def __init__(self, timestamp_assigner: TimestampAssigner, conversion: Conversion | None = None) -> None:
         self._timestamp_assigner = timestamp_assigner
+        self._conversion = conversion
 
     def create_main_output(self, output: Output, listener: WatermarkUpdateListener) -> ReaderOutput[Any]:
         """Return an output that is also the output of each split."""
-        return TimestampsOnlyOutput(output, self._timestamp_assigner)
+        return TimestampsOnlyOutput(output, self._timestamp_assigner, listener, self._conversion)
 
     def start_periodic_watermark_emits(self) -> None:
         """Do nothing."""
@@ -113,16 +116,26 @@ class TimestampsOnlyOutput:
     Flink's ``NoOpTimestampsAndWatermarks.TimestampsOnlyOutput``.
     """
 
-    def __init__(self, output: Output, timestamp_assigner: TimestampAssigner) -> None:
+    def __init__(
+        self,
+        output: Output,
+        timestamp_assigner: TimestampAssigner,
+        listener: WatermarkUpdateListener,
+        conversion: Conversion | None,
+    ) -> None:
         self._output = output
-        self._timestamp_assigner = timestamp_assigner
+        self._extract_timestamp = timestamp_assigner.extract_timestamp
+        self._listener = listener
+        self.conversion = conversion
 
     def collect(self, record: Any, timestamp_ms: int | None = None) -> None:
         """Emit a record with its timestamp; errors as of :meth:`SourceOutputWithWatermarks.collect`."""
-        timestamp = self._timestamp_assigner.extract_timestamp(
-            record, source_timestamp(timestamp_ms, record, None)
-        )
-        self._output.collect(StreamRecord(record, timestamp))
+        given = source_timestamp(timestamp_ms, record, None)
+        self.emit(record if self.conversion is None else self.conversion(record), given)
+
+    def emit(self, value: Any, given: int) -> None:
+        """Emit a record of the declared type, given with the timestamp of the source, with its timestamp."""
+        self._output.collect(StreamRecord(value, self._extract_timestamp(value, given)))
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Drop it."""
@@ -138,7 +151,8 @@ class TimestampsOnlyOutput:
         return self
 
     def release_output_for_split(self, split_id: str) -> None:
-        """Do nothing."""
+        """Notify the listener that the split has ended."""
+        self._listener.split_finished(split_id)
 
 
 class PausableRelativeClock:
@@ -297,6 +311,8 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         0: no ticks.
     main_input_activity_clock : PausableRelativeClock
         Measures the idleness of the main output.
+    conversion : callable, optional
+        Of each record to its declared type.
 
     Raises
     ------
@@ -314,11 +330,13 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         processing_time_service: ProcessingTimeService,
         auto_watermark_interval_ms: int,
         main_input_activity_clock: PausableRelativeClock,
+        conversion: Conversion | None = None,
     ) -> None:
         self._strategy = watermark_strategy
         self._time_service = processing_time_service
         self._interval_ms = checked_auto_watermark_interval(auto_watermark_interval_ms)
         self._main_clock = main_input_activity_clock
+        self._conversion = conversion
         self._split_outputs: SplitLocalOutputs | None = None
         self._main_output: StreamingReaderOutput | None = None
         self._tick: ScheduledTimer | None = None
@@ -340,10 +358,22 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         idleness = IdlenessManager(WatermarkToDataOutput(output, listener))
         held = HeldGenerators()
         self._split_outputs = SplitLocalOutputs(
-            output, idleness.split_local_output, listener, self._strategy, self._time_service, held
+            output,
+            idleness.split_local_output,
+            listener,
+            self._strategy,
+            self._time_service,
+            held,
+            self._conversion,
         )
         self._main_output = StreamingReaderOutput(
-            output, idleness.main_output, self._strategy, self._main_clock, self._split_outputs, held
+            output,
+            idleness.main_output,
+            self._strategy,
+            self._main_clock,
+            self._split_outputs,
+            held,
+            self._conversion,
         )
         return self._main_output
 
@@ -391,13 +421,16 @@ class StreamingReaderOutput(SourceOutputWithWatermarks):
         activity_clock: PausableRelativeClock,
         split_local_outputs: "SplitLocalOutputs",
         held_generators: HeldGenerators,
+        conversion: Conversion | None,
     ) -> None:
+        strategy = copied_strategy(strategy)
         super().__init__(
             output,
             watermark_output,
             watermark_output,
             strategy.create_timestamp_assigner(),
             strategy.create_watermark_generator(activity_clock.relative_time_ms, held=held_generators),
+            conversion=conversion,
         )
         self._split_local_outputs = split_local_outputs
 
@@ -425,6 +458,8 @@ class SplitLocalOutputs:
     processing_time_service : ProcessingTimeService
     held_generators : HeldGenerators
         The generators of the main output and of the splits.
+    conversion : callable or None
+        Of each record to its declared type.
 
     Notes
     -----
@@ -439,6 +474,7 @@ class SplitLocalOutputs:
         strategy: WatermarkStrategy,
         processing_time_service: ProcessingTimeService,
         held_generators: HeldGenerators,
+        conversion: Conversion | None,
     ) -> None:
         self._record_output = record_output
         self._multiplexer = WatermarkOutputMultiplexer(watermark_output)
@@ -446,6 +482,7 @@ class SplitLocalOutputs:
         self._strategy = strategy
         self._time_service = processing_time_service
         self._held_generators = held_generators
+        self._conversion = conversion
         self._local_outputs: dict[str, SourceOutputWithWatermarks] = {}
         self._activity_clocks: dict[str, PausableRelativeClock] = {}
 
@@ -455,8 +492,9 @@ class SplitLocalOutputs:
         if previous is not None:
             return previous
         clock = PausableRelativeClock(self._time_service.current_processing_time)
-        assigner = self._strategy.create_timestamp_assigner(split_id)
-        generator = self._strategy.create_watermark_generator(
+        strategy = copied_strategy(self._strategy)  # assigners may have state, too
+        assigner = strategy.create_timestamp_assigner(split_id)
+        generator = strategy.create_watermark_generator(
             clock.relative_time_ms, split_id, self._held_generators
         )
         self._multiplexer.register_new_output(split_id, _SplitListener(split_id, self._listener))
@@ -467,6 +505,7 @@ class SplitLocalOutputs:
             assigner,
             generator,
             split_id,
+            self._conversion,
         )
         self._local_outputs[split_id] = output
         self._activity_clocks[split_id] = clock

@@ -1,7 +1,7 @@
 """Watermark alignment: sources, and splits of a source, that are too far ahead wait for others."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
@@ -237,6 +237,33 @@ class SourceCoordinator:
                 receiver.update_max_desired_watermark(max_allowed)
 
 
+class SourceCoordinators:
+    """The coordinators of the aligned sources of a job.
+
+    Parameters
+    ----------
+    processing_time_service : ProcessingTimeService
+    """
+
+    def __init__(self, processing_time_service: ProcessingTimeService) -> None:
+        self._time_service = processing_time_service
+        self._groups = WatermarkAlignmentGroups()
+        self._coordinators: dict[str, SourceCoordinator] = {}
+
+    def of_source(
+        self, source_name: str, alignment_parameters: WatermarkAlignmentParams
+    ) -> SourceCoordinator:
+        """Return the coordinator of a source, whose name is unique in the job; the first call starts it."""
+        coordinator = self._coordinators.get(source_name)
+        if coordinator is None:
+            coordinator = SourceCoordinator(
+                source_name, alignment_parameters, self._groups, self._time_service
+            )
+            self._coordinators[source_name] = coordinator
+            coordinator.start()
+        return coordinator
+
+
 class SourceSplitMetrics:
     """The watermark of a split, and how long it was paused, idle and active.
 
@@ -379,6 +406,14 @@ class SplitAlignment:
 
     def __contains__(self, split_id: str) -> bool:
         return split_id in self._watermarks
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._watermarks)
+
+    @property
+    def readable_splits(self) -> int:
+        """The number of splits that have neither ended nor been paused."""
+        return len(self._watermarks) - len(self._paused)
 
     def add(self, split_id: str) -> None:
         """Add a split, unless it is being read already."""

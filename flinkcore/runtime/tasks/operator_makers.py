@@ -111,6 +111,11 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
         return _sink(setup, step, make_output(None))
     if isinstance(step, TimestampsAndWatermarksTransformation):
         configuration = setup.job.configuration
+        if step.strategy.alignment_parameters is not None:
+            raise ConfigurationError(
+                f"assign_timestamps_and_watermarks cannot wait for other streams, as its strategy asks: "
+                f"{step.strategy}. Give the strategy to from_source, which can, or leave with_watermark_alignment out"
+            )
         return TimestampsAndWatermarksOperator(
             step.strategy,
             make_output(None),

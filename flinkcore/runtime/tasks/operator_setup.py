@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common.execution_config import ExecutionConfig
@@ -24,7 +24,12 @@ from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.tasks.stream_graph import StreamNode
 from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 
+if TYPE_CHECKING:
+    from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
+
 F = TypeVar("F")
+
+_AFTER_ALL_TASKS: Final = 2**32 - 1
 
 
 @dataclass
@@ -54,6 +59,13 @@ class JobContext:
     print_line: Callable[[str], None] = print
     serializes: bool = False
     metrics: TaskMetricGroup = field(default_factory=TaskMetricGroup)
+
+    @cached_property
+    def source_coordinators(self) -> SourceCoordinators:
+        """The coordinators of sources that are aligned; their timers come after those of all tasks."""
+        from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
+
+        return SourceCoordinators(self.task_clock(_AFTER_ALL_TASKS))
 
 
 @dataclass

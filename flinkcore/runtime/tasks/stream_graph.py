@@ -196,7 +196,7 @@ class StreamGraphGenerator:
     ) -> StreamNode:
         settings = step.settings
         if not collects:
-            self._refuse_unbounded_in_batch_mode(step)
+            self._refuse_in_batch_mode(step)
         alone_only = collects or (is_source(step) and not isinstance(step, _ELEMENT_SOURCES))
         parallelism = 1 if alone_only else settings.parallelism or self._unset_parallelism(step, inputs)
         max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
@@ -254,9 +254,14 @@ class StreamGraphGenerator:
         before, after = (node.transformation.settings.chaining for node in (source, target))
         return before is not ChainingStrategy.NEVER and (target.collects or after is ChainingStrategy.ALWAYS)
 
-    def _refuse_unbounded_in_batch_mode(self, step: Transformation) -> None:
+    def _refuse_in_batch_mode(self, step: Transformation) -> None:
         if not self._configuration.is_batch() or not isinstance(step, _ELEMENT_SOURCES):
             return
+        strategy = step.strategy if isinstance(step, SourceTransformation) else None
+        if strategy is not None and strategy.alignment_parameters is not None:
+            raise ConfigurationError(
+                f"{step}: the execution mode BATCH has no watermarks to align; leave with_watermark_alignment out"
+            )
         source = step.source if isinstance(step, SourceTransformation) else step.function
         if source.boundedness is not Boundedness.BOUNDED:
             raise ConfigurationError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkcore.datastream.element_transformations import (
     CustomPartitionTransformation,
@@ -47,6 +47,9 @@ from flinkcore.runtime.tasks.task_output import (
     detaching,
     selecting,
 )
+
+if TYPE_CHECKING:
+    from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
 
 
 class Closeable(Protocol):
@@ -158,6 +161,11 @@ class StreamTask:
     def clock(self) -> ProcessingTimeService:
         """The clock of the task."""
         return self._clock
+
+    @property
+    def source_coordinators(self) -> SourceCoordinators:
+        """The coordinators of the job's sources that are aligned."""
+        return self._job.source_coordinators
 
     @property
     def source_output(self) -> TaskOutput:

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.datastream.element_transformations import SideOutputTransformation
+from flinkcore.datastream.element_transformations import SideOutputTransformation, SourceTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.runtime.element_rows import element_rows
@@ -51,6 +52,7 @@ class SparkJobSources(JobSources):
         execute: Execute,
     ) -> None:
         self._execute = execute
+        _refuse_alignment_between_tasks(vertices)
         super().__init__(vertices, configuration, time_characteristic, WorkingDirectory())
 
     def _reading(self, step: Transformation) -> Any:
@@ -67,6 +69,24 @@ class SparkJobSources(JobSources):
         result = self._execute(StreamGraph(step if side is None else side.input), self._configuration)
         rows = result if side is None else result.get_side_output(side.output_tag)
         return TableRows("job", rows.to_arrow())
+
+
+def _refuse_alignment_between_tasks(vertices: Sequence[JobVertex]) -> None:
+    """Raise a ConfigurationError if tasks would have to wait for each other's watermarks."""
+    groups: set[str] = set()
+    for vertex in vertices:
+        step = vertex.head.transformation
+        strategy = step.strategy if isinstance(step, SourceTransformation) else None
+        aligned = None if strategy is None else strategy.alignment_parameters
+        if aligned is None:
+            continue
+        if vertex.parallelism > 1 or aligned.watermark_group in groups:
+            raise ConfigurationError(
+                f"{step}: on Spark tasks run each for itself, and do not see how far others have read, so only the "
+                "splits of one task can be aligned. Give the source set_parallelism(1) and a group of its own, or run "
+                "the job embedded"
+            )
+        groups.add(aligned.watermark_group)
 
 
 def collected_rows(dataframe: Any) -> pa.Table:

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.replay.elements.task_sources import TaskSource, TaskSplits
+from flinkcore.replay.elements.task_sources import TaskElements, TaskSource, TaskSplits
 from flinkcore.runtime.messages import shown
 from flinkcore.spark.shipping.tasks import unsendable
 
@@ -112,8 +112,7 @@ class ShippedSources:
         collections = {
             task: split.collection
             for task, source in sources.items()
-            if isinstance(source, TaskSplits)
-            for split in source.splits
+            for split in _splits(source)
             if isinstance(split, CollectionSplit)
         }
         return cls({task: _pickled(source, task) for task, source in sources.items()}, collections)
@@ -134,13 +133,21 @@ class ShippedSources:
             ) from error.__cause__
 
 
-def _pickled(source: TaskSource, task: int) -> bytes:
+def _splits(source: TaskSource) -> Sequence[SourceSplit]:
     if isinstance(source, TaskSplits):
-        splits = [
-            ShippedElements.of(split, task) if isinstance(split, CollectionSplit) else split
-            for split in source.splits
-        ]
+        return source.splits
+    return [source.split] if isinstance(source, TaskElements) else []
+
+
+def _pickled(source: TaskSource, task: int) -> bytes:
+    splits = [
+        ShippedElements.of(split, task) if isinstance(split, CollectionSplit) else split
+        for split in _splits(source)
+    ]
+    if isinstance(source, TaskSplits):
         source = replace(source, splits=tuple(splits))
+    elif isinstance(source, TaskElements):
+        source = replace(source, split=splits[0])
     try:
         pickled: bytes = cloudpickle.dumps(source)
     except Exception as failure:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.datastream.connectors.base import Source, SourceOutput, SourceReaderContext, SourceSplit
+from flinkcore.datastream.connectors.source_reader_base import RecordsBySplits, SourceReaderBase, SplitReader
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.sources.source import ReaderSource, SourceOutput, SourceReaderContext
-from flinkcore.runtime.sources.source_reader_base import RecordsBySplits, SourceReaderBase, SplitReader
 
 Element = tuple[Any, int | None]
 """A value and its timestamp in ms since the epoch; None for none."""
@@ -33,7 +32,7 @@ class TimestampedSplit(SourceSplit):
     position: int = 0
 
 
-class TimestampedSource(ReaderSource[Any, TimestampedSplit]):
+class TimestampedSource(Source):
     """A bounded source of collections of elements with timestamps, each of them a split.
 
     Parameters

@@ -5,8 +5,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from flinkcore.datastream.connectors.base import (
+    InputStatus,
+    ReaderOutput,
+    SourceOutput,
+    SourceReader,
+    SplitT,
+)
 from flinkcore.errors import LifecycleError, UnsupportedOperationError
-from flinkcore.runtime.sources.source import InputStatus, ReaderOutput, SourceOutput, SourceReader, SplitT
 
 E = TypeVar("E")
 E_in = TypeVar("E_in", contravariant=True)
