@@ -102,7 +102,8 @@ def _results(given: Any) -> Iterable[Any]:
         given, "__iter__"
     ):
         raise SchemaError(f"it gave {shown(given)}: yield batches, or return one or a list of them, or None")
-    return given  # type: ignore[no-any-return]
+    results: Iterable[Any] = given
+    return results
 
 
 def _columns(given: Any, tag: OutputTag | None) -> Mapping[str, Any]:

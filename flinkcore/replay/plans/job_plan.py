@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -53,7 +54,7 @@ from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResult
 from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.replay.time_plane.job_time import JobStreams
 
-OPERATORS = (WindowTransformation, ProcessTransformation, TwoInputTransformation)
+OperatorStep: TypeAlias = WindowTransformation | ProcessTransformation | TwoInputTransformation
 
 
 @dataclass(frozen=True)
@@ -189,9 +190,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     SourceError
         If a log has no files, or their schema cannot be read.
     """
-    _require_operator_at_end(graph)
     planner = _JobPlanner(configuration)
-    planner.stage(graph.result)
+    planner.stage(_operator_at_end(graph))
     logs, stages = planner.named_logs(), planner.stages
     if len(stages) > 1:
         _refuse_functions_over_batches(stages)
@@ -201,10 +201,10 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     return JobPlan(tuple(logs), tuple(stages))
 
 
-def _require_operator_at_end(graph: StreamGraph) -> None:
-    if isinstance(graph.result, OPERATORS):
-        return
-    operators = [step for step in graph.transformations() if isinstance(step, OPERATORS)]
+def _operator_at_end(graph: StreamGraph) -> OperatorStep:
+    if isinstance(graph.result, OperatorStep):
+        return graph.result
+    operators = [step for step in graph.transformations() if isinstance(step, OperatorStep)]
     if not operators:
         raise ConfigurationError(
             "this stream is not the result of a window or a process function: end the job with "
@@ -212,7 +212,7 @@ def _require_operator_at_end(graph: StreamGraph) -> None:
             ".key_by('column').process(MyFunction(), output_type)"
         )
     behind = graph.result
-    while isinstance(behind, OneInputTransformation) and not isinstance(behind.input, OPERATORS):
+    while isinstance(behind, OneInputTransformation) and not isinstance(behind.input, OperatorStep):
         behind = behind.input
     raise ConfigurationError(
         f"a job ends with {operators[-1].call}(...), but this one goes on with: {behind}; apply that to the rows that "
@@ -258,7 +258,7 @@ class _JobPlanner:
             for log, uid in zip(self.logs, uids, strict=True)
         ]
 
-    def stage(self, step: Transformation) -> int:
+    def stage(self, step: OperatorStep) -> int:
         """Plan an operator, and all that it depends on; return its number."""
         if id(step) in self._numbers:
             return self._numbers[id(step)]
@@ -407,7 +407,7 @@ def _unkeyed(step: Transformation) -> Transformation:
     return step.input if isinstance(step, PartitionTransformation | BroadcastTransformation) else step
 
 
-def _operator(step: Transformation) -> KeyedOperator:
+def _operator(step: OperatorStep) -> KeyedOperator:
     if isinstance(step, TwoInputTransformation):
         return _operator_of_two_inputs(step)
     if isinstance(step, WindowProcessTransformation):
@@ -416,7 +416,6 @@ def _operator(step: Transformation) -> KeyedOperator:
         return BatchProcess(step.function, step.output_type, step.tags, step.timestamp_column)
     if isinstance(step, ProcessTransformation):
         return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
-    assert isinstance(step, WindowTransformation)
     # Before watermarks are asked for, which would not help windows of another kind.
     require_columnar(step.assigner, step.trigger, step.evictor)
     return WindowAggregation(
@@ -448,9 +447,9 @@ def _operator_of_two_inputs(step: TwoInputTransformation) -> ConnectedProcess:
 
 def _branches(
     step: Transformation, later: tuple[Transformation, ...]
-) -> list[tuple[Transformation, tuple[Transformation, ...]]]:
+) -> list[tuple[EventLogSource | OperatorStep, tuple[Transformation, ...]]]:
     """The logs and operators that a stream comes from, each with the steps from it; what follows a union each has."""
-    if isinstance(step, (EventLogSource, *OPERATORS)):
+    if isinstance(step, EventLogSource | OperatorStep):
         return [(step, later)]
     if isinstance(step, UnionTransformation):
         return [branch for united in step.united for branch in _branches(united, later)]

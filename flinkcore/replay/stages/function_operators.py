@@ -34,12 +34,14 @@ from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.element_rows import element_keys, element_rows, event_key_groups
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators import (
+    AbstractStreamOperator,
     BroadcastProcessOperator,
     CoProcessOperator,
     IntervalJoinOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
+    TwoInputStreamOperator,
 )
 from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
 from flinkcore.runtime.operators.interval_join_operator import (
@@ -47,9 +49,10 @@ from flinkcore.runtime.operators.interval_join_operator import (
     CLEANUP_NAMESPACE_RIGHT,
     CLEANUP_TIMER_NAME,
 )
+from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.timers import InternalTimeServiceManager
-from flinkcore.runtime.windowing import make_window_operator
+from flinkcore.runtime.windowing import WindowOperator, make_window_operator
 
 RowCall = Callable[[Hashable, StreamRecord[Any]], None]
 """Processes a record of a key."""
@@ -94,7 +97,7 @@ class FunctionOperator:
     is_keyed : bool
     """
 
-    operator: Any
+    operator: AbstractStreamOperator
     timers: InternalTimeServiceManager
     backends: OperatorBackends
     rows: Callable[[Events], ProcessedRows]
@@ -105,7 +108,7 @@ class FunctionOperator:
     @classmethod
     def keyed(
         cls,
-        operator: Any,
+        operator: KeyedFunctionOperator[Any],
         backend: KeyedStateBackend,
         rows: Callable[[Events], ProcessedRows],
         check_restored: Callable[[OperatorSnapshot], None],
@@ -172,7 +175,7 @@ def _check_user_timers(snapshot: OperatorSnapshot) -> None:
 
 
 def _of_windows(
-    windows: Any, backend: KeyedStateBackend, rows: Callable[[Events], ProcessedRows]
+    windows: WindowOperator, backend: KeyedStateBackend, rows: Callable[[Events], ProcessedRows]
 ) -> FunctionOperator:
     def fates(processed: int) -> dict[str, int]:
         late, in_no_window = windows.num_late_records, windows.num_records_in_no_window
@@ -294,7 +297,7 @@ def _connected(
     output, backend, clock = around
     selector, states = streams.key_at_hand, process.broadcast_states or ()
     operator_state = OperatorStateBackend()
-    operator: Any
+    operator: TwoInputStreamOperator
     if isinstance(function, KeyedCoProcessFunction):
         operator = KeyedCoProcessOperator(function, selector, selector, *around)
     elif isinstance(function, KeyedBroadcastProcessFunction):
@@ -305,12 +308,12 @@ def _connected(
         operator = BroadcastProcessOperator(function, states, output, operator_state, clock)
     else:
         operator = CoProcessOperator(function, output, clock)
-    if process.is_keyed:
-        timers = operator.time_service_manager
-        backends = OperatorBackends(backend, timers, operator_state)
-    else:
+    timers = operator.time_service_manager
+    if timers is None:
         timers = InternalTimeServiceManager(backend.key_context, clock)
         backends = OperatorBackends(operator_state=operator_state)
+    else:
+        backends = OperatorBackends(backend, timers, operator_state)
     return FunctionOperator(
         operator,
         timers,

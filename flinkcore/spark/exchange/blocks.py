@@ -106,6 +106,9 @@ class BlockWriter:
 
     def __init__(self, slots: Any) -> None:
         self._slots = slots
+        self._begin()
+
+    def _begin(self) -> None:
         self._sink = pa.BufferOutputStream()
         self._offsets = [0]
         self._headers: list[tuple[int, int, int, int, int, int]] = []
@@ -168,7 +171,7 @@ class BlockWriter:
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield the packed blocks as rows of the shuffle, in as few batches as possible."""
         headers, ends, payload = self._headers, self._offsets, self._sink.getvalue()
-        self.__init__(self._slots)  # type: ignore[misc]
+        self._begin()
         start = 0
         while start < len(headers):
             stop = bisect_right(ends, ends[start] + MOST_BLOCK_BYTES) - 1
