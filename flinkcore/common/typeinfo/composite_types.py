@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from flinkcore.common.row import Row, row_maker
 from flinkcore.common.row_kind import RowKind
@@ -224,75 +224,97 @@ class MapTypeInfo(TypeInformation):
 Values = tuple[Any, ...]
 
 
-def checked_field_types(field_types: Sequence[TypeInformation], of: str) -> tuple[TypeInformation, ...]:
-    """Return the types of fields; raise ConfigurationError unless they are a list of types."""
-    if not isinstance(field_types, list | tuple):
-        raise ConfigurationError(
-            f"{of} takes a list of types such as [Types.INT(), Types.STRING()], not {field_types!r}"
-        )
-    for field_type in field_types:
-        if not isinstance(field_type, TypeInformation):
-            raise ConfigurationError(f"a field of {of} has a type such as Types.INT(), not {field_type!r}")
-    return tuple(field_types)
+class FieldsTypeInfo(TypeInformation):
+    """Values of several fields, each with a type of its own.
 
+    Parameters
+    ----------
+    field_types : list of TypeInformation
 
-def fields_conversion(field_types: Sequence[TypeInformation], names: Sequence[object]) -> Conversion | None:
-    """Return the conversion of all fields, from tuple to tuple; None if all fields stay as they are.
-
-    It returns the same tuple if no value changes, and raises a DataError if a field is missing or cannot be converted.
+    Raises
+    ------
+    ConfigurationError
+        If they are no list of types.
     """
-    conversions = [
-        (index, conversion)
-        for index, field_type in enumerate(field_types)
-        if (conversion := field_type.conversion()) is not None
-    ]
-    if not conversions:
-        return None
 
-    def convert(values: Values) -> Values:
-        try:
-            for index, conversion in conversions:
-                value = values[index]
-                converted = conversion(value)
-                if converted is not value:
-                    values = (*values[:index], converted, *values[index + 1 :])
-        except IndexError:
-            raise DataError(f"{values!r} has {len(values)} fields, not {len(field_types)}") from None
-        except DataError as failure:
-            raise DataError(f"field {names[index]!r}: {failure}") from failure
-        return values
+    _maker: ClassVar[str]
+    """The call that makes the type, for messages."""
 
-    return convert
+    def __init__(self, field_types: Sequence[TypeInformation]) -> None:
+        if not isinstance(field_types, list | tuple):
+            raise ConfigurationError(
+                f"{self._maker} takes a list of types such as [Types.INT(), Types.STRING()], not {field_types!r}"
+            )
+        for field_type in field_types:
+            if not isinstance(field_type, TypeInformation):
+                raise ConfigurationError(
+                    f"a field of {self._maker} has a type such as Types.INT(), not {field_type!r}"
+                )
+        self._field_types = tuple(field_types)
+        self._names: Sequence[object] = range(len(field_types))
+
+    def get_field_types(self) -> list[TypeInformation]:
+        """Return the types of the fields."""
+        return list(self._field_types)
+
+    def fields_conversion(self) -> Callable[[Values], Values] | None:
+        """Return the conversion of all fields, from tuple to tuple; None if all fields stay as they are.
+
+        It returns the same tuple if no value changes, and raises a DataError if a field is missing or cannot be
+        converted.
+        """
+        field_types, names = self._field_types, self._names
+        conversions = [
+            (index, conversion)
+            for index, field_type in enumerate(field_types)
+            if (conversion := field_type.conversion()) is not None
+        ]
+        if not conversions:
+            return None
+
+        def convert(values: Values) -> Values:
+            try:
+                for index, conversion in conversions:
+                    value = values[index]
+                    converted = conversion(value)
+                    if converted is not value:
+                        values = (*values[:index], converted, *values[index + 1 :])
+            except IndexError:
+                raise DataError(f"{values!r} has {len(values)} fields, not {len(field_types)}") from None
+            except DataError as failure:
+                raise DataError(f"field {names[index]!r}: {failure}") from failure
+            return values
+
+        return convert
+
+    def check(self) -> Check:
+        n_fields, names = len(self._field_types), self._names
+        checks = [
+            (index, check, field_type.plain_classes())
+            for index, field_type in enumerate(self._field_types)
+            if (check := field_type.check()) is not None
+        ]
+
+        def check_fields(value: Any) -> None:
+            if value is None:
+                return
+            if len(value) != n_fields:
+                raise DataError(f"{value!r} has {len(value)} fields, not {n_fields}: {self!r}")
+            for index, check, plain in checks:
+                field = value[index]
+                if type(field) not in plain:
+                    try:
+                        check(field)
+                    except DataError as failure:
+                        raise DataError(f"field {names[index]!r}: {failure}") from failure
+
+        return check_fields
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._field_types
 
 
-def fields_check(
-    type_info: TypeInformation, field_types: Sequence[TypeInformation], names: Sequence[object]
-) -> Check:
-    """Return the check of a tuple or Row: the number of its fields, and their values."""
-    checks = [
-        (index, check, field_type.plain_classes())
-        for index, field_type in enumerate(field_types)
-        if (check := field_type.check()) is not None
-    ]
-    n_fields = len(field_types)
-
-    def check_fields(value: Any) -> None:
-        if value is None:
-            return
-        if len(value) != n_fields:
-            raise DataError(f"{value!r} has {len(value)} fields, not {n_fields}: {type_info!r}")
-        for index, check, plain in checks:
-            field = value[index]
-            if type(field) not in plain:
-                try:
-                    check(field)
-                except DataError as failure:
-                    raise DataError(f"field {names[index]!r}: {failure}") from failure
-
-    return check_fields
-
-
-class TupleTypeInfo(TypeInformation):
+class TupleTypeInfo(FieldsTypeInfo):
     """Tuples with a type for each field.
 
     Parameters
@@ -310,33 +332,24 @@ class TupleTypeInfo(TypeInformation):
     fields only if a field needs one. The Arrow type is a struct with the fields f0, f1, ...
     """
 
-    def __init__(self, field_types: Sequence[TypeInformation]) -> None:
-        self._field_types = checked_field_types(field_types, "Types.TUPLE")
-
-    def get_field_types(self) -> list[TypeInformation]:
-        """Return the types of the fields."""
-        return list(self._field_types)
+    _maker = "Types.TUPLE"
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, tuple | list | Row) and len(value) == len(self._field_types)
 
     def conversion(self) -> Conversion:
-        fields = fields_conversion(self._field_types, range(len(self._field_types)))
-
-        def convert_plain(value: Any) -> Any:
-            return value if type(value) is tuple else self._as_tuple(value)
+        fields = self.fields_conversion()
+        if fields is None:
+            return lambda value: value if type(value) is tuple else self._as_tuple(value)
 
         def convert(value: Any) -> Any:
             if type(value) is not tuple:
                 value = self._as_tuple(value)
                 if value is None:
                     return None
-            return fields(value)  # type: ignore[misc]
+            return fields(value)
 
-        return convert_plain if fields is None else convert
-
-    def check(self) -> Check:
-        return fields_check(self, self._field_types, range(len(self._field_types)))
+        return convert
 
     def is_immutable(self) -> bool:
         return all(field_type.is_immutable() for field_type in self._field_types)
@@ -361,14 +374,11 @@ class TupleTypeInfo(TypeInformation):
         fields = zip(self._field_types, value, strict=False)
         return f"({','.join(field_type.text(field) for field_type, field in fields)})"
 
-    def _parts(self) -> tuple[Any, ...]:
-        return self._field_types
-
     def __repr__(self) -> str:
         return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"
 
 
-class RowTypeInfo(TypeInformation):
+class RowTypeInfo(FieldsTypeInfo):
     """Rows with a name and a type for each field.
 
     Parameters
@@ -389,12 +399,15 @@ class RowTypeInfo(TypeInformation):
     are ignored when types are compared.
     """
 
+    _maker = "Types.ROW"
+
     def __init__(
         self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
     ) -> None:
-        self._field_types = checked_field_types(field_types, "Types.ROW")
+        super().__init__(field_types)
         names = tuple(f"f{index}" for index in range(len(self._field_types)))
         self._field_names = names if field_names is None else tuple(field_names)
+        self._names = self._field_names
         if len(self._field_names) != len(self._field_types) or len(set(self._field_names)) != len(names):
             raise ConfigurationError(
                 f"a row of {len(self._field_types)} fields needs as many different names, not {field_names!r}"
@@ -403,10 +416,6 @@ class RowTypeInfo(TypeInformation):
     def get_field_names(self) -> list[str]:
         """Return the names of the fields."""
         return list(self._field_names)
-
-    def get_field_types(self) -> list[TypeInformation]:
-        """Return the types of the fields."""
-        return list(self._field_types)
 
     def get_field_index(self, field_name: str) -> int:
         """Return the position of a field; ValueError if there is none of this name."""
@@ -419,7 +428,7 @@ class RowTypeInfo(TypeInformation):
 
     def conversion(self) -> Conversion:
         names, make = self._field_names, row_maker(self._field_names)
-        fields = fields_conversion(self._field_types, self._field_names)
+        fields = self.fields_conversion()
         insert = RowKind.INSERT
 
         def convert(value: Any) -> Any:
@@ -443,9 +452,6 @@ class RowTypeInfo(TypeInformation):
             return row
 
         return convert
-
-    def check(self) -> Check:
-        return fields_check(self, self._field_types, self._field_names)
 
     def _by_name(self, row: Row) -> tuple[Any, ...]:
         place = {name: index for index, name in enumerate(row._fields or ())}
@@ -471,9 +477,6 @@ class RowTypeInfo(TypeInformation):
         if value is None:
             return "null"
         return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
-
-    def _parts(self) -> tuple[Any, ...]:
-        return self._field_types
 
     def __repr__(self) -> str:
         fields = zip(self._field_names, self._field_types, strict=True)

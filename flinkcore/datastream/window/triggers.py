@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from operator import add
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.time import Duration, Time, interval_ms, timeout_ms
@@ -321,6 +321,8 @@ _FIRE_TIME: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-
 class _ContinuousTrigger(_BuiltInTrigger):
     """Keeps the time of a window's next firing, and a timer for it, in either time domain."""
 
+    _by_event_time: ClassVar[bool]
+
     interval: int
 
     def __post_init__(self) -> None:
@@ -329,13 +331,11 @@ class _ContinuousTrigger(_BuiltInTrigger):
                 f"{type(self).__name__}: the interval must be at least 1 ms, it is {self.interval} ms"
             )
 
-    @abstractmethod
     def _register(self, time: int, ctx: TriggerContext) -> None:
-        """Register the timer of a firing."""
+        (ctx.register_event_time_timer if self._by_event_time else ctx.register_processing_time_timer)(time)
 
-    @abstractmethod
     def _delete(self, time: int, ctx: TriggerContext) -> None:
-        """Delete the timer of a firing."""
+        (ctx.delete_event_time_timer if self._by_event_time else ctx.delete_processing_time_timer)(time)
 
     def _set_first(
         self, time: int, window: Window, ctx: TriggerContext, fire_time: ReducingState[int]
@@ -400,6 +400,8 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     without end, where Flink fires for every interval up to 2**63 - 1.
     """
 
+    _by_event_time = True
+
     @staticmethod
     def of(interval: Time | Duration) -> ContinuousEventTimeTrigger:
         """Return a trigger that fires at every interval of event time."""
@@ -427,12 +429,6 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
             ctx.delete_event_time_timer(MAX_TIMESTAMP)
         return result
 
-    def _register(self, time: int, ctx: TriggerContext) -> None:
-        ctx.register_event_time_timer(time)
-
-    def _delete(self, time: int, ctx: TriggerContext) -> None:
-        ctx.delete_event_time_timer(time)
-
 
 @dataclass(frozen=True)
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
@@ -445,6 +441,8 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     Follows ``pyflink.datastream.window.ContinuousProcessingTimeTrigger``. Deliberate difference: a window of event
     time whose largest timestamp lies behind processing time fires once for it; Flink fires without end.
     """
+
+    _by_event_time = False
 
     @staticmethod
     def of(interval: Time | Duration) -> ContinuousProcessingTimeTrigger:
@@ -460,12 +458,6 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
     def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
         return self._fire_if_due(time, window, ctx)
-
-    def _register(self, time: int, ctx: TriggerContext) -> None:
-        ctx.register_processing_time_timer(time)
-
-    def _delete(self, time: int, ctx: TriggerContext) -> None:
-        ctx.delete_processing_time_timer(time)
 
 
 _LAST_ELEMENT: Final[ValueStateDescriptor[Any]] = ValueStateDescriptor("last-element")

@@ -399,6 +399,7 @@ class CheckpointManifest:
             document = json.loads(data)
             is_ours = document["format"] == FORMAT
             version, content, sha256 = document["version"], document["checkpoint"], document["sha256"]
+            checksum = hashlib.sha256(_canonical(content).encode()).hexdigest()
         except (ValueError, KeyError, TypeError, RecursionError) as failure:
             raise CheckpointError(
                 f"{where} is damaged, or no manifest of a flinkcore checkpoint"
@@ -410,12 +411,6 @@ class CheckpointManifest:
                 f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}: "
                 "use the flinkcore that wrote it, or a newer one"
             )
-        try:
-            checksum = hashlib.sha256(_canonical(content).encode()).hexdigest()
-        except (ValueError, RecursionError) as failure:
-            raise CheckpointError(
-                f"{where} is damaged, or no manifest of a flinkcore checkpoint"
-            ) from failure
         if checksum != sha256:
             raise CheckpointError(f"{where} is damaged: its checksum is not the one in it")
         try:
