@@ -1,6 +1,7 @@
 """Timestamp assigners: how elements get their event time."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Final
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -33,6 +34,20 @@ class TimestampAssigner(ABC):
         -------
         int
             Milliseconds since the epoch, from -2**63 to 2**63 - 1.
+        """
+
+
+class ClockedTimestampAssigner(TimestampAssigner):
+    """An assigner that depends on the time of the job that it runs in."""
+
+    @abstractmethod
+    def set_clock(self, clock: Callable[[], int]) -> None:
+        """Take the time from a job's clock; called once, before any element.
+
+        Parameters
+        ----------
+        clock : callable
+            Returns the processing time in ms since the epoch.
         """
 
 

@@ -16,6 +16,7 @@ from flinkcore.common.supplied_generators import (
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.timestamp_assigner import (
     CheckedTimestampAssigner,
+    ClockedTimestampAssigner,
     RecordTimestampAssigner,
     TimestampAssigner,
 )
@@ -295,11 +296,13 @@ class WatermarkStrategy:
         )
         return replace(self, alignment_parameters=parameters)
 
-    def create_timestamp_assigner(self, split: str | None = None) -> TimestampAssigner:
+    def create_timestamp_assigner(self, clock: RelativeClock, split: str | None = None) -> TimestampAssigner:
         """Return the assigner of event time that the runtime calls.
 
         Parameters
         ----------
+        clock : callable
+            Returns the processing time of the job, in ms since the epoch.
         split : str or None
             Named in error messages.
 
@@ -315,6 +318,8 @@ class WatermarkStrategy:
             )
         if self.timestamp_assigner is None:
             return RecordTimestampAssigner()
+        if isinstance(self.timestamp_assigner, ClockedTimestampAssigner):
+            self.timestamp_assigner.set_clock(clock)
         return CheckedTimestampAssigner(self.timestamp_assigner, split)
 
     def create_watermark_generator(

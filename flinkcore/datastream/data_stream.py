@@ -325,7 +325,8 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         watermark_strategy : WatermarkStrategy
-            Or an assigner of :mod:`flinkcore.datastream.timestamps`.
+            Or an assigner of :mod:`flinkcore.datastream.timestamps`. A replay over columns takes bounded and ascending
+            extractors whose method returns a field of the element, or an arithmetic expression of fields.
 
         Raises
         ------

@@ -24,6 +24,7 @@ from flinkcore.datastream.timestamps import (
     BoundedOutOfOrdernessTimestampExtractor,
     FailingHandler,
     IgnoringHandler,
+    StrategyOrAssigner,
     as_watermark_strategy,
 )
 
@@ -87,6 +88,16 @@ def periodic_assigner(parameters: dict[str, Any]) -> AssignerWithPeriodicWaterma
         return extractor.with_violation_handler(FailingHandler())
     assert parameters["handler"] == "log"
     return extractor
+
+
+def golden_argument(parameters: dict[str, Any], assigner: bool) -> StrategyOrAssigner:
+    """What a program gives to ``assign_timestamps_and_watermarks``: a legacy assigner as it is."""
+    kind = parameters["type"]
+    if kind == "legacy_punctuated":
+        return LegacyPunctuated()
+    return (
+        periodic_assigner(parameters) if kind.startswith("legacy") else golden_strategy(parameters, assigner)
+    )
 
 
 def golden_strategy(parameters: dict[str, Any], assigner: bool) -> WatermarkStrategy:

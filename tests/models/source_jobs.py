@@ -1,12 +1,28 @@
-"""Golden scenarios of source contexts as source functions of jobs."""
+"""Golden scenarios of source contexts and of timestamps and watermarks as jobs with source functions."""
 
+from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
-from flinkcore.common import Watermark
+import pytest
+
+from flinkcore.common import MAX_TIMESTAMP, Watermark
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.datastream import ParallelSourceFunction, RuntimeContext, SourceFunction
+from flinkcore.datastream import (
+    DataStream,
+    ParallelSourceFunction,
+    ProcessFunction,
+    RuntimeContext,
+    RuntimeExecutionMode,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
 from flinkcore.datastream.functions import PacedSourceContext
+from flinkcore.errors import FlinkcoreError
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
+from flinkcore.runtime.operators import OneInputStreamOperator
+from flinkcore.runtime.output import Output
+from flinkcore.runtime.processing_time import ProcessingTimeService
 
 Event = list[Any]
 
@@ -28,7 +44,7 @@ class ScriptedSource(SourceFunction):
         slept_ms = position = 0
         for time_ms, timed in groups:
             events = [event for _, event in timed if event[0] != "pt"]
-            position += any(event[0] in ("collect", "collect_ts") for event in events)
+            position += any(event[0] in ("collect", "collect_ts", "r") for event in events)
             if events or time_ms == times[-1]:
                 ctx.sleep(time_ms - position - slept_ms)
                 slept_ms = time_ms - position
@@ -72,7 +88,13 @@ def emit(ctx: PacedSourceContext[Any], event: Event) -> None:
         ctx.collect(*arguments)
     elif verb == "collect_ts":
         ctx.collect_with_timestamp(*arguments)
-    elif verb == "wm":
+    elif verb == "r":
+        timestamp, value = arguments
+        if timestamp is None:
+            ctx.collect(value)
+        else:
+            ctx.collect_with_timestamp(value, timestamp)
+    elif verb in ("wm", "w"):
         ctx.emit_watermark(Watermark(*arguments))
     elif verb == "idle":
         ctx.mark_as_temporarily_idle()
@@ -87,3 +109,73 @@ def times_of(events: list[Event]) -> list[int]:
     for event in events:
         times.append(event[1] if event[0] == "pt" else times[-1] if times else 0)
     return times
+
+
+class Unused(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        raise AssertionError("the operator records elements itself")
+
+
+class RecordingOperator(OneInputStreamOperator):
+    """Stands behind the source of a job, and records what comes, and when."""
+
+    heard: list[tuple[Any, ...]]
+
+    def __init__(self, function: ProcessFunction, output: Output, clock: ProcessingTimeService) -> None:
+        super().__init__(output)
+        self._clock = clock
+
+    def process_element(self, record: StreamRecord[Any]) -> None:
+        self.hear("record", record.timestamp, record.value)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self.hear("watermark", watermark.timestamp)
+
+    def process_watermark_status(self, status: WatermarkStatus) -> None:
+        self.hear("status", status.value)
+
+    def hear(self, *entry: Any) -> None:
+        self.heard.append((self._clock.current_processing_time(), *entry))
+
+
+def job_environment(item: dict[str, Any]) -> StreamExecutionEnvironment:
+    """The environment of a scenario with the field `emit_progressive`."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    if not item["emit_progressive"]:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    return env
+
+
+def recorded_of_job(
+    stream: Callable[[], DataStream], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """What comes out of a stream, each with its time, and whether the job failed."""
+    RecordingOperator.heard = heard = list[tuple[Any, ...]]()
+    monkeypatch.setattr("flinkcore.runtime.tasks.operator_makers.ProcessOperator", RecordingOperator)
+    try:
+        assert list(stream().process(Unused()).execute_and_collect()) == []
+    except FlinkcoreError:
+        return heard, True
+    return heard, False
+
+
+def expected_of_job(scenario: dict[str, Any]) -> tuple[list[tuple[Any, ...]], bool]:
+    """What a scenario has recorded, as :func:`recorded_of_job` gives it, with the end of the job."""
+    times = [*times_of(scenario["input"]["events"]), 0]
+    entries = scenario["output"]["entries"]
+    expected = [
+        (
+            times[entry["at"]],
+            entry["type"],
+            *(entry[field] for field in ("ts", "value", "status") if field in entry),
+        )
+        for entry in entries
+        if entry["type"] in ("record", "watermark", "status")
+    ]
+    failed = any(entry["type"] == "error" for entry in entries)
+    if not failed and scenario["kind"] == "source_contexts":  # the other kind has recorded the end
+        statuses = [status for _, kind, status, *_ in expected if kind == "status"]
+        if statuses[-1:] == ["idle"]:
+            expected.append((times[-2], "status", "active"))
+        expected.append((times[-2], "watermark", MAX_TIMESTAMP))
+    return expected, failed

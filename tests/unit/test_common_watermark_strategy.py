@@ -76,13 +76,13 @@ def test_an_assigner_replaces_a_column_and_the_reverse() -> None:
 def test_a_strategy_gives_the_runtime_its_assigner_and_generators() -> None:
     none = WatermarkStrategy.no_watermarks()
     bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4))
-    assert isinstance(none.create_timestamp_assigner(), RecordTimestampAssigner)
+    assert isinstance(none.create_timestamp_assigner(lambda: 0), RecordTimestampAssigner)
     assert isinstance(none.create_watermark_generator(lambda: 0), NoWatermarksGenerator)
     assert isinstance(bounded.create_watermark_generator(lambda: 0), BoundedOutOfOrdernessWatermarks)
     idle = bounded.with_idleness(Time.seconds(1))
     assert isinstance(idle.create_watermark_generator(lambda: 0), WatermarksWithIdleness)
     assigned = idle.with_timestamp_assigner(ValueAsTimestamp())
-    assert assigned.create_timestamp_assigner().extract_timestamp(7, 5) == 7
+    assert assigned.create_timestamp_assigner(lambda: 0).extract_timestamp(7, 5) == 7
 
 
 def test_a_strategy_for_a_generator_keeps_all_else_and_is_not_columnar() -> None:

@@ -3,24 +3,36 @@
 import copy
 import logging
 import pickle
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from models.golden_generators import LegacyAscending, LegacyBounded, LegacyPunctuated
 from models.recorders import WatermarkOutputRecorder
 
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Time, Watermark, WatermarkStrategy
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Time, Types, Watermark, WatermarkStrategy
+from flinkcore.datastream import (
+    ProcessFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.timestamps import (
+    AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,
     AssignerWithPeriodicWatermarksAdapter,
     AssignerWithPunctuatedWatermarksAdapter,
+    BoundedOutOfOrdernessTimestampExtractor,
     FailingHandler,
     IgnoringHandler,
     IngestionTimeExtractor,
     MonotonyViolationHandler,
     as_watermark_strategy,
 )
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError
 
 
 def extract(assigner: AssignerWithPeriodicWatermarks, *timestamps: int) -> list[int]:
@@ -152,7 +164,9 @@ def test_adapters_emit_what_the_assigner_has_and_nothing_for_none() -> None:
 def drive(strategy: WatermarkStrategy, timestamp: int) -> list[tuple[Any, ...]]:
     output = WatermarkOutputRecorder()
     generator = strategy.create_watermark_generator(lambda: 0)
-    assert strategy.create_timestamp_assigner().extract_timestamp(timestamp, MIN_TIMESTAMP) == timestamp
+    assert (
+        strategy.create_timestamp_assigner(lambda: 0).extract_timestamp(timestamp, MIN_TIMESTAMP) == timestamp
+    )
     generator.on_event(timestamp, timestamp, output)
     generator.on_periodic_emit(output)
     return output.take()
@@ -172,3 +186,129 @@ def test_what_is_neither_assigner_nor_strategy_is_refused() -> None:
     assert as_watermark_strategy(strategy) is strategy
     with pytest.raises(ConfigurationError, match="takes a strategy such as WatermarkStrategy"):
         as_watermark_strategy(LegacyBounded)  # type: ignore[arg-type]
+
+
+# ---- in jobs ----
+
+
+class Times(ProcessFunction):
+    """Gives each value with its timestamp, the watermark that it meets, and the time of the clock."""
+
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        timers = ctx.timer_service()
+        yield value, ctx.timestamp(), timers.current_watermark(), timers.current_processing_time()
+
+
+def test_ingestion_time_of_a_job_is_that_of_its_clock() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(2)
+    elements = env.from_collection(["a", "b", "c"])
+    stream = elements.assign_timestamps_and_watermarks(IngestionTimeExtractor())
+    numbers = env.from_source(
+        NumberSequenceSource(7, 8), as_watermark_strategy(IngestionTimeExtractor()), "numbers"
+    )
+    expected = [("a", 1, MIN_TIMESTAMP, 1), ("b", 2, MIN_TIMESTAMP, 2), ("c", 3, 1, 3)]
+    assert list(stream.process(Times()).execute_and_collect()) == expected
+    given = stream.union(numbers).process(Times()).execute_and_collect()
+    assert [found for found in given if isinstance(found[0], int)] == [
+        (7, 1, MIN_TIMESTAMP, 1),
+        (8, 2, MIN_TIMESTAMP, 2),
+    ]
+
+
+class AtOfRow(BoundedOutOfOrdernessTimestampExtractor):
+    def extract_element_timestamp(self, element: Any) -> Any:
+        return element["seconds"] * 1000 + element.ms
+
+
+class AscendingRow(AscendingTimestampExtractor):
+    def extract_ascending_timestamp(self, element: Any) -> Any:
+        return element["seconds"] * 1000
+
+
+LOG = pa.table(
+    {
+        "seconds": [1, 3, 2, 7, 5, 9, 14, 11, 20],
+        "ms": [0, 0, 999, 0, 0, 0, 0, 0, 0],
+        "key": ["a"] * 9,
+        "at": range(9),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "extractor",
+    [
+        AtOfRow(Duration.of_seconds(2)),
+        AtOfRow(Duration.of_millis(1)),
+        AtOfRow(Duration.of_millis(0)),
+        AscendingRow(),
+        AscendingRow().with_violation_handler(IgnoringHandler()),
+    ],
+)
+def test_an_extractor_gives_over_columns_what_it_gives_over_rows(
+    extractor: AssignerWithPeriodicWatermarks,
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(1)
+    events = env.from_event_log(LOG, timestamp="at", arrival="at").assign_timestamps_and_watermarks(extractor)
+    windows = events.key_by("key").window(TumblingEventTimeWindows.of(Time.seconds(4)))
+    rows = windows.aggregate(n=count()).execute()
+    found = [(row["window_start"], row["n"], row["watermark"]) for row in rows.to_arrow().to_pylist()]
+
+    class Counted(ProcessWindowFunction[Any, Any, Any, Any]):
+        def process(self, key: Any, context: Any, elements: Any) -> Any:
+            yield context.window().start, len(list(elements)), context.current_watermark()
+
+    by_row = events.key_by(lambda row: row["key"], key_type=Types.STRING())
+    expected = by_row.window(TumblingEventTimeWindows.of(Time.seconds(4))).process(Counted())
+    assert found == list(expected.execute_and_collect())
+    assert len(found) > 2
+
+
+def test_a_handler_of_violations_is_called_over_columns(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    events = env.from_event_log(LOG, timestamp="at", arrival="at")
+
+    def run(extractor: AscendingTimestampExtractor) -> None:
+        keyed = events.assign_timestamps_and_watermarks(extractor).key_by("key")
+        keyed.window(TumblingEventTimeWindows.of(Time.seconds(4))).aggregate(n=count()).execute().to_arrow()
+
+    with caplog.at_level(logging.WARNING, "flinkcore"):
+        run(AscendingRow())
+    assert "Timestamp monotony violated: 2000 < 3000" in [record.getMessage() for record in caplog.records]
+    with pytest.raises(FlinkcoreError, match="an element with 2000 ms follows one with 3000 ms"):
+        run(AscendingRow().with_violation_handler(FailingHandler()))
+
+
+def test_an_extractor_over_columns_is_stopped_and_resumed(tmp_path: Path) -> None:
+    def windows(log: pa.Table) -> Any:
+        events = StreamExecutionEnvironment().from_event_log(log, timestamp="at", arrival="at")
+        keyed = events.assign_timestamps_and_watermarks(AtOfRow(Duration.of_millis(0))).key_by("key")
+        return keyed.window(TumblingEventTimeWindows.of(Time.seconds(4))).aggregate(n=count())
+
+    first = windows(LOG.slice(0, 5)).execute(stop_with_checkpoint=tmp_path / "day").to_arrow().to_pylist()
+    second = windows(LOG.slice(5)).execute(restore_from=tmp_path / "day").to_arrow().to_pylist()
+    assert first + second == windows(LOG).execute().to_arrow().to_pylist()
+
+
+class Halves(BoundedOutOfOrdernessTimestampExtractor):
+    def extract_element_timestamp(self, element: Any) -> int:
+        return int(element["seconds"]) * 500
+
+
+class Constant(BoundedOutOfOrdernessTimestampExtractor):
+    def extract_element_timestamp(self, element: Any) -> int:
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("extractor", "reason"), [(Halves, r"cannot be one \(TypeError: int"), (Constant, "it gave 7")]
+)
+def test_an_extractor_that_is_no_column_is_refused_by_a_replay(
+    extractor: type[BoundedOutOfOrdernessTimestampExtractor], reason: str
+) -> None:
+    events = StreamExecutionEnvironment().from_event_log(LOG, timestamp="at")
+    keyed = events.assign_timestamps_and_watermarks(extractor(Duration.of_millis(0))).key_by("key")
+    with pytest.raises(ConfigurationError, match=rf"{extractor.__name__}.*{reason}"):
+        keyed.window(TumblingEventTimeWindows.of(Time.seconds(4))).aggregate(n=count()).execute().to_arrow()

@@ -48,7 +48,7 @@ def generator_of(supplier: object, split: str | None = "clicks-7") -> WatermarkG
 
 def assigner(split: str | None = "clicks-7") -> TimestampAssigner:
     strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(Given())
-    return strategy.create_timestamp_assigner(split)
+    return strategy.create_timestamp_assigner(lambda: 0, split)
 
 
 def test_an_error_of_a_generator_names_split_and_timestamp_and_keeps_its_cause() -> None:

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms
-from flinkcore.common.timestamp_assigner import TimestampAssigner
+from flinkcore.common.timestamp_assigner import ClockedTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
 
@@ -91,7 +91,27 @@ class LoggingHandler(MonotonyViolationHandler):
         _LOG.warning("Timestamp monotony violated: %d < %d", element_timestamp, last_timestamp)
 
 
-class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
+class ColumnTimestampExtractor(AssignerWithPeriodicWatermarks):
+    """A periodic assigner whose watermark follows from the timestamps alone: a replay may read a column of them.
+
+    Attributes
+    ----------
+    largest_timestamp_ms : int
+        The largest timestamp so far, in ms since the epoch.
+    """
+
+    largest_timestamp_ms: int
+
+    @abstractmethod
+    def note_timestamp(self, timestamp: int) -> None:
+        """Take the timestamp of the next element, in ms since the epoch."""
+
+    @abstractmethod
+    def extract_column_timestamp(self, columns: Any) -> Any:
+        """Return what the user's method makes of an element whose fields are columns."""
+
+
+class AscendingTimestampExtractor(ColumnTimestampExtractor):
     """The watermark is the largest timestamp minus 1 ms; by default, timestamps that go back are logged.
 
     An element whose timestamp goes back keeps it, and does not move the watermark.
@@ -103,8 +123,8 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
     """
 
     def __init__(self) -> None:
-        self._current_timestamp = MIN_TIMESTAMP
-        self._violation_handler: MonotonyViolationHandler = LoggingHandler()
+        self.largest_timestamp_ms = MIN_TIMESTAMP
+        self.violation_handler: MonotonyViolationHandler = LoggingHandler()
 
     @abstractmethod
     def extract_ascending_timestamp(self, element: Any) -> int:
@@ -112,24 +132,32 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
 
     def with_violation_handler(self, handler: MonotonyViolationHandler) -> "AscendingTimestampExtractor":
         """Set the handler of timestamps that go back, and return this extractor."""
-        self._violation_handler = handler
+        self.violation_handler = handler
         return self
 
     @final
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         timestamp = self.extract_ascending_timestamp(value)
-        if timestamp >= self._current_timestamp:
-            self._current_timestamp = timestamp
-        else:
-            self._violation_handler.handle_violation(timestamp, self._current_timestamp)
+        self.note_timestamp(timestamp)
         return timestamp
 
     @final
+    def note_timestamp(self, timestamp: int) -> None:
+        if timestamp >= self.largest_timestamp_ms:
+            self.largest_timestamp_ms = timestamp
+        else:
+            self.violation_handler.handle_violation(timestamp, self.largest_timestamp_ms)
+
+    @final
+    def extract_column_timestamp(self, columns: Any) -> Any:
+        return self.extract_ascending_timestamp(columns)
+
+    @final
     def get_current_watermark(self) -> Watermark:
-        return Watermark(max(self._current_timestamp - 1, MIN_TIMESTAMP))
+        return Watermark(max(self.largest_timestamp_ms - 1, MIN_TIMESTAMP))
 
 
-class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
+class BoundedOutOfOrdernessTimestampExtractor(ColumnTimestampExtractor):
     """The watermark is the largest timestamp minus a bound.
 
     It is 1 ms ahead of that of ``WatermarkStrategy.for_bounded_out_of_orderness``: an element that trails the maximum
@@ -145,7 +173,7 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
 
     def __init__(self, max_out_of_orderness: Duration | Time) -> None:
         self._max_out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
-        self._current_max_timestamp = MIN_TIMESTAMP + self._max_out_of_orderness_ms
+        self.largest_timestamp_ms = MIN_TIMESTAMP + self._max_out_of_orderness_ms
 
     def get_max_out_of_orderness_in_millis(self) -> int:
         """Return the bound in ms."""
@@ -158,20 +186,28 @@ class BoundedOutOfOrdernessTimestampExtractor(AssignerWithPeriodicWatermarks):
     @final
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         timestamp = self.extract_element_timestamp(value)
-        if timestamp > self._current_max_timestamp:
-            self._current_max_timestamp = timestamp
+        self.note_timestamp(timestamp)
         return timestamp
 
     @final
+    def note_timestamp(self, timestamp: int) -> None:
+        if timestamp > self.largest_timestamp_ms:
+            self.largest_timestamp_ms = timestamp
+
+    @final
+    def extract_column_timestamp(self, columns: Any) -> Any:
+        return self.extract_element_timestamp(columns)
+
+    @final
     def get_current_watermark(self) -> Watermark:
-        return Watermark(self._current_max_timestamp - self._max_out_of_orderness_ms)
+        return Watermark(self.largest_timestamp_ms - self._max_out_of_orderness_ms)
 
 
 def _system_time_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
+class IngestionTimeExtractor(AssignerWithPeriodicWatermarks, ClockedTimestampAssigner):
     """The timestamp of an element is its arrival, which never goes back; the watermark is the current time minus 1 ms.
 
     The watermark advances even if nothing arrives, so no idleness is needed.
@@ -180,7 +216,7 @@ class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
     ----------
     clock : callable or None
         Returns the time in ms since the epoch, such as ``ProcessingTimeService.current_processing_time``. None: the
-        system clock.
+        clock of the job, and outside of one that of the system.
 
     Notes
     -----
@@ -189,12 +225,18 @@ class IngestionTimeExtractor(AssignerWithPeriodicWatermarks):
     """
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        self._given_clock = clock
         self._clock = clock or _system_time_ms
         self._max_timestamp = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "IngestionTimeExtractor":
         # The clock is shared: a copy would not advance.
-        return IngestionTimeExtractor(self._clock)
+        return IngestionTimeExtractor(self._given_clock)
+
+    def set_clock(self, clock: Callable[[], int]) -> None:
+        """Take the time from a job's clock, unless a clock was given."""
+        if self._given_clock is None:
+            self._clock = clock
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         self._max_timestamp = max(self._clock(), self._max_timestamp)

@@ -13,6 +13,7 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
+from flinkcore.datastream.timestamps.assigner_adapters import over_columns
 from flinkcore.datastream.transformations import (
     EventLogSource,
     FilterTransformation,
@@ -195,11 +196,12 @@ def _around_strategy(
             "assign_timestamps_and_watermarks is called more than once: "
             f"{'; '.join(str(step.strategy) for step in assigned)}. Keep the one that counts"
         )
-    _require_replayable(assigned[0].strategy)
+    strategy = over_columns(assigned[0].strategy)
+    _require_replayable(strategy)
     at = steps.index(assigned[0])
     before = tuple(column_op(step) for step in steps[:at])
     after = tuple(column_op(step) for step in steps[at + 1 :])
-    return before, assigned[0].strategy, after
+    return before, strategy, after
 
 
 def _require_replayable(strategy: WatermarkStrategy) -> None:

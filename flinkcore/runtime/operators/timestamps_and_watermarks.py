@@ -84,11 +84,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             If its generator cannot be created, or the strategy cannot be copied.
         """
         strategy = copied_strategy(self._watermark_strategy)
-        self._timestamp_assigner = strategy.create_timestamp_assigner(self._split)
+        clock = self._processing_time_service.current_processing_time
+        self._timestamp_assigner = strategy.create_timestamp_assigner(clock, self._split)
         if self._emit_progressive_watermarks:
-            self._watermark_generator = strategy.create_watermark_generator(
-                self._processing_time_service.current_processing_time, self._split
-            )
+            self._watermark_generator = strategy.create_watermark_generator(clock, self._split)
         if self._watermark_interval_ms > 0:
             self._schedule_tick()
 

@@ -236,7 +236,8 @@ class SourceOperator(Generic[SplitT]):
             )
         else:
             self._event_time = NoOpTimestampsAndWatermarks(
-                strategy.create_timestamp_assigner(), self._conversion
+                strategy.create_timestamp_assigner(self._time_service.current_processing_time),
+                self._conversion,
             )
         self._reader = self._reader_factory(self._context)
         self._mode = _OperatingMode.OUTPUT_NOT_INITIALIZED

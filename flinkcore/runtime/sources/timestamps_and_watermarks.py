@@ -370,6 +370,7 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
             output,
             idleness.main_output,
             self._strategy,
+            self._time_service.current_processing_time,
             self._main_clock,
             self._split_outputs,
             held,
@@ -418,6 +419,7 @@ class StreamingReaderOutput(SourceOutputWithWatermarks):
         output: Output,
         watermark_output: WatermarkOutput,
         strategy: WatermarkStrategy,
+        clock: RelativeClock,
         activity_clock: PausableRelativeClock,
         split_local_outputs: "SplitLocalOutputs",
         held_generators: HeldGenerators,
@@ -428,7 +430,7 @@ class StreamingReaderOutput(SourceOutputWithWatermarks):
             output,
             watermark_output,
             watermark_output,
-            strategy.create_timestamp_assigner(),
+            strategy.create_timestamp_assigner(clock),
             strategy.create_watermark_generator(activity_clock.relative_time_ms, held=held_generators),
             conversion=conversion,
         )
@@ -493,7 +495,7 @@ class SplitLocalOutputs:
             return previous
         clock = PausableRelativeClock(self._time_service.current_processing_time)
         strategy = copied_strategy(self._strategy)  # assigners may have state, too
-        assigner = strategy.create_timestamp_assigner(split_id)
+        assigner = strategy.create_timestamp_assigner(self._time_service.current_processing_time, split_id)
         generator = strategy.create_watermark_generator(
             clock.relative_time_ms, split_id, self._held_generators
         )
