@@ -25,7 +25,7 @@ from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
-from flinkcore.spark.sessions.session import check_session, workers_interpreter
+from flinkcore.spark.sessions.session import check_session, default_parallelism, workers_interpreter
 from flinkcore.spark.shipping.sent_files import SentFiles
 
 
@@ -232,13 +232,7 @@ class SparkExecutor:
             )
 
     def _default_parallelism(self) -> int:
-        """Cores of the cluster: into so many partitions Spark divides a range."""
+        """Found once, so that all jobs of the environment divide their logs alike."""
         if self._cores is None:
-            numbers = (
-                self._spark.range(1 << 12)
-                .selectExpr("spark_partition_id() AS number")
-                .selectExpr("max(number)")
-                .collect()
-            )
-            self._cores = int(numbers[0][0]) + 1
+            self._cores = default_parallelism(self._spark)
         return self._cores

@@ -32,12 +32,13 @@ from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment
-from flinkcore.spark.columnar import time_pass
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.exchange import collecting
+from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
+from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS
 from flinkcore.spark.sessions.spark_defaults import read_properties
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -93,11 +94,21 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
     assert by_origin(SparkResult(replay).to_arrow()) == by_origin(embedded.to_arrow())
 
 
+def test_replays_of_small_logs_compile_no_code_and_leave_the_settings_of_the_session(spark: Any) -> None:
+    compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+    before, settings = compiled.getCount(), [spark.conf.get(name) for name in SHORT_JOB_SETTINGS]
+    hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()
+    assert compiled.getCount() == before
+    assert [spark.conf.get(name) for name in SHORT_JOB_SETTINGS] == settings
+    spark.range(3).selectExpr("sum(id * 17)").collect()
+    assert compiled.getCount() > before
+
+
 @pytest.mark.parametrize(("small_bytes", "collected_bytes"), [(0, 1), (0, 1 << 30), (1 << 30, 1)])
 def test_summaries_of_chunks_may_come_some_at_a_time(
     spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, small_bytes: int, collected_bytes: int
 ) -> None:
-    monkeypatch.setattr(time_pass, "ONE_JOB_BYTES", 0)
+    monkeypatch.setattr(spark_log, "SHORT_LOG_BYTES", 0)
     monkeypatch.setattr(collecting, "SMALL_PAYLOAD_BYTES", small_bytes)
     monkeypatch.setattr(collecting, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()

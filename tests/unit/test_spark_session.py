@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
-from flinkcore.spark.sessions.session import job_description
+from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS, job_description, short_job
 
 
 class RecordingBuilder:
@@ -353,3 +353,66 @@ def test_an_interrupt_of_the_driver_cancels_the_jobs_of_the_session() -> None:
     with pytest.raises(KeyboardInterrupt), job_description(session, "pass 2"):
         raise KeyboardInterrupt
     assert session.sparkContext.calls == ["mine: pass 2", "cancelled", "mine"]
+
+
+class Settings(dict[str, str]):
+    set = dict.__setitem__
+
+
+class RefusingSettings(Settings):
+    def set(self, name: str, value: str) -> None:
+        raise RuntimeError(f"{name} cannot be set here")
+
+
+class ClassicSession:
+    def __init__(self, conf: Settings) -> None:
+        self.conf = conf
+        self._jsparkSession = self
+
+    def hashCode(self) -> int:
+        return id(self.conf)
+
+
+OF_USER = dict.fromkeys(SHORT_JOB_SETTINGS, "of the user's")
+
+
+def test_settings_of_short_jobs_last_until_the_last_of_them_ends() -> None:
+    conf = Settings(OF_USER)
+    with short_job(ClassicSession(conf)):
+        with short_job(ClassicSession(conf)):
+            assert conf == SHORT_JOB_SETTINGS
+        assert conf == SHORT_JOB_SETTINGS
+    assert conf == OF_USER
+
+
+def test_short_jobs_that_overlap_leave_the_settings_of_the_user() -> None:
+    conf = Settings(OF_USER)
+    first, second = short_job(ClassicSession(conf)), short_job(ClassicSession(conf))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert conf == SHORT_JOB_SETTINGS
+    second.__exit__(None, None, None)
+    assert conf == OF_USER
+
+
+def test_short_jobs_of_two_sessions_do_not_share_settings() -> None:
+    one, other = Settings(OF_USER), Settings(dict.fromkeys(SHORT_JOB_SETTINGS, "of another"))
+    with short_job(ClassicSession(one)), short_job(ClassicSession(other)):
+        pass
+    assert one == OF_USER
+    assert set(other.values()) == {"of another"}
+
+
+def test_short_job_that_fails_leaves_the_settings_of_the_user() -> None:
+    conf = Settings(OF_USER)
+    with pytest.raises(ZeroDivisionError), short_job(ClassicSession(conf)):
+        raise ZeroDivisionError
+    assert conf == OF_USER
+
+
+def test_session_that_refuses_settings_runs_short_jobs_with_its_own() -> None:
+    conf = RefusingSettings(OF_USER)
+    with short_job(ClassicSession(conf)):
+        assert conf == OF_USER
+    assert conf == OF_USER

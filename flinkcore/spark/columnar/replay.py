@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
@@ -31,7 +31,7 @@ from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
-from flinkcore.spark.sessions.session import job_description
+from flinkcore.spark.sessions.session import job_description, short_job
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
@@ -79,7 +79,8 @@ class SparkReplay:
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         cuts = self.checkpoints.cuts
-        with job_description(self._spark, "flinkcore: pass 1 of 2, times of the log"):
+        described = job_description(self._spark, "flinkcore: pass 1 of 2, times of the log")
+        with described, self._shortly():
             found = run_time_passes(self._spark, self._given_logs, cuts, self.checkpoints.stops)
             self._release_with_this(log for _, log in found)
             return [
@@ -112,6 +113,11 @@ class SparkReplay:
         assert self._first_pass
         for release in self._releases:
             release.detach()
+
+    def _shortly(self) -> AbstractContextManager[None]:
+        """Settings for jobs that compute nothing of the user's and are over before compiled code would pay."""
+        short = all(log.is_short for log in self._given_logs)
+        return short_job(self._spark) if short else nullcontext()
 
     @property
     def _logs(self) -> list[SparkLog]:
@@ -241,6 +247,7 @@ class SparkReplay:
         with (
             task_errors_raised(),
             job_description(self._spark, "flinkcore: pass 2 of 2, events by key"),
+            self._shortly(),
             progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress,
         ):
             rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)

@@ -20,9 +20,6 @@ from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
-ONE_JOB_BYTES = 512 << 20
-"""Up to this size of the log all summaries come with the job that makes them, which saves the driver a second one."""
-
 _SUMMARIES = RowFormat("chunk long, payload binary")
 
 
@@ -108,9 +105,8 @@ def _summaries(
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
         bases = time_pass.position_bases(counts)
     summarised = run(SummariseTask(time_pass, log.log, bases))
-    is_small = log.log.size_bytes is not None and log.log.size_bytes <= ONE_JOB_BYTES
     with closing(
-        _rows_of_one_job(summarised) if is_small else collected_in_parts(summarised, "chunk")
+        _rows_of_one_job(summarised) if log.is_short else collected_in_parts(summarised, "chunk")
     ) as rows:
         for row in rows:
             yield ChunkTimes.from_ipc(bytes(row.payload))

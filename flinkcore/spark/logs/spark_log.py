@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
+
+SHORT_LOG_BYTES: Final = 512 << 20
+"""Up to this size of a log, its summaries come with the job that makes them, and no code is compiled for the jobs."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,12 @@ class SparkLog:
     dataframe: Any
     kept: KeptRows | None = None
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the log is in files, of up to `SHORT_LOG_BYTES`."""
+        size = self.log.size_bytes
+        return size is not None and size <= SHORT_LOG_BYTES
+
 
 @dataclass(frozen=True)
 class UnreadDataFrame:
@@ -47,6 +56,8 @@ class UnreadDataFrame:
     dataframe
         With all columns of the log.
     """
+
+    is_short: ClassVar[bool] = False
 
     plan: LogPlan
     dataframe: Any

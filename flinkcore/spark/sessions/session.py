@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -42,7 +43,19 @@ BLOCKS_PER_BATCH = 32
 MOST_BLOCKS_PER_BATCH = 64
 """Most rows per batch there: of 16 MiB each, they stay below the 2 GiB that a column can hold."""
 
+SHORT_JOB_SETTINGS: Mapping[str, str] = {
+    # The rows of a replay's own jobs are few and large: to compile code for them takes longer than it saves, and
+    # there is nothing for adaptive execution to adapt.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings while a session runs jobs of flinkcore's that are over soon."""
+
 _DESCRIPTION = "spark.job.description"
+_LOCK: Final = Lock()
+_SHORT_JOBS: dict[int, tuple[int, dict[str, str]]] = {}
+"""By session: how many short jobs it runs, and its own settings."""
 
 
 def configure_spark(builder: Any = None) -> Any:
@@ -171,6 +184,16 @@ def workers_interpreter(spark: Any) -> str | None:
     return None if context is None else context.pythonExec
 
 
+def default_parallelism(spark: Any) -> int:
+    """Return the number of cores of the cluster, or `spark.default.parallelism`."""
+    context = spark_context(spark)
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Into so many partitions Spark divides a range.
+    numbers = spark.range(1 << 12).selectExpr("spark_partition_id() AS number").selectExpr("max(number)")
+    return int(numbers.collect()[0][0]) + 1
+
+
 def is_classic(spark: Any) -> bool:
     """Whether a session runs in this process's JVM, and not behind Spark Connect."""
     return hasattr(spark, "_jsparkSession")
@@ -209,3 +232,45 @@ def job_description(spark: Any, description: str) -> Iterator[None]:
         raise
     finally:
         context.setLocalProperty(_DESCRIPTION, of_user)
+
+
+@contextmanager
+def short_job(spark: Any) -> Iterator[None]:
+    """Plan the jobs of the block with `SHORT_JOB_SETTINGS`: to compile code for them takes a cold JVM long.
+
+    What other threads start in the same session meanwhile is planned alike, and gives the same rows. The block must not
+    compute DataFrames of the user's. A session that refuses the settings, and one behind Spark Connect, keeps its own.
+    """
+    if not is_classic(spark):
+        yield
+        return
+    session = spark._jsparkSession.hashCode()
+    with _LOCK:
+        running, own = _SHORT_JOBS.get(session) or (0, _replaced_settings(spark))
+        _SHORT_JOBS[session] = running + 1, own
+    try:
+        yield
+    finally:
+        with _LOCK:
+            running, own = _SHORT_JOBS.pop(session)
+            if running > 1:
+                _SHORT_JOBS[session] = running - 1, own
+            else:
+                _set_all(spark, own)
+
+
+def _replaced_settings(spark: Any) -> dict[str, str]:
+    """Set `SHORT_JOB_SETTINGS`, and return what they were before."""
+    own = {}
+    for name, value in SHORT_JOB_SETTINGS.items():
+        with suppress(Exception):  # some platforms allow a list of settings only
+            before = spark.conf.get(name)
+            spark.conf.set(name, value)
+            own[name] = before
+    return own
+
+
+def _set_all(spark: Any, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        with suppress(Exception):  # the session may have been stopped
+            spark.conf.set(name, value)

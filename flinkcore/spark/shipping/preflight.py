@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.spark.sessions.session import job_description
+from flinkcore.spark.sessions.session import job_description, short_job
 from flinkcore.spark.shipping.worker_environment import installed_version, worker_report
 
 LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
@@ -71,7 +71,7 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     look = udf(report, "string", useArrow=False)
     rows = spark.range(WORKERS_LOOKED_AT).select(look("id"))
     try:
-        with job_description(spark, "flinkcore: what the executors have"):
+        with job_description(spark, "flinkcore: what the executors have"), short_job(spark):
             found = {row[0] for row in rows.collect()}
     except Exception as failure:  # of PySpark, or of Py4J
         refused = _refused_interpreter(str(failure))
