@@ -15,11 +15,12 @@ A harness runs one subtask of an operator with a clock that stands still, and ke
 How one is made
     `for_process_function`, `for_keyed_process_function`, `for_co_process_function`, `for_keyed_co_process_function`,
     `for_broadcast_process_function`, `for_keyed_broadcast_process_function`, `for_window_operation`,
-    `for_interval_join` and `for_watermark_strategy` make and open one. The classes (`OneInputStreamOperatorTestHarness`
-    and so on) take any operator, by a function of `StreamOperatorParameters` that makes it.
+    `for_interval_join`, `for_watermark_strategy`, `for_source` and `for_source_function` make and open one. The classes
+    (`OneInputStreamOperatorTestHarness` and so on) take any operator, by a function of `StreamOperatorParameters` that
+    makes it.
 What goes in
     `process_element`, `process_watermark`, `process_watermark_status` (with 1 or 2, or `broadcast`, for two inputs),
-    `set_processing_time`, `advance_time`.
+    `set_processing_time`, `advance_time`; from a source `emit_next`.
 What comes out
     `get_output`, `take_output`, `extract_output_values`, `get_side_output`; `assert_output` compares.
 What is inside
@@ -38,6 +39,7 @@ from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     AbstractStreamOperatorTestHarness,
+    ClockedTestHarness,
     ManualClock,
     StreamOperatorParameters,
 )
@@ -59,6 +61,12 @@ from flinkcore.testing.process_function_test_harnesses import (
     for_watermark_strategy,
     for_window_operation,
 )
+from flinkcore.testing.source_test_harnesses import (
+    SourceFunctionTestHarness,
+    SourceOperatorTestHarness,
+    for_source,
+    for_source_function,
+)
 from flinkcore.testing.two_input_stream_operator_test_harness import (
     BroadcastOperatorTestHarness,
     KeyedBroadcastOperatorTestHarness,
@@ -69,6 +77,7 @@ from flinkcore.testing.two_input_stream_operator_test_harness import (
 __all__ = [
     "AbstractStreamOperatorTestHarness",
     "BroadcastOperatorTestHarness",
+    "ClockedTestHarness",
     "HarnessMakers",
     "KeyedBroadcastOperatorTestHarness",
     "KeyedOneInputStreamOperatorTestHarness",
@@ -76,6 +85,8 @@ __all__ = [
     "ManualClock",
     "OneInputStreamOperatorTestHarness",
     "OperatorSubtaskState",
+    "SourceFunctionTestHarness",
+    "SourceOperatorTestHarness",
     "StreamOperatorParameters",
     "StreamRecord",
     "TaskInfo",
@@ -89,6 +100,8 @@ __all__ = [
     "for_keyed_co_process_function",
     "for_keyed_process_function",
     "for_process_function",
+    "for_source",
+    "for_source_function",
     "for_watermark_strategy",
     "for_window_operation",
 ]

@@ -1,6 +1,7 @@
 """What all harnesses have in common: a clock, state, parameters of operators, and an output that is kept."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import TracebackType
@@ -28,7 +29,7 @@ from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext,
 from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
 
 OUT = TypeVar("OUT")
-H = TypeVar("H", bound="AbstractStreamOperatorTestHarness[Any]")
+H = TypeVar("H", bound="ClockedTestHarness[Any]")
 ARGUMENT = TypeVar("ARGUMENT")
 K = TypeVar("K", bound=Hashable)
 
@@ -187,48 +188,23 @@ TASK = TaskInfo("operator")
 """The only subtask of an operator, with 128 key groups."""
 
 
-class AbstractStreamOperatorTestHarness(Generic[OUT]):
-    """Runs one subtask of an operator, with a clock that the test moves, state, and an output that keeps all elements.
+class ClockedTestHarness(ABC, Generic[OUT]):
+    """Runs one subtask, with a clock that the test moves, and an output that keeps all elements.
 
-    It must be opened before elements are processed and closed at the end, as ``with`` does.
+    It must be opened before anything else and closed at the end, as ``with`` does.
 
     Parameters
     ----------
-    operator_factory : callable
-        From :class:`StreamOperatorParameters` to the operator.
-    operator_type : type
-        The type of operator that it must return.
     task : TaskInfo
-        The subtask and the parallelism; its name is the operator's uid in checkpoints.
-    key_selectors : tuple of callable, optional
-        By input, of an operator with keys.
-    key_type : pyarrow.DataType, optional
-        As of `JavaKeys`.
+        The subtask and the parallelism.
 
     Raises
     ------
     ConfigurationError
-        If the task is invalid, or the factory returns no operator, or one with another number of inputs.
-
-    Notes
-    -----
-    Flink's ``org.apache.flink.streaming.util.AbstractStreamOperatorTestHarness``. Deliberate differences: timers
-    and times to live run on the same clock; calls before `open` or after `close` are refused.
+        If the task is invalid.
     """
 
-    def __init__(
-        self,
-        operator_factory: Callable[[StreamOperatorParameters], AbstractStreamOperator],
-        operator_type: type[AbstractStreamOperator],
-        task: TaskInfo,
-        key_selectors: tuple[KeySelector, ...] | None = None,
-        key_type: Any = None,
-    ) -> None:
-        if not callable(operator_factory):
-            raise ConfigurationError(
-                "a harness makes its operator by a function of StreamOperatorParameters, such as "
-                f"lambda parameters: MyOperator(parameters.output), not {operator_factory!r}"
-            )
+    def __init__(self, task: TaskInfo) -> None:
         if not 0 <= task.index < task.parallelism:
             raise ConfigurationError(
                 f"of {task.parallelism} subtasks there is none with the index {task.index}"
@@ -236,61 +212,14 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         self._task = task
         self._clock = ManualClock()
         self._output: CollectedOutput[OUT] = CollectedOutput()
-        self._operator_state = OperatorStateBackend()
-        self._keyed_state: KeyedStateBackend | None = None
-        if key_selectors is not None:
-            key_groups = compute_key_group_range_for_operator_index(
-                task.max_parallelism, task.parallelism, task.index
-            )
-            key_group_of = JavaKeys(task.max_parallelism, key_type)
-            key_context = KeyContext(task.max_parallelism, key_groups, key_group_of)
-            self._keyed_state = KeyedStateBackend(key_context, self._clock)
-            self._key_group_of = key_group_of
-        self._operator = operator_factory(
-            StreamOperatorParameters(
-                self._output, self._clock, self._operator_state, task, self._keyed_state, key_selectors or ()
-            )
-        )
-        if not isinstance(self._operator, operator_type):
-            raise ConfigurationError(
-                f"this harness takes a {operator_type.__name__}, and its operator factory gave {self._operator!r}"
-            )
-        self._watermark_ms = MIN_TIMESTAMP
-        self._initialized = False
         self._opened = False
         self._closed = False
         self._in_call: str | None = None
 
     # ---- life ----
 
-    def initialize_state(self, state: OperatorSubtaskState | str | os.PathLike[str]) -> None:
-        """Restore this subtask's share of a snapshot; before `open`.
-
-        Nothing fires. The current watermark is that of the snapshot; Flink restores none.
-
-        Parameters
-        ----------
-        state : OperatorSubtaskState or path
-            Of this subtask at the same parallelism, or of all subtasks (`repackage_state`). A path is that of a
-            checkpoint with one operator; `OperatorSubtaskState.read` selects one of several.
-
-        Raises
-        ------
-        LifecycleError
-            If the harness was opened, or state was restored before.
-        ConfigurationError, SourceError
-            See `OperatorSubtaskState.restore` and `read`.
-        """
-        self._refuse_closed("initialize_state")
-        if self._opened or self._initialized:
-            raise LifecycleError("state is restored once, before the harness is opened")
-        if not isinstance(state, OperatorSubtaskState):
-            state = OperatorSubtaskState.read(state)
-        self._watermark_ms = state.restore(self._backends, self._task)
-        self._initialized = True
-
     def open(self) -> None:
-        """Open the operator and its function; close it after an error.
+        """Open what it runs; close it after an error.
 
         Raises
         ------
@@ -305,18 +234,24 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
                 "the harness is open already: the makers of harnesses, such as for_process_function, open it"
             )
         self._opened = True
-        store = None if self._keyed_state is None else DefaultKeyedStateStore(self._keyed_state)
         try:
-            self._operator.open(StreamingRuntimeContext(self._task, store))
+            self._open_subtask()
         except BaseException:
             self._close(finish=False)
             raise
 
-    def close(self) -> None:
-        """Finish and close the operator and its function; the output is kept. Closing twice is no error.
+    @abstractmethod
+    def _open_subtask(self) -> None:
+        """Open what it runs."""
 
-        No timer fires; to fire all event-time timers, process the maximum watermark before. The operator is closed even
-        if finishing it fails.
+    @abstractmethod
+    def _close_subtask(self, finish: bool) -> None:
+        """Close what was opened, perhaps only in part; finish it before, unless there was an error."""
+
+    def close(self) -> None:
+        """Finish and close what it runs; the output is kept. Closing twice is no error.
+
+        No timer fires. It is closed even if finishing it fails.
         """
         self._close(finish=True)
 
@@ -327,11 +262,10 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         self._closed = True
         self._clock.shutdown_service()
         if self._opened:
-            try:
-                if finish:
-                    self._operator.finish()
-            finally:
-                self._operator.close()
+            self._close_subtask(finish)
+
+    def refuse_leaks(self) -> None:
+        """Raise an AssertionError if keyed state or timers are left, of which there are none here."""
 
     def __enter__(self: H) -> H:
         """Open the harness, if it is not open."""
@@ -377,20 +311,6 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
         """Return the clock; move it by `set_processing_time`."""
         return self._clock
 
-    def get_current_watermark(self) -> int:
-        """Return the operator's watermark in ms since the epoch: at first that of the snapshot, or -2**63."""
-        return self._watermark_ms
-
-    def num_event_time_timers(self) -> int:
-        """Return the number of pending event-time timers."""
-        timers = self._operator.time_service_manager
-        return 0 if timers is None else timers.num_event_time_timers()
-
-    def num_processing_time_timers(self) -> int:
-        """Return the number of pending processing-time timers of keys; ticks of the operator do not count."""
-        timers = self._operator.time_service_manager
-        return 0 if timers is None else timers.num_processing_time_timers()
-
     # ---- output ----
 
     def get_output(self) -> list[StreamElement[OUT]]:
@@ -417,6 +337,160 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
     def get_side_output(self, output_tag: OutputTag) -> list[StreamRecord[Any]]:
         """Return the records of a side output, which may be none; the harness's own list, which grows."""
         return self._output.side(output_tag)
+
+    # ---- calls ----
+
+    def _call(
+        self, name: str, method: Callable[[ARGUMENT], object], argument: ARGUMENT, needs_open: bool = True
+    ) -> None:
+        self._refuse_in_call(name)
+        if needs_open:
+            self._refuse_unless_open(name)
+        else:
+            self._refuse_closed(name)
+        self._in_call = name
+        try:
+            method(argument)
+        finally:
+            self._in_call = None
+
+    def _refuse_in_call(self, what: str) -> None:
+        if self._in_call is not None:
+            raise LifecycleError(
+                f"{what}() was called by what {self._in_call}() runs; wait until that has returned"
+            )
+
+    def _refuse_unless_open(self, what: str) -> None:
+        self._refuse_closed(what)
+        if not self._opened:
+            raise LifecycleError(
+                f"{what}() needs an open harness: call open() before, or use it in a with statement"
+            )
+
+    def _refuse_closed(self, what: str) -> None:
+        if self._closed:
+            raise LifecycleError(f"{what}() comes after the harness was closed")
+
+
+class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
+    """Runs one subtask of an operator, with a clock that the test moves, state, and an output that keeps all elements.
+
+    It must be opened before elements are processed and closed at the end, as ``with`` does.
+
+    Parameters
+    ----------
+    operator_factory : callable
+        From :class:`StreamOperatorParameters` to the operator.
+    operator_type : type
+        The type of operator that it must return.
+    task : TaskInfo
+        The subtask and the parallelism; its name is the operator's uid in checkpoints.
+    key_selectors : tuple of callable, optional
+        By input, of an operator with keys.
+    key_type : pyarrow.DataType, optional
+        As of `JavaKeys`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the task is invalid, or the factory returns no operator, or one with another number of inputs.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.util.AbstractStreamOperatorTestHarness``. Deliberate differences: timers
+    and times to live run on the same clock; calls before `open` or after `close` are refused.
+    """
+
+    def __init__(
+        self,
+        operator_factory: Callable[[StreamOperatorParameters], AbstractStreamOperator],
+        operator_type: type[AbstractStreamOperator],
+        task: TaskInfo,
+        key_selectors: tuple[KeySelector, ...] | None = None,
+        key_type: Any = None,
+    ) -> None:
+        if not callable(operator_factory):
+            raise ConfigurationError(
+                "a harness makes its operator by a function of StreamOperatorParameters, such as "
+                f"lambda parameters: MyOperator(parameters.output), not {operator_factory!r}"
+            )
+        super().__init__(task)
+        self._operator_state = OperatorStateBackend()
+        self._keyed_state: KeyedStateBackend | None = None
+        if key_selectors is not None:
+            key_groups = compute_key_group_range_for_operator_index(
+                task.max_parallelism, task.parallelism, task.index
+            )
+            key_group_of = JavaKeys(task.max_parallelism, key_type)
+            key_context = KeyContext(task.max_parallelism, key_groups, key_group_of)
+            self._keyed_state = KeyedStateBackend(key_context, self._clock)
+            self._key_group_of = key_group_of
+        self._operator = operator_factory(
+            StreamOperatorParameters(
+                self._output, self._clock, self._operator_state, task, self._keyed_state, key_selectors or ()
+            )
+        )
+        if not isinstance(self._operator, operator_type):
+            raise ConfigurationError(
+                f"this harness takes a {operator_type.__name__}, and its operator factory gave {self._operator!r}"
+            )
+        self._watermark_ms = MIN_TIMESTAMP
+        self._initialized = False
+
+    # ---- life ----
+
+    def initialize_state(self, state: OperatorSubtaskState | str | os.PathLike[str]) -> None:
+        """Restore this subtask's share of a snapshot; before `open`.
+
+        Nothing fires. The current watermark is that of the snapshot; Flink restores none.
+
+        Parameters
+        ----------
+        state : OperatorSubtaskState or path
+            Of this subtask at the same parallelism, or of all subtasks (`repackage_state`). A path is that of a
+            checkpoint with one operator; `OperatorSubtaskState.read` selects one of several.
+
+        Raises
+        ------
+        LifecycleError
+            If the harness was opened, or state was restored before.
+        ConfigurationError, SourceError
+            See `OperatorSubtaskState.restore` and `read`.
+        """
+        self._refuse_closed("initialize_state")
+        if self._opened or self._initialized:
+            raise LifecycleError("state is restored once, before the harness is opened")
+        if not isinstance(state, OperatorSubtaskState):
+            state = OperatorSubtaskState.read(state)
+        self._watermark_ms = state.restore(self._backends, self._task)
+        self._initialized = True
+
+    def _open_subtask(self) -> None:
+        store = None if self._keyed_state is None else DefaultKeyedStateStore(self._keyed_state)
+        self._operator.open(StreamingRuntimeContext(self._task, store))
+
+    def _close_subtask(self, finish: bool) -> None:
+        try:
+            if finish:
+                self._operator.finish()
+        finally:
+            self._operator.close()
+
+    # ---- time ----
+
+    def get_current_watermark(self) -> int:
+        """Return the operator's watermark in ms since the epoch: at first that of the snapshot, or -2**63."""
+        return self._watermark_ms
+
+    def num_event_time_timers(self) -> int:
+        """Return the number of pending event-time timers."""
+        timers = self._operator.time_service_manager
+        return 0 if timers is None else timers.num_event_time_timers()
+
+    def num_processing_time_timers(self) -> int:
+        """Return the number of pending processing-time timers of keys; ticks of the operator do not count."""
+        timers = self._operator.time_service_manager
+        return 0 if timers is None else timers.num_processing_time_timers()
 
     # ---- snapshots ----
 
@@ -485,39 +559,6 @@ class AbstractStreamOperatorTestHarness(Generic[OUT]):
             left.append(f"{n} processing-time timer{'s' * (n > 1)}")
         if left:
             raise AssertionError(f"{self._task.name!r} leaves behind: {'; '.join(left)}")
-
-    # ---- calls ----
-
-    def _call(
-        self, name: str, method: Callable[[ARGUMENT], object], argument: ARGUMENT, needs_open: bool = True
-    ) -> None:
-        self._refuse_in_call(name)
-        if needs_open:
-            self._refuse_unless_open(name)
-        else:
-            self._refuse_closed(name)
-        self._in_call = name
-        try:
-            method(argument)
-        finally:
-            self._in_call = None
-
-    def _refuse_in_call(self, what: str) -> None:
-        if self._in_call is not None:
-            raise LifecycleError(
-                f"{what}() was called by what {self._in_call}() runs; wait until that has returned"
-            )
-
-    def _refuse_unless_open(self, what: str) -> None:
-        self._refuse_closed(what)
-        if not self._opened:
-            raise LifecycleError(
-                f"{what}() needs an open harness: call open() before, or use it in a with statement"
-            )
-
-    def _refuse_closed(self, what: str) -> None:
-        if self._closed:
-            raise LifecycleError(f"{what}() comes after the harness was closed")
 
 
 def checked_record(value: Any, timestamp: int | None) -> StreamRecord[Any]:

@@ -9,7 +9,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.row import Row
 from flinkcore.common.watermark import Watermark
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.testing.abstract_stream_operator_test_harness import AbstractStreamOperatorTestHarness
+from flinkcore.testing.abstract_stream_operator_test_harness import ClockedTestHarness
 
 SHOWN_DIFFERENCES = 3
 
@@ -225,7 +225,7 @@ SHOWN_ROWS = 40
 
 
 def assert_output(
-    actual: AbstractStreamOperatorTestHarness[Any] | Iterable[Any],
+    actual: ClockedTestHarness[Any] | Iterable[Any],
     expected: Iterable[Any],
     *,
     ignore_order: bool = False,
@@ -265,7 +265,7 @@ def assert_output(
       1  watermark 10  watermark 10
     """
     __tracebackhide__ = True
-    elements = list(actual.get_output() if isinstance(actual, AbstractStreamOperatorTestHarness) else actual)
+    elements = list(actual.get_output() if isinstance(actual, ClockedTestHarness) else actual)
     wanted = [expected_element(element) for element in expected]
     rows = (in_any_order if ignore_order else in_order)(wanted, elements)
     if not all(row.is_equal for row in rows):

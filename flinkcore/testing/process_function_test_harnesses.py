@@ -42,6 +42,7 @@ from flinkcore.runtime.windowing import make_window_operator
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,
     AbstractStreamOperatorTestHarness,
+    ClockedTestHarness,
     K,
     StreamOperatorParameters,
 )
@@ -50,6 +51,7 @@ from flinkcore.testing.one_input_stream_operator_test_harness import (
     OneInputStreamOperatorTestHarness,
 )
 from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
+from flinkcore.testing.source_test_harnesses import for_source, for_source_function
 from flinkcore.testing.two_input_stream_operator_test_harness import (
     BroadcastOperatorTestHarness,
     KeyedBroadcastOperatorTestHarness,
@@ -58,6 +60,7 @@ from flinkcore.testing.two_input_stream_operator_test_harness import (
 )
 
 H = TypeVar("H", bound=AbstractStreamOperatorTestHarness[Any])
+C = TypeVar("C", bound=ClockedTestHarness[Any])
 State = OperatorSubtaskState | str | os.PathLike[str]
 
 
@@ -367,7 +370,7 @@ class HarnessMakers:
     """
 
     def __init__(self) -> None:
-        self._made: list[AbstractStreamOperatorTestHarness[Any]] = []
+        self._made: list[ClockedTestHarness[Any]] = []
         self._at_end = ExitStack()
         self.for_process_function = self._closing(for_process_function)
         self.for_keyed_process_function = self._closing(for_keyed_process_function)
@@ -378,8 +381,10 @@ class HarnessMakers:
         self.for_window_operation = self._closing(for_window_operation)
         self.for_interval_join = self._closing(for_interval_join)
         self.for_watermark_strategy = self._closing(for_watermark_strategy)
+        self.for_source = self._closing(for_source)
+        self.for_source_function = self._closing(for_source_function)
 
-    def close_at_end(self, harness: H) -> H:
+    def close_at_end(self, harness: C) -> C:
         """Return a harness, open or not, and close it at the end."""
         self._made.append(harness)
         self._at_end.callback(harness.close)
@@ -391,9 +396,9 @@ class HarnessMakers:
         for harness in self._made:
             harness.refuse_leaks()
 
-    def _closing(self, make: Callable[P, H]) -> Callable[P, H]:
+    def _closing(self, make: Callable[P, C]) -> Callable[P, C]:
         @wraps(make)
-        def made(*args: P.args, **kwargs: P.kwargs) -> H:
+        def made(*args: P.args, **kwargs: P.kwargs) -> C:
             return self.close_at_end(make(*args, **kwargs))
 
         return made

@@ -38,6 +38,7 @@ def test_the_readme_names_what_exists() -> None:
         flinkcore.testing.KeyedOneInputStreamOperatorTestHarness,
         flinkcore.testing.KeyedTwoInputStreamOperatorTestHarness,
         flinkcore.testing.BroadcastOperatorTestHarness,
+        flinkcore.testing.SourceFunctionTestHarness,
         flinkcore.testing.OperatorSubtaskState,
     )
     of_the_example = {"FraudDetector", "Transaction", "Row", "MyOperator", "WindowOperation", "of_minutes"}

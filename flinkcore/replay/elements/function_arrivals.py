@@ -32,7 +32,7 @@ class FunctionArrivals(Origin):
         self._finish = finish
         self._arrival_ms = arrival_times(rate, start_ms)
         self._position = 0
-        self._emissions: list[Emission] = []  # the next one last
+        self._next: Emission | None = None
         self.next_arrival_ms: int | None = start_ms
         self.at_end = False
         self.is_waiting = True
@@ -49,31 +49,24 @@ class FunctionArrivals(Origin):
             self._source.finish()
             self._finish()
             return
-        for method, arguments in self._emissions.pop().calls:
+        assert self._next is not None
+        for method, arguments in self._next.calls:
             method(*arguments)
-        if self._emissions:
-            self._schedule_next()
-        else:
-            self._take(wait=False)
+        self._take(wait=False)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all emissions go on their way, each at its time, and stop now and then, and before each wait."""
         yield from OrderedArrivals([self]).emit_all(clock)
 
     def _take(self, wait: bool) -> None:
-        self._emissions = self._source.take(wait)[::-1]
-        self.is_waiting = not (self._emissions or wait)
-        if self._emissions:
-            self._schedule_next()
+        self._next = emission = self._source.next_emission(wait)
+        self.is_waiting = emission is None and not wait
+        if emission is not None:
+            self._position += emission.has_elements
+            self.next_arrival_ms = self._arrival_ms(self._position) + emission.slept_ms
         elif wait:
             self.at_end = True
             self.next_arrival_ms = self._arrival_ms(self._position) + self._source.slept_ms + 1
-
-    def _schedule_next(self) -> None:
-        emission = self._emissions[-1]
-        if emission.has_elements:
-            self._position += 1
-        self.next_arrival_ms = self._arrival_ms(self._position) + emission.slept_ms
 
     def close(self) -> None:
         """Cancel the function, unless it has ended."""

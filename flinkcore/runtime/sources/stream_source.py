@@ -244,7 +244,7 @@ class StreamSource:
     """Runs a source function, and emits its records, watermarks and statuses.
 
     The function runs on a thread of its own; what it emits is taken and emitted on the thread of the job, by
-    :meth:`take` and the calls of each :class:`Emission`.
+    :meth:`next_emission` and the calls of each :class:`Emission`.
 
     Parameters
     ----------
@@ -301,33 +301,42 @@ class StreamSource:
         self._queue = _EmissionQueue()
         self._function_context = FunctionContext(self._context, self._queue.put, element_type, self._name)
         self._thread: Thread | None = None
+        self._taken: list[Emission] = []  # the next one last
 
     @property
     def slept_ms(self) -> int:
         """How long the function has slept in all, in ms, once it has ended."""
         return self._function_context.slept_ms
 
-    def take(self, wait: bool) -> list[Emission]:
-        """Return what the function has emitted since the last call; the first call starts its thread.
+    def next_emission(self, wait: bool = True) -> Emission | None:
+        """Return the next emission of the function; the first call starts its thread.
 
         Parameters
         ----------
-        wait : bool
-            Whether to wait for an emission; then there is none only after the last.
+        wait : bool, default True
+            Whether to wait for it.
+
+        Returns
+        -------
+        Emission or None
+            None after the last one; if it does not wait, also if there is none yet.
 
         Raises
         ------
         UserCodeError
-            If the function has failed, once all that it emitted before was taken; errors of flinkcore are raised as
+            If the function has failed, once all that it emitted before was returned; errors of flinkcore are raised as
             they are.
         """
         if self._thread is None:
             self._thread = Thread(target=self._run, name=f"source function {self._name}", daemon=True)
             self._thread.start()
-        emissions = self._queue.take(wait)
+        if not self._taken:
+            self._taken = self._queue.take(wait)[::-1]
+        if self._taken:
+            return self._taken.pop()
         failure = self._queue.failure
-        if emissions or not wait or failure is None:
-            return emissions
+        if not wait or failure is None:
+            return None
         if isinstance(failure, FlinkcoreError):
             raise failure
         raise UserCodeError(f"{self._name}.run failed: {in_words(failure)}") from failure
