@@ -1,10 +1,19 @@
 """A program over elements as users write and type them; mypy reads it, nobody runs it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import assert_type
 
-from flinkcore.common import JobExecutionResult, OutputTag, Row, Types, WatermarkStrategy
+from flinkcore.common import (
+    Duration,
+    JobExecutionResult,
+    OutputTag,
+    Row,
+    Types,
+    Watermark,
+    WatermarkStrategy,
+)
 from flinkcore.datastream import (
     BroadcastStream,
     CloseableIterator,
@@ -16,9 +25,18 @@ from flinkcore.datastream import (
     ProcessFunction,
     RuntimeContext,
     SideOutputStream,
+    SourceFunction,
     StreamExecutionEnvironment,
 )
-from flinkcore.datastream.connectors import NumberSequenceSource
+from flinkcore.datastream.connectors import (
+    InputStatus,
+    NumberSequenceSource,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+)
 from flinkcore.datastream.state import MapStateDescriptor
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -59,6 +77,52 @@ assert_type(words.execute_and_collect(limit=3), list[Any])
 assert_type(env.execute("words"), JobExecutionResult)
 env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
 env.from_collection([Row(user="ada")], Types.ROW_NAMED(["user"], [Types.STRING()])).key_by("user").sum("user")
+
+
+class Ticks(SourceFunction):
+    running = True
+
+    def run(self, ctx: SourceFunction.SourceContext[int]) -> None:
+        with ctx.get_checkpoint_lock():
+            ctx.collect_with_timestamp(1, 2)
+        ctx.emit_watermark(Watermark(2))
+        ctx.sleep(10)
+        ctx.collect("3")  # type: ignore[arg-type]
+
+    def cancel(self) -> None:
+        self.running = False
+
+
+class LineReader(SourceReader[str, SourceSplit]):
+    def start(self) -> None: ...
+
+    def poll_next(self, output: ReaderOutput[str]) -> InputStatus:
+        output.create_output_for_split("a").collect("line", 5)
+        output.collect(5)  # type: ignore[arg-type]
+        return InputStatus.END_OF_INPUT
+
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
+        return []
+
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None: ...
+
+    def notify_no_more_splits(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Lines(Source):
+    def create_splits(self, parallelism: int) -> list[SourceSplit]:
+        return []
+
+    def create_reader(self, context: SourceReaderContext) -> LineReader:
+        assert_type(context.current_processing_time(), int)
+        return LineReader()
+
+
+assert_type(env.add_source(Ticks(), "ticks", Types.INT(), idle_timeout=Duration.of_seconds(1)), DataStream)
+assert_type(env.from_source(Lines(), WatermarkStrategy.no_watermarks(), "lines"), DataStream)
+env.add_source(Lines())  # type: ignore[arg-type]
 
 words.map(5)  # type: ignore[arg-type]
 words.map(str, "text")  # type: ignore[arg-type]

@@ -1,14 +1,42 @@
-"""The table of Flink's classes and ours names what exists."""
+"""The table of Flink's classes and ours names what exists, and what jobs reach."""
 
 import importlib
 import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
+from models.timestamped_source import TimestampedSource
+
+from flinkcore.common import Configuration, Duration, Watermark, WatermarkStrategy
+from flinkcore.datastream import (
+    ParallelSourceFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+    TimeCharacteristic,
+)
+from flinkcore.datastream.connectors import NumberSequenceSource
+from flinkcore.datastream.functions import PacedSourceContext
+from flinkcore.datastream.timestamps import (
+    AscendingTimestampExtractor,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    IngestionTimeExtractor,
+)
 
 TABLE = Path(__file__).parents[2] / "flinkcore" / "runtime" / "README.md"
-ROWS = [line.split("|")[2] for line in TABLE.read_text().splitlines() if line.startswith("| ")][1:]
-PARTS = [part.strip() for row in ROWS for part in row.split(";") if part.strip()]
+ROWS = [
+    [cell.strip() for cell in line.split("|")[1:-1]]
+    for line in TABLE.read_text().splitlines()
+    if line.startswith("| ")
+][1:]
+PARTS = [part.strip() for row in ROWS for part in row[1].split(";") if part.strip()]
+JOBS = {"element jobs", "replays", "all", "harnesses", "none"}
 
 
 def test_the_table_has_rows() -> None:
@@ -21,3 +49,124 @@ def test_a_row_names_what_exists(part: str) -> None:
     assert names
     for name in names:
         assert hasattr(importlib.import_module(f"flinkcore.{module}"), name), name
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row[0].startswith("**")], ids=lambda row: row[0])
+def test_a_row_says_which_jobs_reach_it(row: list[str]) -> None:
+    assert row[3] in JOBS
+
+
+# ---- what element jobs with sources reach ----
+
+
+def rows_of(*sections: str) -> Iterator[list[str]]:
+    section = ""
+    for row in ROWS:
+        if row[0].startswith("**"):
+            section = row[0].strip("*")
+        elif section in sections or (section == "Assigners and generators" and "(1.20)" in row[0]):
+            yield row
+
+
+def classes_of(row: list[str]) -> Iterator[type]:
+    """The classes of a row that are made: no enumerations, protocols or functions."""
+    for part in row[1].split(";"):
+        module, *names = re.findall(r"`([\w.]+)`", part)
+        for name in names:
+            found = getattr(importlib.import_module(f"flinkcore.{module}"), name)
+            is_made = isinstance(found, type) and not hasattr(found, "__members__")
+            if is_made and not getattr(found, "_is_protocol", False):
+                yield found
+
+
+SOURCE_ROWS = [
+    row for row in rows_of("Source contexts (1.20)", "Sources with splits") if row[3] == "element jobs"
+]
+
+
+class Emitting(ParallelSourceFunction):
+    def run(self, ctx: PacedSourceContext[Any]) -> None:
+        for at in range(3):
+            ctx.collect_with_timestamp(at, at)
+            ctx.emit_watermark(Watermark(at))
+            ctx.sleep(50)
+
+    def cancel(self) -> None:
+        raise AssertionError("it ends by itself")
+
+
+class Bounded(BoundedOutOfOrdernessTimestampExtractor):
+    def extract_element_timestamp(self, element: int) -> int:
+        return element
+
+
+class Ascending(AscendingTimestampExtractor):
+    def extract_ascending_timestamp(self, element: int) -> int:
+        return element
+
+
+class Punctuated(AssignerWithPunctuatedWatermarks):
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value
+
+    def check_and_get_next_watermark(self, last_element: int, extracted_timestamp: int) -> Watermark:
+        return Watermark(extracted_timestamp)
+
+
+def function_jobs() -> None:
+    for characteristic in TimeCharacteristic:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_stream_time_characteristic(characteristic)
+        stream = env.add_source(Emitting(), idle_timeout=Duration.of_millis(10))
+        assert len(list(stream.execute_and_collect())) == 3
+
+
+def source_jobs() -> None:
+    aligned = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", Duration.of_millis(1), Duration.of_millis(1)
+    )
+    splits = TimestampedSource({"a": [(1, 1), (2, 2)], "b": [(3, 3)]})
+    for mode, strategy in (
+        (RuntimeExecutionMode.STREAMING, aligned),
+        (RuntimeExecutionMode.BATCH, WatermarkStrategy.no_watermarks()),
+    ):
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_runtime_mode(mode)
+        numbers = env.from_source(NumberSequenceSource(1, 2), strategy, "numbers")
+        stream = numbers.union(env.from_source(splits, strategy, "splits"))
+        assert sorted(stream.execute_and_collect()) == [1, 1, 2, 2, 3]
+
+
+def assigner_jobs() -> None:
+    for assigner in (Bounded(Duration.of_millis(1)), Ascending(), Punctuated(), IngestionTimeExtractor()):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_collection([1, 2]).assign_timestamps_and_watermarks(assigner)
+        assert list(stream.execute_and_collect()) == [1, 2]
+
+
+@contextmanager
+def noting_objects(seen: set[type]) -> Iterator[None]:
+    """Add the classes, and their bases, of all objects whose methods are called."""
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and "self" in frame.f_code.co_varnames[:1]:
+            seen.update(type(frame.f_locals["self"]).__mro__)
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+
+
+def test_jobs_reach_each_class_of_sources_and_assigners() -> None:
+    waited_for = {found for row in SOURCE_ROWS for found in classes_of(row)}
+    assert len(waited_for) > 30
+    seen: set[type] = set()
+    with noting_objects(seen):
+        function_jobs()
+        source_jobs()
+        assigner_jobs()
+    assert {found.__qualname__ for found in waited_for - seen} == set()

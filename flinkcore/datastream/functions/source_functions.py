@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.watermark import Watermark
@@ -101,7 +101,7 @@ class SourceFunction(Function):
     ...         self.left = 0
     """
 
-    SourceContext: ClassVar = PacedSourceContext
+    SourceContext: TypeAlias = PacedSourceContext
 
     def __new__(cls, *arguments: Any, **settings: Any) -> SourceFunction:
         """Return a new function; an object of this class itself is refused with an UnsupportedOperationError."""
