@@ -14,6 +14,7 @@ MODULES = (
     "aggregates",
     "arrow",
     "call_guard",
+    "collected_elements",
     "column_values",
     "count_windows",
     "decimals",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from typing import Final, TypeVar
 
 Step = TypeVar("Step")
 
-_ENTERED: Final = RLock()
-"""Held by the thread that is in such a directory, since a process has one working directory."""
+_ENTERED: Final = Lock()
+"""Held by who is in such a directory, since a process has one working directory."""
+
+_HOLDS: Final[ContextVar[bool]] = ContextVar("_HOLDS", default=False)
+"""Whether that is who runs here, be it in a thread that it waits for."""
 
 
 class WorkingDirectory:
@@ -33,12 +37,14 @@ class WorkingDirectory:
         if self.folder is None:
             yield
             return
-        with _ENTERED:
+        with nullcontext() if _HOLDS.get() else _ENTERED:
             before = os.getcwd()
             os.chdir(self.folder)
+            holds = _HOLDS.set(True)
             try:
                 yield
             finally:
+                _HOLDS.reset(holds)
                 os.chdir(before)
 
     def steps(self, steps: Generator[Step, None, None]) -> Generator[Step, None, None]:

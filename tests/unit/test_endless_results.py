@@ -15,8 +15,10 @@ from flinkcore.datastream.functions import (
     AllWindowFunction,
     CoGroupFunction,
     FlatJoinFunction,
+    FlatMapFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    MapFunction,
     ProcessAllWindowFunction,
     ProcessJoinFunction,
     ProcessWindowFunction,
@@ -32,6 +34,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.batch_functions import batch_process_outputs
+from flinkcore.replay.elements import element_run
 from flinkcore.replay.embedded.partition_threads import RESULTS_AHEAD
 from flinkcore.replay.stages import process_output, row_results
 
@@ -274,3 +277,62 @@ def test_a_call_without_end_over_batches_is_an_error() -> None:
         ),
     ):
         job.to_arrow()
+
+
+class Same(MapFunction):
+    def map(self, value: Any) -> Any:
+        return value
+
+
+class EachTwice(FlatMapFunction):
+    def flat_map(self, value: Any) -> Any:
+        return [value, value]
+
+
+class Endless(WithNumbers, FlatMapFunction):
+    def flat_map(self, value: Any) -> Any:
+        return (number for (number,) in self.shared.numbers())
+
+
+class EndlessOfAll(WithNumbers, ProcessAllWindowFunction):
+    def process(self, context: Any, elements: Any) -> Any:
+        return (number for (number,) in self.shared.numbers())
+
+
+class EndlessAtTimer(WithNumbers, KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        ctx.timer_service().register_processing_time_timer(0)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        return (number for (number,) in self.shared.numbers())
+
+
+ELEMENT_PLACES: dict[str, Callable[[DataStream, Shared], DataStream]] = {
+    "flat_map": lambda stream, shared: stream.flat_map(Endless(shared)),
+    "before others": lambda stream, shared: (
+        stream.flat_map(Endless(shared)).map(Same()).key_by(lambda value: value).map(Same())
+    ),
+    "before other tasks": lambda stream, shared: (
+        stream.flat_map(Endless(shared)).rebalance().map(Same()).set_parallelism(2)
+    ),
+    "timers": lambda stream, shared: stream.key_by(lambda value: value).process(EndlessAtTimer(shared)),
+    "windows": lambda stream, shared: stream.count_window_all(3).process(EndlessOfAll(shared)),
+}
+
+
+@pytest.mark.parametrize("place", ELEMENT_PLACES)
+def test_elements_without_end_are_collected_as_they_come(place: str) -> None:
+    shared = Shared()
+    stream = ELEMENT_PLACES[place](StreamExecutionEnvironment().from_collection([1, 2, 3]), shared)
+    with patch.object(element_run, "MOST_COLLECTED", 50), stream.execute_and_collect() as elements:
+        for number in range(500):
+            assert next(elements) == number
+            assert shared.last < number + 50
+    assert shared.last < 550
+
+
+def test_some_of_elements_without_end_are_collected() -> None:
+    stream = (
+        StreamExecutionEnvironment().from_collection([1]).flat_map(Endless(Shared())).flat_map(EachTwice())
+    )
+    assert stream.execute_and_collect(limit=5) == [0, 0, 1, 1, 2]

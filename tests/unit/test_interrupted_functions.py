@@ -213,6 +213,19 @@ def test_an_interrupt_leaves_a_call_behind_that_cannot_be_interrupted() -> None:
     assert all_threads_end()
 
 
+@pytest.mark.parametrize("returns", [True, False])
+def test_an_interrupt_ends_functions_over_elements(returns: bool) -> None:
+    def flat_map(value: int) -> Any:
+        BEGUN.set()
+        return count(value) if returns else never_return()
+
+    stream = StreamExecutionEnvironment().from_collection([1]).flat_map(flat_map)
+    with interrupted(), stream.execute_and_collect() as elements:
+        for _ in elements:
+            pass
+    assert all_threads_end()
+
+
 def test_an_interrupt_between_batches_ends_a_function_that_never_returns() -> None:
     class FirstThenNeverReturn(KeyedProcessFunction):
         def process_element(self, value: Any, ctx: Any) -> Any:

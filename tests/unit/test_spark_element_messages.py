@@ -1,6 +1,7 @@
 """Runs of messages keep order, values and classes, and are merged as they are read."""
 
 import heapq
+import itertools
 import pickle
 import random
 from collections.abc import Iterator
@@ -11,9 +12,24 @@ import pytest
 pytest.importorskip("pyspark")
 
 from flinkcore.common import Row
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.runtime.working_directory import WorkingDirectory
 from flinkcore.spark.elements import messages as messages_module
+from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import MessageWriter, RunRow, merged, pieces, read_runs, run_batch
+from flinkcore.spark.elements.shipped_job import ShippedJob
+
+
+def writer_with_room() -> MessageWriter:
+    """A writer whose rows are taken at the end."""
+
+    def give(rows: list[RunRow]) -> None:
+        raise AssertionError("it holds few bytes")
+
+    return MessageWriter(give)
 
 
 def values(rows: list[RunRow]) -> list[Any]:
@@ -21,7 +37,7 @@ def values(rows: list[RunRow]) -> list[Any]:
 
 
 def test_values_are_as_they_were_when_they_were_sent() -> None:
-    writer, held = MessageWriter(), [1]
+    writer, held = writer_with_room(), [1]
     same = ("a", Row(n=1))
     for number in range(3):
         writer.send(7, 0, held, number)
@@ -39,31 +55,45 @@ def test_values_are_as_they_were_when_they_were_sent() -> None:
 
 def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
-    monkeypatch.setattr(messages_module, "HELD_BYTES", 5000)
-    writer = MessageWriter()
-    full = []
+    writer = writer_with_room()
     for number in range(100):
         writer.send(number % 2, 0, "x" * 100)
-        full.append(writer.is_full)
-    assert sorted(full) == full
-    assert 20 < full.index(True) < 60
     rows = writer.take()
     assert len(rows) > 4
     assert sum(len(list(row.messages())) for row in rows) == 100
-    assert not writer.is_full
+
+
+def test_a_writer_gives_its_rows_as_soon_as_it_holds_enough_also_amid_a_call_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
+    monkeypatch.setattr(messages_module, "HELD_BYTES", 5000)
+    given: list[list[RunRow]] = []
+    writer = MessageWriter(given.append)
+    numbers = itertools.count()
+    while len(given) < 10:
+        writer.send(next(numbers) % 7, 0, "x" * 100)  # as many targets as share what is held
+    for rows in given:
+        assert 4000 < sum(len(row.payload) for row in rows) < 5000 + 7 * 300
+    assert sorted(row.first_key for rows in given for row in rows) == [
+        row.first_key for rows in given for row in sorted(rows, key=lambda row: row.first_key)
+    ]
+    n_messages = sum(len(list(row.messages())) for rows in given for row in rows)
+    assert n_messages == next(numbers)
+    assert writer.take() == []
 
 
 def test_an_element_that_no_row_can_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages_module, "RUN_BYTES", 300)
     monkeypatch.setattr(messages_module, "MOST_RUN_BYTES", 1000)
-    writer = MessageWriter()
+    writer = writer_with_room()
     writer.send(0, 0, "x" * 500)
     with pytest.raises(UserCodeError, match=r"element 'yyy.*has more than 700 bytes.*in pieces"):
         writer.send(0, 0, "y" * 1000)
 
 
 def test_rows_of_the_shuffle_are_read_as_they_were_written() -> None:
-    writer = MessageWriter()
+    writer = writer_with_room()
     for target in (3, -1, 3):
         writer.send(target, 0, target)
     rows = writer.take()
@@ -77,14 +107,14 @@ def test_classes_that_cannot_be_imported_go_along_once(monkeypatch: pytest.Monke
         def __init__(self, number: int) -> None:
             self.number = number
 
-    writer = MessageWriter()
+    writer = writer_with_room()
     for number in range(50):
         writer.send(0, 0, Local(number))
     writer.send(0, 0, Local)
     (row,) = writer.take()
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(Local(1))
-    one = MessageWriter()
+    one = writer_with_room()
     one.send(0, 0, Local(1))
     assert len(row.payload) < len(one.take()[0].payload) + 50 * 150
     monkeypatch.setattr(messages_module, "_CLASSES", {})
@@ -95,7 +125,7 @@ def test_classes_that_cannot_be_imported_go_along_once(monkeypatch: pytest.Monke
 
 
 def test_functions_are_sent_by_value_and_what_nobody_can_send_is_named() -> None:
-    writer = MessageWriter()
+    writer = writer_with_room()
     writer.send(0, 0, "before")
     writer.send(0, 0, lambda value: value + 1)
     with pytest.raises(
@@ -115,7 +145,7 @@ class Unreadable:
 
 
 def test_a_value_that_cannot_be_unpickled_is_told_with_what_to_do() -> None:
-    writer = MessageWriter()
+    writer = writer_with_room()
     writer.send(0, 0, "before")
     writer.send(0, 0, Unreadable())
     (row,) = writer.take()
@@ -135,7 +165,7 @@ def test_runs_of_several_senders_are_merged(seed: int, monkeypatch: pytest.Monke
     chosen.shuffle(keys)
     rows: list[RunRow] = []
     for sender in range(3):
-        writer = MessageWriter()
+        writer = writer_with_room()
         for key in sorted(keys[sender::3]):
             writer.move_to(key.to_bytes(8, "big"))
             for _ in range(chosen.randrange(3)):
@@ -151,7 +181,7 @@ def row_value(message: Any) -> tuple[bytes, int]:
 
 
 def test_runs_are_opened_only_when_their_turn_comes() -> None:
-    writer = MessageWriter()
+    writer = writer_with_room()
     rows = []
     for number in range(4):
         writer.move_to(bytes([number]))
@@ -170,7 +200,7 @@ def test_runs_are_opened_only_when_their_turn_comes() -> None:
 
 
 def test_runs_that_are_not_in_order_are_an_error() -> None:
-    writer = MessageWriter()
+    writer = writer_with_room()
     rows = []
     for number in (0, 2, 1):
         writer.move_to(bytes([number]))
@@ -188,7 +218,7 @@ def test_reading_values_leaves_their_class_as_the_program_has_it() -> None:
             return self.setting
 
     told = Local.told
-    writers = [MessageWriter(), MessageWriter()]
+    writers = [writer_with_room(), writer_with_room()]
     for writer in writers:
         writer.send(7, 0, Local())
     rows = [row for writer in writers for row in writer.take()]
@@ -214,14 +244,21 @@ def test_batches_hold_limited_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(pieces([])) == []
 
 
-def test_a_call_that_sends_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_module, "RUN_BYTES", 1 << 10)
-    monkeypatch.setattr(messages_module, "MOST_HELD_BYTES", 1 << 20)
-    writer = MessageWriter()
-
-    def send_without_end() -> None:
-        while True:
-            writer.send(1, 0, "value")
-
-    with pytest.raises(UserCodeError, match="led to more than 1 MiB of messages to other tasks"):
-        send_without_end()
+def test_a_task_sends_amid_a_call_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
+    monkeypatch.setattr(messages_module, "HELD_BYTES", 5000)
+    env = StreamExecutionEnvironment()
+    stream = env.from_collection([0]).flat_map(itertools.count)
+    configuration = env.get_config()
+    job = ElementJob("job", (), stream._transformation, env.get_stream_time_characteristic())
+    planned = ShippedJob(job, configuration, 0)
+    ((task, source),) = (
+        JobSources(planned.vertices, configuration, job.time_characteristic, WorkingDirectory())
+        .of_tasks()
+        .items()
+    )
+    sent = ElementTask(planned, task).read(source)
+    taken = [row for rows in itertools.islice(sent, 10) for row in rows]
+    sent.close()  # type: ignore[attr-defined]
+    assert values(taken) == list(range(len(values(taken))))
+    assert sum(len(row.payload) for row in taken) < 10 * 7000

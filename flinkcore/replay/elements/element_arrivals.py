@@ -17,7 +17,7 @@ from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
 ELEMENTS_AT_ONCE = 256
-"""After so many the program gets what has been collected."""
+"""After so many the program may get what has been collected."""
 
 _NONE_LEFT: Final = object()
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
+from functools import partial
+from sys import maxsize
+from time import monotonic
+from typing import Any, Final
 
+from flinkcore._native.collected_elements import CollectedElements
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
-from flinkcore.datastream.element_transformations import SinkTransformation
+from flinkcore.datastream.element_transformations import (
+    ChoiceTransformation,
+    LegacySourceTransformation,
+    MapTransformation,
+    ReduceTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    VirtualTransformation,
+)
 from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.transformations import (
+    EventLogSource,
+    PartitionTransformation,
+    TimestampsAndWatermarksTransformation,
+    UnionTransformation,
+)
 from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.replay.elements.pausable_call import PausableCall
 from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.tasks.operator_setup import JobContext
@@ -20,13 +39,35 @@ from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNod
 from flinkcore.runtime.tasks.stream_task import JobTasks
 from flinkcore.runtime.working_directory import WorkingDirectory
 
+MOST_COLLECTED = 8192
+"""So many collected elements wait until the program takes them."""
+
+COLLECTING_SECONDS = 0.02
+"""After so long it gets those that there are: each change between the job's thread and the program's takes time."""
+
+_OF_ONE_RESULT: Final = (
+    EventLogSource,
+    SourceTransformation,
+    LegacySourceTransformation,
+    TimestampsAndWatermarksTransformation,
+    PartitionTransformation,
+    UnionTransformation,
+    VirtualTransformation,
+    MapTransformation,
+    ChoiceTransformation,
+    ReduceTransformation,
+    SinkTransformation,
+)
+"""Steps of whose functions no call gives more than one result: a job of these needs no thread, which costs time."""
+
 
 class ElementRun(StartedJob):
     """A run of a job: its sources are read in the order of arrivals, and each element goes as far as it gets.
 
     The clock of the job shows when elements arrive, and does not depend on how fast the job runs. A record, and all
-    that it leads to, is dealt with before the next one: whatever the parallelism, there is one thread.
-    Sinks get elements as they come; what the program collects of all that a record leads to is held in memory first.
+    that it leads to, is dealt with before the next one: whatever the parallelism, one thread runs it.
+    Sinks get elements as they come; the program gets what it collects in parts, also amid a call of a function that
+    gives results without end.
 
     Parameters
     ----------
@@ -52,47 +93,88 @@ class ElementRun(StartedJob):
     def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
         self._directory = directory
         super().__init__(job.name)
-        self._collected: list[Any] = []
-        vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = JobSources(vertices, configuration, job.time_characteristic, directory)
-        self._clock = JobClock(self._sources.start_ms)
-        self._context = JobContext(
-            configuration, self._clock.of_task, self._collected.append, copied_function
+        self._collecting = collecting = PausableCall[list[Any]]()
+        self._pauses = job.collected is not None and not all(
+            isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
         )
-        self._tasks = JobTasks(vertices, self._context)
-        self._arrivals: Arrivals = OrderedArrivals([])
-        self._has_ended = False
+        collected = CollectedElements(
+            MOST_COLLECTED if self._pauses else maxsize, lambda: collecting.give(collected.take())
+        )
         with directory.entered():
-            self._tasks.open()
+            self._tasks = _RunningTasks(job, configuration, directory, collected)
 
     def close(self) -> None:
         """Cancel the job if it has not come to its end; may be called again."""
         super().close()
         with self._directory.entered():
-            self._cancel()
+            self._tasks.close()
 
     def _metrics(self) -> dict[str, Any]:
-        return self._context.metrics.values()
+        return self._tasks.metrics()
 
     def _run(self) -> Generator[Any, None, None]:
         return self._directory.steps(self._emitted())
 
     def _emitted(self) -> Generator[Any, None, None]:
-        collected = self._collected
+        tasks, collecting = self._tasks, self._collecting
+        if self._pauses:
+            with closing(collecting.run(partial(tasks.run, collecting.give))) as parts:
+                for elements in parts:
+                    yield from elements
+        else:
+            for _ in tasks.steps():
+                yield from tasks.collected.take()
+            yield from tasks.collected.take()
+
+
+class _RunningTasks:
+    def __init__(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        directory: WorkingDirectory,
+        collected: CollectedElements,
+    ) -> None:
+        self.collected = collected
+        vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
+        self._sources = JobSources(vertices, configuration, job.time_characteristic, directory)
+        self._clock = JobClock(self._sources.start_ms)
+        self._context = JobContext(configuration, self._clock.of_task, collected.append, copied_function)
+        self._tasks = JobTasks(vertices, self._context)
+        self._arrivals: Arrivals = OrderedArrivals([])
+        self._has_begun = False
+        self._has_ended = False
+        self._tasks.open()
+
+    def metrics(self) -> dict[str, Any]:
+        return self._context.metrics.values()
+
+    def steps(self) -> Generator[None, None, None]:
+        """Run the tasks to their end, and stop now and then."""
+        self._has_begun = True
         try:
             origins = list[Origin]()
             self._arrivals = OrderedArrivals(origins)
             self._add_origins(origins)
             if len(origins) == 1:
                 self._arrivals = origins[0]
-            for _ in self._arrivals.emit_all(self._clock):
-                if collected:
-                    yield from collected
-                    collected.clear()
+            yield from self._arrivals.emit_all(self._clock)
             self._end()
-            yield from collected
-            collected.clear()
         finally:
+            self._cancel()
+
+    def run(self, give: Callable[[list[Any]], None]) -> None:
+        """Run the tasks to their end, and give what they have collected in time."""
+        given_s = monotonic()
+        with closing(self.steps()) as steps:
+            for _ in steps:
+                if monotonic() >= given_s + COLLECTING_SECONDS:
+                    give(self.collected.take())
+                    given_s = monotonic()
+        give(self.collected.take())
+
+    def close(self) -> None:
+        if not self._has_begun:  # else it is left to the thread that runs them
             self._cancel()
 
     def _add_origins(self, origins: list[Origin]) -> None:

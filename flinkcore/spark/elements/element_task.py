@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from flinkcore.errors import FlinkcoreError, UserCodeError
-from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, OrderedArrivals
+from flinkcore.replay.elements.element_arrivals import OrderedArrivals
 from flinkcore.replay.elements.job_clock import PlacedClock
+from flinkcore.replay.elements.pausable_call import PausableCall
 from flinkcore.replay.elements.task_sources import TaskSource
 from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
@@ -69,7 +70,8 @@ class ElementTask:
         self._job = job
         self._number = number
         self._vertex = job.vertex_of_task(number)
-        self._writer = writer = MessageWriter()
+        self._sending: PausableCall[list[RunRow]] = PausableCall()
+        self._writer = writer = MessageWriter(self._sending.give)
         self._clock = PlacedClock(job.start_ms, number, writer.move_to)
         self._context = JobContext(
             job.configuration,
@@ -121,44 +123,34 @@ class ElementTask:
 
     def read(self, source: TaskSource) -> Iterator[list[RunRow]]:
         """Read a source to its end, and yield what the task sends."""
-        try:
-            self._task.open()
-            task = self._task
-            arrivals = OrderedArrivals(source.origins(task))
-            try:
-                for _ in arrivals.emit_all(self._clock):
-                    if self._writer.is_full:
-                        yield self._writer.take()
-            finally:
-                with suppress(Exception):
-                    arrivals.close()
-            yield self._done()
-        finally:
-            self._task.cancel()
+        return self._sending.run(partial(self._run, partial(self._read, source)))
 
     def receive(self, messages: Iterator[Message]) -> Iterator[list[RunRow]]:
         """Process all messages to the task, which come in order, and yield what the task sends."""
+        return self._sending.run(partial(self._run, partial(self._receive, messages)))
+
+    def _run(self, process: Callable[[], None]) -> None:
         try:
             self._task.open()
-            for _ in self._received(messages):
-                if self._writer.is_full:
-                    yield self._writer.take()
-            if not self._task.has_ended:
-                raise FlinkcoreError(
-                    f"not all channels of task {self._number} ({self._vertex.head.name}) have ended; this is a defect "
-                    "of flinkcore, the result must not be used"
-                )
-            yield self._done()
+            process()
+            self._end()
         finally:
             self._task.cancel()
 
-    def _received(self, messages: Iterator[Message]) -> Iterator[None]:
-        """Process messages, and yield after every ELEMENTS_AT_ONCE of them."""
+    def _read(self, source: TaskSource) -> None:
+        arrivals = OrderedArrivals(source.origins(self._task))
+        try:
+            for _ in arrivals.emit_all(self._clock):
+                pass
+        finally:
+            with suppress(Exception):
+                arrivals.close()
+
+    def _receive(self, messages: Iterator[Message]) -> None:
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
         collects = [channel.collect for channel in inputs]
         record: StreamRecord[Any] = StreamRecord(None)
         receive = self._clock.receive
-        until_stop = ELEMENTS_AT_ONCE
         for key, kind, value, timestamp in messages:
             receive(key)
             if kind < ELEMENT:
@@ -170,20 +162,21 @@ class ElementTask:
             else:
                 channel, element = value
                 inputs[kind - ELEMENT].process(element, channel)
-            until_stop -= 1
-            if until_stop == 0:
-                yield
-                until_stop = ELEMENTS_AT_ONCE
+        if not self._task.has_ended:
+            raise FlinkcoreError(
+                f"not all channels of task {self._number} ({self._vertex.head.name}) have ended; this is a defect "
+                "of flinkcore, the result must not be used"
+            )
 
-    def _done(self) -> list[RunRow]:
-        """Close the task, send its report, and return the last rows."""
+    def _end(self) -> None:
+        """Close the task, send its report, and give the last rows."""
         numbers = {node: number for number, node in enumerate(self._job.nodes)}
         prepared = self._task.prepare_commit()
         self._task.close()
         committables = tuple((numbers[node], given) for node, given in prepared)
         report = TaskReport(self._number, committables, self._context.metrics.held())
         self._writer.send(REPORTS, 0, report)
-        return self._writer.take()
+        self._sending.give(self._writer.take())
 
 
 def _given_by(giver: str, failure: UserCodeError) -> UserCodeError:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from io import BytesIO
@@ -46,10 +46,7 @@ MOST_RUN_BYTES: Final = 2**31 - 1 - (1 << 20)
 """Most bytes of a run: what a column of a batch can hold, less the room for ends of messages and classes."""
 
 HELD_BYTES: Final = 8 << 20
-"""Most bytes of a batch of runs; those that a task holds may exceed it by what one call emits."""
-
-MOST_HELD_BYTES: Final = 1 << 31
-"""What a call may give at once; one that never ends gives more."""
+"""With so many bytes of messages a task gives its runs away; also most bytes of a batch of several runs."""
 
 Message = tuple[bytes, int, Any, int | None]
 """Key, kind, value and timestamp."""
@@ -204,18 +201,24 @@ class _Run:
 class MessageWriter:
     """Packs the messages that a task sends into rows of the shuffle.
 
+    Parameters
+    ----------
+    give : callable
+        Takes the rows whenever there are `HELD_BYTES` of them.
+
     Attributes
     ----------
     position : bytes
         Key of the message or timer that the task is processing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, give: Callable[[list[RunRow]], None]) -> None:
         self.position = b""
+        self._give = give
         self._sent = 0
         self._runs: dict[int, _Run] = {}
         self._complete: list[RunRow] = []
-        self._complete_bytes = 0
+        self._held_bytes = 0
         self._class_ids: dict[type, str | None] = {}
 
     def move_to(self, position: bytes) -> None:
@@ -235,36 +238,28 @@ class MessageWriter:
         run = self._runs.get(target)
         if run is None:
             run = self._runs[target] = _Run(key, self._class_ids)
+        before = run.nbytes
         run.add((key, kind, value, timestamp))
         if run.nbytes > MOST_RUN_BYTES:
             raise UserCodeError(
                 f"the element {shown(value)} cannot be sent to another task: pickled it has more than "
                 f"{MOST_RUN_BYTES - RUN_BYTES:,} bytes. Send it in pieces"
             )
+        self._held_bytes += run.nbytes - before
         if run.nbytes >= RUN_BYTES:
             self._end_run(target)
+        if self._held_bytes >= HELD_BYTES:
+            self._give(self.take())
 
     def _end_run(self, target: int) -> None:
         run = self._runs.pop(target)
         self._complete.append(RunRow(target, run.first_key, run.payload()))
-        self._complete_bytes += run.nbytes
-        if self._complete_bytes > MOST_HELD_BYTES:
-            raise UserCodeError(
-                f"one element or watermark led to more than {MOST_HELD_BYTES >> 20:,} MiB of messages to other tasks, "
-                "which are held until all of them are there: let the call that gives them end, or give the rest at a "
-                "timer"
-            )
-
-    @property
-    def is_full(self) -> bool:
-        """Whether rows should be taken; ask it every few messages."""
-        return self._complete_bytes + sum([run.nbytes for run in self._runs.values()]) >= HELD_BYTES
 
     def take(self) -> list[RunRow]:
-        """Return the rows with all messages since the last call."""
+        """Return the rows with all messages since the last time."""
         for target in list(self._runs):
             self._end_run(target)
-        rows, self._complete, self._complete_bytes = self._complete, [], 0
+        rows, self._complete, self._held_bytes = self._complete, [], 0
         return rows
 
 
