@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fuzz.budget import Fuzz
+from fuzz.trials import Trials
 from hypothesis import strategies as st
-from models.checkpoint_trials import JOBS, Restorer, run_job
+from models.checkpoint_trials import JOBS, run_job
 from models.forged_checkpoints import (
     read_content,
     read_table,
@@ -22,9 +23,6 @@ from models.forged_checkpoints import (
     write_content,
     write_table,
 )
-
-SECONDS = 30.0
-"""Of a processor's time that a trial may take; most take less than a tenth of one."""
 
 OTHER_ROWS = {
     "keyed_state": {"value", "namespace", "a row less"},
@@ -102,15 +100,14 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
 
 
 @pytest.fixture(scope="module")
-def restorer() -> Iterator[Restorer]:
-    process = Restorer(SECONDS)
-    yield process
-    process.close()
+def trials() -> Iterator[Trials]:
+    with Trials("fuzz.damaged_checkpoints") as program:
+        yield program
 
 
 def check_trial(
     fuzz: Fuzz,
-    restorer: Restorer,
+    trials: Trials,
     checkpoint: tuple[Path, Any],
     job: str,
     path: Path,
@@ -122,10 +119,11 @@ def check_trial(
     differs = change(path)
     if differs is None:
         return
-    told = restorer.restore(job, path)
-    if "error" in told:
-        fuzz.count(f"{shape}: {told['error']}")
-    elif told["rows"] == checkpoint[1]:
+    answer = trials.run([job, str(path)])
+    assert answer["outcome"] in ("rows", "refused"), answer
+    if answer["outcome"] == "refused":
+        fuzz.count(f"{shape}: {answer['error']}")
+    elif answer["rows"] == checkpoint[1]:
         fuzz.count(f"{shape}: the same rows")
     else:
         fuzz.count(f"{shape}: other rows")
@@ -133,7 +131,7 @@ def check_trial(
 
 
 def test_damaged_bytes_are_noticed(
-    fuzz: Fuzz, checkpoints: Checkpoints, restorer: Restorer, tmp_path: Path
+    fuzz: Fuzz, checkpoints: Checkpoints, trials: Trials, tmp_path: Path
 ) -> None:
     def check(job: str, file: int, place: float, damage: str, mask: int) -> None:
         def change(path: Path) -> str:
@@ -152,7 +150,7 @@ def test_damaged_bytes_are_noticed(
             chosen.write_bytes(data)
             return f"{damage} at {at} of {chosen.name}"
 
-        check_trial(fuzz, restorer, checkpoints[job], job, tmp_path / "c", change, damage)
+        check_trial(fuzz, trials, checkpoints[job], job, tmp_path / "c", change, damage)
 
     fuzz.run(
         check,
@@ -175,7 +173,7 @@ def places_in(content: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def test_forged_manifests_are_noticed(
-    fuzz: Fuzz, checkpoints: Checkpoints, restorer: Restorer, tmp_path: Path
+    fuzz: Fuzz, checkpoints: Checkpoints, trials: Trials, tmp_path: Path
 ) -> None:
     def check(job: str, place: int, change_of: str, leaf: Any) -> None:
         def change(path: Path) -> str | None:
@@ -195,7 +193,7 @@ def test_forged_manifests_are_noticed(
             may = key in OTHER_ROWS_BY_MEMBER
             return "may differ" if may else f"{change_of} {key!r} from {before!r:.80} to {leaf!r:.80}"
 
-        check_trial(fuzz, restorer, checkpoints[job], job, tmp_path / "c", change, f"manifest, {change_of}")
+        check_trial(fuzz, trials, checkpoints[job], job, tmp_path / "c", change, f"manifest, {change_of}")
 
     fuzz.run(
         check,
@@ -268,7 +266,7 @@ def changed_table(
 
 @pytest.mark.fuzz_share(3)
 def test_forged_tables_are_noticed(
-    fuzz: Fuzz, checkpoints: Checkpoints, restorer: Restorer, tmp_path: Path
+    fuzz: Fuzz, checkpoints: Checkpoints, trials: Trials, tmp_path: Path
 ) -> None:
     def check(job: str, table: int, of: str, column: int, row: int, number: int) -> None:
         kind = ""
@@ -287,7 +285,7 @@ def test_forged_tables_are_noticed(
             write_content(path, content)
             return "may differ" if may_differ(kind, name) else f"{of} in {name} of {kind}, to {number}"
 
-        check_trial(fuzz, restorer, checkpoints[job], job, tmp_path / "c", change, f"table, {of}")
+        check_trial(fuzz, trials, checkpoints[job], job, tmp_path / "c", change, f"table, {of}")
 
     fuzz.run(
         check,
@@ -308,7 +306,7 @@ def test_forged_tables_are_noticed(
 
 @pytest.mark.parametrize("job", ["windows_alone", "connected_by_key"])
 def test_the_checkpoint_that_nobody_changed_gives_its_rows(
-    checkpoints: Checkpoints, restorer: Restorer, job: str
+    checkpoints: Checkpoints, trials: Trials, job: str
 ) -> None:
     path, rows = checkpoints[job]
-    assert restorer.restore(job, path)["rows"] == rows
+    assert trials.run([job, str(path)]) == {"outcome": "rows", "rows": rows}

@@ -3,6 +3,7 @@
 import base64
 import csv
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def test_pip_installs_the_wheel_and_it_is_known_by_its_build(tmp_path: Path) -> 
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
     )
