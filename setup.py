@@ -25,6 +25,7 @@ MODULES = (
     "key_timers",
     "keys",
     "memory",
+    "nested_values",
     "panes",
     "session_windows",
     "time_windows",

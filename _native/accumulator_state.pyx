@@ -44,11 +44,13 @@ from flinkcore._native.column_values cimport (
     byte_sets_add,
     is_word,
     owned_bytes_set,
+    owned_bytes_view,
     word_lists_add,
     word_sets_add,
 )
 from flinkcore._native.decimals cimport DecimalSum
 from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
+from flinkcore._native.nested_values cimport is_value
 
 
 # ---- out ---------------------------------------------------------------------------------------------------------
@@ -389,6 +391,37 @@ cdef int _add_lists_back(Aggregate* aggregate, const uint32_t[::1] entries, tupl
     return 0
 
 
+cdef int _refuse_nested(int64_t row) except -1:
+    raise SchemaError(f"value {row} of an aggregate in a checkpoint is none of the type of its column")
+
+
+cdef int _check_nested(Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states) except -1:
+    cdef int64_t i
+    cdef ByteView view
+    for i in range(min(states.shape[0], entries.shape[0])):
+        view = owned_bytes_view(&aggregate.strings[entries[i]])
+        if states[i] == ValueState.SOME_VALUE and not is_value(aggregate.nested, view.data, view.length):
+            _refuse_nested(i)
+    return 0
+
+
+cdef int _check_nested_list(Aggregate* aggregate, tuple part) except -1:
+    cdef const uint8_t[::1] nulls
+    cdef ByteView* views
+    cdef int64_t i
+    if aggregate.nested == NULL:
+        return 0
+    nulls = part[3]
+    views = _views(part[1], part[2])
+    try:
+        for i in range(min(nulls.shape[0], len(part[1]) - 1)):
+            if not nulls[i] and not is_value(aggregate.nested, views[i].data, views[i].length):
+                _refuse_nested(i)
+    finally:
+        free(views)
+    return 0
+
+
 cdef int _restore_states(
     AccumulatorTable* table, Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states
 ) except -1:
@@ -479,6 +512,8 @@ def restore_accumulator_parts(
                     aggregate.deviations[entries[j]] = deviations[j]
             if aggregate.parts & Part.BYTES_PART:
                 _set_strings(aggregate.strings, entries, part["strings"])
+                if aggregate.nested != NULL:
+                    _check_nested(aggregate, entries, part["states"])
             if aggregate.parts & Part.KEY_BYTES_PART:
                 _set_strings(aggregate.key_strings, entries, part["key_strings"])
             if aggregate.parts & Part.WORD_SET_PART:
@@ -486,6 +521,7 @@ def restore_accumulator_parts(
             if aggregate.parts & Part.BYTE_SET_PART:
                 _add_byte_sets_back(aggregate, entries, part["byte_set"])
             if aggregate.parts & Part.LIST_PART:
+                _check_nested_list(aggregate, part["list"])
                 _add_lists_back(aggregate, entries, part["list"])
             if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
                 _check_numbers("states", part["states"], n, ValueState.NULL_VALUE)

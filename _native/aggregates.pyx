@@ -23,10 +23,8 @@ from flinkcore._native.arrow cimport (
     NativeArray,
     RecordBatch,
     checked_schema,
-    column_type,
     field_name,
     native_array,
-    record_batch_of,
 )
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.column_values cimport (
@@ -87,6 +85,19 @@ from flinkcore._native.decimals cimport (
     decimal_to_double,
 )
 from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve, grow
+from flinkcore._native.nested_values cimport (
+    ValueColumn,
+    ValueType,
+    value_column_append,
+    value_column_free,
+    value_column_measure,
+    value_column_memory,
+    value_column_reserve,
+    value_column_set,
+    value_column_take,
+    value_type_free,
+    value_type_set,
+)
 
 
 cdef enum:
@@ -195,7 +206,7 @@ cdef void _aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexc
     _aggregate_start(aggregate, first, n)
 
 
-cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
+cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept:
     _free_owned(aggregate, 0, n)
     free(aggregate.words)
     free(aggregate.counts)
@@ -209,6 +220,10 @@ cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept nogil:
     free(aggregate.decimals)
     free(aggregate.deviations)
     result_free(&aggregate.result)
+    value_column_free(&aggregate.nested_result)
+    if aggregate.nested != NULL:
+        value_type_free(aggregate.nested)
+        free(aggregate.nested)
     buffer_free(&aggregate.list_ends)
 
 
@@ -232,6 +247,8 @@ cdef int64_t _aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
 cdef int64_t _aggregate_owned_bytes(const Aggregate* aggregate, int64_t n) noexcept nogil:
     cdef int parts = aggregate.parts
     cdef int64_t e, size = result_memory(&aggregate.result) + aggregate.list_ends.capacity
+    if aggregate.nested != NULL:
+        size += value_column_memory(&aggregate.nested_result)
     for e in range(n if parts >= Part.BYTES_PART else 0):
         size += aggregate.strings[e].capacity if parts & Part.BYTES_PART else 0
         size += aggregate.key_strings[e].capacity if parts & Part.KEY_BYTES_PART else 0
@@ -634,17 +651,61 @@ cdef int64_t aggregate_result_bytes(
     return _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
 
 
+cdef int64_t _result_length(const Aggregate* aggregate) noexcept nogil:
+    # Of COLLECT the elements.
+    return aggregate.nested_result.length if aggregate.nested != NULL else aggregate.result.length
+
+
+cdef int _reserve_nested(
+    Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
+) except -1 nogil:
+    cdef const ValueList* values
+    cdef int64_t i, e, j, begin, next_null
+    for i in range(n):
+        e = _entry(entries, first, i)
+        if aggregate.lists == NULL:
+            value_column_measure(&aggregate.nested_result, _nested_value(aggregate, e))
+            continue
+        values = &aggregate.lists[e]
+        begin = next_null = 0
+        for j in range(values.length):
+            value_column_measure(&aggregate.nested_result, _nested_element(values, j, &next_null))
+    return value_column_reserve(&aggregate.nested_result)
+
+
+cdef uint8_t _no_bytes = 0  # of a struct without fields
+
+
+cdef inline const uint8_t* _nested_value(const Aggregate* aggregate, int64_t entry) noexcept nogil:
+    # NULL for null.
+    if aggregate.states[entry] != ValueState.SOME_VALUE:
+        return NULL
+    return aggregate.strings[entry].data if aggregate.strings[entry].length else &_no_bytes
+
+
+cdef inline const uint8_t* _nested_element(const ValueList* values, int64_t i, int64_t* next_null) noexcept nogil:
+    # NULL for null; next_null walks through the null positions.
+    cdef const int64_t* ends = <const int64_t*> values.ends.data
+    cdef const int64_t* nulls = <const int64_t*> values.nulls.data
+    if next_null[0] < values.nulls.size >> 3 and nulls[next_null[0]] == i:
+        next_null[0] += 1
+        return NULL
+    return values.values.data + (ends[i - 1] if i else 0) if values.values.size else &_no_bytes
+
+
 cdef int _aggregate_reserve_results(
     Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n
 ) except -1 nogil:
     # Room for their results:
     cdef int64_t elements
     if aggregate.lists == NULL:
+        if aggregate.nested != NULL:
+            return _reserve_nested(aggregate, entries, first, n)
         return result_reserve(
             &aggregate.result, n, _data_bytes(aggregate, entries, first, n) if aggregate.strings != NULL else 0
         )
     elements = _elements(aggregate, entries, first, n)
-    if aggregate.result.length + elements > INT32_MAX:
+    if _result_length(aggregate) + elements > INT32_MAX:
         with gil:
             name = aggregate.result.name.decode()
             raise DataError(
@@ -655,6 +716,8 @@ cdef int _aggregate_reserve_results(
     if aggregate.list_ends.size == 0:  # where the first list begins
         (<int32_t*> aggregate.list_ends.data)[0] = 0
         aggregate.list_ends.size = 4
+    if aggregate.nested != NULL:
+        return _reserve_nested(aggregate, entries, first, n)
     return result_reserve(&aggregate.result, elements, _data_bytes(aggregate, entries, first, n))
 
 
@@ -760,6 +823,11 @@ cdef int _emit_strings(
     cdef int64_t i, e
     nothing.data = NULL
     nothing.length = 0
+    if aggregate.nested != NULL:
+        for i in range(n):
+            e = _entry(entries, first, i)
+            value_column_append(&aggregate.nested_result, _nested_value(aggregate, e))
+        return 0
     for i in range(n):
         e = _entry(entries, first, i)
         states[i] = aggregate.states[e]
@@ -779,6 +847,10 @@ cdef int _emit_elements(
     cdef const int64_t* nulls = <const int64_t*> values.nulls.data
     cdef ByteView view
     cdef int64_t i, begin
+    if aggregate.nested != NULL:
+        for i in range(start, start + n):
+            value_column_append(&aggregate.nested_result, _nested_element(values, i, next_null))
+        return 0
     if ends == NULL:
         result_append_words(&aggregate.result, <const uint64_t*> values.values.data + start, n)
     else:
@@ -805,7 +877,7 @@ cdef int _emit_lists(Aggregate* aggregate, const uint32_t* entries, int64_t firs
         while done < values.length:
             _emit_elements(aggregate, values, done, min(values.length - done, <int64_t> BLOCK_ROWS), &next_null)
             done += BLOCK_ROWS
-        ends[i] = <int32_t> aggregate.result.length
+        ends[i] = <int32_t> _result_length(aggregate)
     aggregate.list_ends.size += n * 4
     return 0
 
@@ -840,7 +912,12 @@ cdef str _decimal_name(str format):
 
 cdef NativeArray _aggregate_take(Aggregate* aggregate, str format, int64_t rows):
     # The results so far, `rows` of them; they start anew. `format` is that of the elements for COLLECT.
-    cdef NativeArray values = result_take(&aggregate.result, format)
+    cdef NativeArray values
+    if aggregate.nested != NULL:
+        values = value_column_take(&aggregate.nested_result)
+        values.schema.flags |= 2  # results may be null, whatever the column says
+    else:
+        values = result_take(&aggregate.result, format)
     if aggregate.function != Function.COLLECT:
         return values
     return native_array("+l", rows, NULL, &aggregate.list_ends, NULL, [values], ["item"])
@@ -887,13 +964,20 @@ _TYPE_NAMES = {
 }
 
 
+cdef bint _are_alike(const ArrowSchema* field, const ArrowSchema* other) noexcept:
+    # But for names.
+    cdef int64_t i
+    if strcmp(field.format, other.format) != 0 or field.n_children != other.n_children:
+        return False
+    for i in range(field.n_children):
+        if not _are_alike(field.children[i], other.children[i]):
+            return False
+    return True
+
+
 cdef RecordBatch _empty_batch(object schema, list columns):
     # A batch without rows of the columns named, with their types in the schema. SchemaError where one is missing or unsupported.
     cdef ArrowSchema* fields
-    cdef Buffer second, third
-    cdef ColumnType kind
-    cdef int32_t byte_width
-    cdef bint is_varying
     export = getattr(schema, "__arrow_c_schema__", None)
     if export is None:
         raise TypeError(f"{type(schema).__name__} has no __arrow_c_schema__; pass the pyarrow schema of the batches")
@@ -910,22 +994,24 @@ cdef RecordBatch _empty_batch(object schema, list columns):
                 f"column {name!r} is dictionary-encoded; cast it to the type of its values before it is aggregated"
             )
         try:
-            column_type(fields.children[i].format, &kind, &byte_width)
+            arrays.append(_empty_array(fields.children[i]))
         except SchemaError as error:
             raise SchemaError(f"column {name!r}: {error}") from None
-        memset(&second, 0, sizeof(Buffer))
-        memset(&third, 0, sizeof(Buffer))
-        is_varying = ColumnType.STRING <= kind <= ColumnType.LARGE_BINARY
-        arrays.append(
-            native_array(
-                fields.children[i].format.decode(),
-                0,
-                NULL,
-                NULL if kind == ColumnType.NULL_TYPE or kind == ColumnType.STRUCT else &second,
-                &third if is_varying else NULL,
-            )
-        )
-    return RecordBatch(native_array("+s", 0, NULL, NULL, NULL, arrays, columns))
+    return RecordBatch(native_array("+s", 0, NULL, NULL, NULL, arrays, columns), any_type=True)
+
+
+cdef NativeArray _empty_array(const ArrowSchema* field):
+    # SchemaError where there is no array of such a type whose values could be kept.
+    cdef ValueType type
+    cdef ValueColumn values
+    value_type_set(&type, field)
+    memset(&values, 0, sizeof(ValueColumn))
+    try:
+        value_column_set(&values, &type, NULL)
+        return value_column_take(&values)
+    finally:
+        value_column_free(&values)
+        value_type_free(&type)
 
 
 cdef int _check_spec(str function, object column, object by) except -1:
@@ -942,22 +1028,40 @@ cdef int _check_spec(str function, object column, object by) except -1:
     return 0
 
 
+cdef inline bint _is_nested(ColumnType type) noexcept nogil:
+    # Whether values are encoded, to be kept as they are.
+    return type == ColumnType.STRUCT or type == ColumnType.OTHER_TYPE
+
+
+cdef str _type_name(const Column* column):
+    cdef bytes format = column.format
+    if column.type != ColumnType.OTHER_TYPE:
+        return _TYPE_NAMES.get(column.type, "number")
+    if format.startswith(b"d:"):
+        return "decimal"
+    if format == b"+m":
+        return "map"
+    return "list" if format.startswith(b"+") else "value"
+
+
 cdef int _refuse(str function, str name, const Column* column, str advice) except -1:
     raise SchemaError(
-        f"{function}: column {name!r} is a {_TYPE_NAMES.get(column.type, 'number')} "
+        f"{function}: column {name!r} is a {_type_name(column)} "
         f"(Arrow format {column.format.decode()!r}), which has no {function}; {advice}"
     )
 
 
-cdef int _check_values(str function, str name, const Column* column) except -1:
-    # Whether values of this type can be kept and compared, or added up for sum and mean.
+cdef int _check_values(str function, str name, const Column* column, bint compares) except -1:
+    # Whether values of this type can be kept, and compared, or added up for sum and mean.
     cdef ColumnType type = column.type
     if function == "count" or (function == "count_distinct" and type == ColumnType.NULL_TYPE):
         return 0
     if type == ColumnType.NULL_TYPE:
         _refuse(function, name, column, "cast it to the type that its values would have")
-    if type == ColumnType.STRUCT:
-        _refuse(function, name, column, "aggregate its fields as columns of their own")
+    if compares and type == ColumnType.OTHER_TYPE and column.format[0] == b"d":
+        _refuse(function, name, column, "cast it to decimal128 first")
+    if compares and _is_nested(type):
+        _refuse(function, name, column, "make plain columns of its parts first: with_columns(name=expression)")
     if type == ColumnType.FIXED_BINARY and column.byte_width == 0:
         _refuse(function, name, column, "cast it to binary")
     if _FUNCTIONS[function] in (Function.SUM, Function.MEAN, Function.VARIANCE):
@@ -1009,18 +1113,18 @@ cdef str _start_decimals(Aggregate* aggregate, const Column* values):
 cdef str _start_aggregate(
     Aggregate* aggregate, str function, object name, const Column* values, object by_name, const Column* by
 ):
-    # Sets all but what refers to a table: column, selection, values, by and the result's name. The columns are NULL where
+    # Sets all but what refers to a table: column, selection, values, by; the result has its name. The columns are NULL where
     # the function has none. Gives the result's Arrow format, of COLLECT that of the elements. SchemaError where the types
     # do not fit.
     if values != NULL:
-        _check_values(function, name, values)
+        _check_values(function, name, values, by == NULL and function not in ("first", "last", "collect"))
         aggregate.type = values.type
     aggregate.function = _FUNCTIONS[function]
     aggregate.descending = function == "max" or function == "max_by"
     aggregate.parts = _parts(aggregate.function, aggregate.type)
     aggregate.overflow = NOTHING
     if by != NULL:
-        _check_values(function, by_name, by)
+        _check_values(function, by_name, by, True)
         aggregate.by_type = by.type
         aggregate.parts |= Part.KEY_PART if is_word(by.type) else Part.KEY_BYTES_PART
     aggregate.result.width = 8
@@ -1047,6 +1151,10 @@ cdef str _start_aggregate(
             return "l"
     elif aggregate.function == Function.LEAST:
         aggregate.empty_word = <uint64_t> INT64_MAX
+    if _is_nested(values.type):
+        aggregate.nested = <ValueType*> _zeros(1, sizeof(ValueType))
+        value_type_set(aggregate.nested, values.field)
+        value_column_set(&aggregate.nested_result, aggregate.nested, aggregate.result.name)
     aggregate.result.type = values.type
     aggregate.result.width = values.byte_width
     return values.format.decode()
@@ -1128,7 +1236,7 @@ cdef int accumulators_merge(AccumulatorTable* table, uint32_t into, uint32_t oth
 cdef int _emit(AccumulatorTable* table, const uint32_t* entries, uint32_t first, int64_t n) except -1 nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
-        if table.rows == 0 and table.aggregates[i].lists == NULL:
+        if table.rows == 0 and table.aggregates[i].lists == NULL and table.aggregates[i].nested == NULL:
             result_reserve(&table.aggregates[i].result, table.expected_rows, 0)
         _aggregate_reserve_results(&table.aggregates[i], entries, first, n)
     for i in range(table.n_aggregates):
@@ -1338,12 +1446,13 @@ cdef class Accumulators:
     stddev_pop,                                            float64 first. `stddev` and `variance` are those of a
     var_samp,                                              sample, as in Spark
     var_pop
-    min, max        any but null and struct                as the column
-    first, last     the same                               as the column; the first or last element's value or null
-    min_by, max_by  the same                               the value, or null, where `by` is least or greatest; rows
+    min, max        plain: none of null, struct, list,     as the column
+                    map, or decimal of other widths
+    first, last     any but null                           as the column; the first or last element's value or null
+    min_by, max_by  any but null; `by` is plain            the value, or null, where `by` is least or greatest; rows
                                                            with a null `by` do not count; among ties the first stays
-    count_distinct  the same                               int64, exact
-    collect         the same                               list of the values and nulls, in the order of the elements
+    count_distinct  plain                                  int64, exact
+    collect         any but null                           list of the values and nulls, in the order of the elements
     ==============  =====================================  =========================================================
 
     Values are compared as Java's `compare` does: NaN, of which there is one, is greater than all numbers, and -0.0 less
@@ -1409,12 +1518,14 @@ cdef class Accumulators:
         self.table.n_selections = len(self._selections)
         return number
 
-    cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered) except -1:
+    cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered, const ValueType* nested) except -1:
         # Number of the block of the column's values at the rows of the selection.
         cdef ColumnType type = self._empty.columns[column].type
         cdef Representation representation
         cdef ValueBlock* block
-        if not is_word(type):
+        if _is_nested(type):
+            representation = Representation.ENCODED
+        elif not is_word(type):
             representation = Representation.BYTES
         elif ordered and (is_float(type) or type == ColumnType.UINT64):
             representation = Representation.ORDERED_WORDS
@@ -1428,6 +1539,7 @@ cdef class Accumulators:
         block.column = column
         block.representation = representation
         block.with_states = self.table.selections[selection].column != column
+        block.type = nested
         value_block_allocate(block)
         self._blocks[key] = self.table.n_blocks
         self.table.n_blocks += 1
@@ -1439,6 +1551,7 @@ cdef class Accumulators:
         cdef int64_t value_column = NOTHING, by_column = NOTHING
         if column is not None:
             value_column = self._columns.index(column)
+            aggregate.result.name = <const char*> <bytes> self._names[value_column]
         if by is not None:
             by_column = self._columns.index(by)
         self._formats.append(
@@ -1451,8 +1564,6 @@ cdef class Accumulators:
                 &self._empty.columns[by_column] if by is not None else NULL,
             )
         )
-        if column is not None:
-            aggregate.result.name = <const char*> <bytes> self._names[value_column]
         aggregate.column = value_column
         aggregate.values = aggregate.by = NOTHING
         if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):
@@ -1460,10 +1571,10 @@ cdef class Accumulators:
         else:
             aggregate.selection = self._selection(value_column if by is None else by_column)
         if by is not None:
-            aggregate.by = self._block(aggregate.selection, by_column, True)
+            aggregate.by = self._block(aggregate.selection, by_column, True, NULL)
         if aggregate.function != Function.COUNT:
             ordered = aggregate.function in (Function.LEAST, Function.COUNT_DISTINCT)
-            aggregate.values = self._block(aggregate.selection, value_column, ordered)
+            aggregate.values = self._block(aggregate.selection, value_column, ordered, aggregate.nested)
         if has_lazy_states(aggregate) and table.touched == NULL:
             table.touched = <uint8_t*> _zeros(1, 1)
         table.n_aggregates += 1
@@ -1481,7 +1592,12 @@ cdef class Accumulators:
         for i, found in enumerate(places):
             column = &batch.columns[found]
             expected = &self._empty.columns[i]
-            if strcmp(column.format, expected.format) != 0:
+            if not _are_alike(column.field, expected.field):
+                if strcmp(column.format, expected.format) == 0:
+                    raise SchemaError(
+                        f"column {self._columns[i]!r} has another type in a batch than in the schema, somewhere within its "
+                        "values; cast it to one type in all files"
+                    )
                 raise SchemaError(
                     f"column {self._columns[i]!r} has Arrow format {column.format.decode()!r} in a batch, but "
                     f"{expected.format.decode()!r} in the schema; cast it to one type in all files"
@@ -1567,7 +1683,7 @@ cdef class Accumulators:
             If an entry does not exist, or a row.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef RecordBatch native = record_batch_of(batch)
+        cdef RecordBatch native = batch if isinstance(batch, RecordBatch) else RecordBatch(batch, any_type=True)
         cdef const uint32_t[::1] entry_view = self._checked(entries)
         cdef const uint32_t[::1] row_view
         cdef uint32_t[BLOCK_ROWS] numbers
@@ -1680,7 +1796,7 @@ cdef class Accumulators:
         for i in range(table.n_aggregates):
             assert _aggregate_is_sound(&table.aggregates[i], table.n_entries), f"{self._specs[i]} is not sound"
             if table.aggregates[i].lists == NULL:
-                assert table.aggregates[i].result.length == table.rows, f"results of {self._specs[i]} are lost"
+                assert _result_length(&table.aggregates[i]) == table.rows, f"results of {self._specs[i]} are lost"
 
 
 def are_shareable(Accumulators accumulators not None):

@@ -31,21 +31,6 @@ cdef enum:
 cdef int64_t MOST_BITS = <int64_t> 1 << 50  # of one buffer: what a process can address
 
 
-cdef struct Layout:
-    # What arrays of a format consist of.
-    int64_t n_buffers
-    int64_t n_children
-    int64_t bits          # of a value, where values are of one size
-    int64_t list_size     # of a fixed-size list
-    int32_t offset_width  # of strings and lists; 0: none
-    bint has_validity
-    bint is_integer
-    bint has_bytes        # the third buffer is what the offsets point into
-    bint has_sizes        # the third buffer has the sizes of lists, which may lie anywhere
-    bint has_views        # there are buffers of bytes, and their sizes in a further one
-    bint rows_are_childrens  # row i is row i of each child
-
-
 cdef struct Place:
     # Where in an array something is.
     const Place* outer
@@ -145,8 +130,7 @@ cdef bint _nested_layout(const char* format, Layout* layout) noexcept nogil:
     return format[2] == 0
 
 
-cdef bint _layout_of(const char* format, Layout* layout) noexcept nogil:
-    # False where there is no such format.
+cdef bint layout_of(const char* format, Layout* layout) noexcept nogil:
     cdef const char* at = format + 2
     cdef char kind = format[0]
     layout[0] = Layout(
@@ -251,7 +235,7 @@ cdef int _check_schema_at(const ArrowSchema* schema, const Place* place, object 
         field_name(schema)
     except UnicodeDecodeError:
         _broken_schema(place, exporter, "its name is not UTF-8")
-    if not _layout_of(schema.format, &layout):
+    if not layout_of(schema.format, &layout):
         _broken_schema(place, exporter, f"{(<bytes> schema.format)!r} is no format of the Arrow C data interface")
     if schema.n_children < 0 or (layout.n_children != ANY_CHILDREN and schema.n_children != layout.n_children):
         _broken_schema(place, exporter, f"{(<bytes> schema.format)!r} with {schema.n_children} children")
@@ -420,7 +404,7 @@ cdef int _check_array_at(
         _broken(place, exporter, f"its offset is {array.offset}")
     if first > array.length - n:
         _broken(place, exporter, f"it has {array.length:,} rows where {first + n:,} are needed")
-    _layout_of(schema.format, &layout)
+    layout_of(schema.format, &layout)
     if array.length > MOST_BITS // max(layout.bits, 8 * layout.offset_width, 1) - array.offset:
         _broken(place, exporter, f"{array.length} rows from row {array.offset} on are more than memory can hold")
     if array.n_buffers != layout.n_buffers and not (layout.has_views and array.n_buffers > layout.n_buffers):
@@ -529,7 +513,7 @@ cdef ColumnType[16] _TYPES = [
 cdef bint find_column_type(const char* format, ColumnType* type, int32_t* byte_width) noexcept nogil:
     cdef Layout layout
     cdef const char* letter
-    if not _layout_of(format, &layout):
+    if not layout_of(format, &layout):
         return False
     byte_width[0] = <int32_t> (layout.bits >> 3)
     if format[1] == 0:
@@ -574,14 +558,20 @@ cdef str advise_large(str name, bint is_text):
 
 
 cdef int _read_column(
-    ArrowSchema* schema, ArrowArray* array, int64_t parent_offset, int64_t length, Column* column
+    ArrowSchema* schema, ArrowArray* array, int64_t parent_offset, int64_t length, bint any_type, Column* column
 ) except -1:
     # Of structs that have been checked.
     cdef int64_t offset = parent_offset + array.offset, i
     if schema.dictionary != NULL:
         raise SchemaError("a dictionary column is not supported here; cast it to the type of its values")
-    column_type(schema.format, &column.type, &column.byte_width)
+    if not any_type:
+        column_type(schema.format, &column.type, &column.byte_width)
+    elif not find_column_type(schema.format, &column.type, &column.byte_width):
+        column.type = ColumnType.OTHER_TYPE
     column.format = schema.format
+    column.field = schema
+    column.array = array
+    column.parent_offset = parent_offset
     column.length = length
     column.bit_offset = offset
     column.validity = NULL
@@ -596,17 +586,21 @@ cdef int _read_column(
                 raise MemoryError()
             column.validity = <const uint8_t*> column.children
         return 0
+    if column.type == ColumnType.OTHER_TYPE and not _has_validity(schema.format):
+        return 0
     if array.null_count != 0 and array.buffers[0] != NULL:
         column.null_count = _count_nulls(<const uint8_t*> array.buffers[0], offset, length)
         if column.null_count:
             column.validity = <const uint8_t*> array.buffers[0]
+    if column.type == ColumnType.OTHER_TYPE:
+        return 0
     if column.type == ColumnType.STRUCT:
         column.children = <Column*> calloc(schema.n_children + 1, sizeof(Column))
         if column.children == NULL:
             raise MemoryError()
         column.n_children = schema.n_children
         for i in range(schema.n_children):
-            _read_column(schema.children[i], array.children[i], offset, length, &column.children[i])
+            _read_column(schema.children[i], array.children[i], offset, length, any_type, &column.children[i])
     elif column.type == ColumnType.BOOL:
         column.values = array.buffers[1]
     elif column.byte_width or column.type == ColumnType.FIXED_BINARY:  # whose values may have no bytes at all
@@ -620,6 +614,11 @@ cdef int _read_column(
         if length == 0:  # the format lets an empty array have no offset at all
             column.offsets = <const void*> _NO_OFFSETS
     return 0
+
+
+cdef bint _has_validity(const char* format) noexcept nogil:
+    cdef Layout layout
+    return layout_of(format, &layout) and layout.has_validity
 
 
 cdef int64_t[2] _NO_OFFSETS
@@ -652,6 +651,8 @@ cdef class RecordBatch:
     ----------
     batch
         Any object with `__arrow_c_array__` whose type is a struct without null rows.
+    any_type : bool
+        Whether columns may be of types that no kernel reads, such as lists: their values can be kept as they are.
 
     Raises
     ------
@@ -661,7 +662,7 @@ cdef class RecordBatch:
         If the structs of the Arrow C data interface contradict themselves, or hold more than 4,294,967,295 rows.
     """
 
-    def __cinit__(self, object batch):
+    def __cinit__(self, object batch, bint any_type=False):
         cdef ArrowSchema* schema
         cdef ArrowArray* array
         cdef int64_t i
@@ -681,7 +682,9 @@ cdef class RecordBatch:
         self.num_columns = schema.n_children
         for i in range(schema.n_children):
             try:
-                _read_column(schema.children[i], array.children[i], array.offset, array.length, &self.columns[i])
+                _read_column(
+                    schema.children[i], array.children[i], array.offset, array.length, any_type, &self.columns[i]
+                )
             except SchemaError as error:
                 raise SchemaError(f"column {field_name(schema.children[i])!r}: {error}") from None
 
@@ -726,6 +729,7 @@ cdef class ColumnArray:
             imported,
             0,
             imported.length,
+            False,
             &self.column,
         )
 

@@ -22,6 +22,7 @@ from flinkcore._native.memory cimport (
     buffer_reserve,
     grow,
 )
+from flinkcore._native.nested_values cimport value_append
 
 
 # ---- byte strings ------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ cdef void selection_fill(
 
 
 cdef int value_block_allocate(ValueBlock* block) except -1:
-    if block.representation == Representation.BYTES:
+    if block.representation >= Representation.BYTES:
         block.views = <ByteView*> malloc(BLOCK_ROWS * sizeof(ByteView))
     else:
         block.words = <uint64_t*> malloc(BLOCK_ROWS * sizeof(uint64_t))
@@ -132,6 +133,7 @@ cdef int value_block_allocate(ValueBlock* block) except -1:
 cdef void value_block_free(ValueBlock* block) noexcept nogil:
     free(block.words)
     free(block.views)
+    buffer_free(&block.encoded)
     block.words = NULL
     block.views = NULL
 
@@ -205,13 +207,31 @@ cdef void _gather_views(const Column* column, const uint32_t* rows, int64_t n, B
             views[i].length = width
 
 
-cdef void value_block_fill(ValueBlock* block, const Column* column, const Selection* selection) noexcept nogil:
+cdef int _encode_values(ValueBlock* block, const Column* column, const uint32_t* rows, int64_t n) except -1 nogil:
+    cdef Buffer* encoded = &block.encoded
+    cdef int64_t i, start = 0
+    encoded.size = 0
+    for i in range(n):
+        if is_valid(column, rows[i]):
+            value_append(encoded, block.type, column.array, column.parent_offset + rows[i])
+        block.views[i].length = encoded.size - start
+        start = encoded.size
+    start = 0
+    for i in range(n):  # the buffer has moved while it grew
+        block.views[i].data = encoded.data + start
+        start += block.views[i].length
+    return 0
+
+
+cdef int value_block_fill(ValueBlock* block, const Column* column, const Selection* selection) except -1 nogil:
     cdef int64_t i, n = selection.n
     cdef bint valid
     if n == 0:
-        return
+        return 0
     if block.representation == Representation.BYTES:
         _gather_views(column, selection.rows, n, block.views)
+    elif block.representation == Representation.ENCODED:
+        _encode_values(block, column, selection.rows, n)
     else:
         _gather_words(column, selection.rows, n, block.words)
         if block.representation == Representation.ORDERED_WORDS:
@@ -223,6 +243,7 @@ cdef void value_block_fill(ValueBlock* block, const Column* column, const Select
             for i in range(n):
                 valid = is_valid(column, selection.rows[i])
                 block.states[i] = ValueState.SOME_VALUE if valid else ValueState.NULL_VALUE
+    return 0
 
 
 cdef inline uint64_t _reflect_negative(uint64_t bits) noexcept nogil:

@@ -14,6 +14,7 @@ from flinkcore._native.column_values cimport (
 )
 from flinkcore._native.decimals cimport DecimalSum
 from flinkcore._native.memory cimport Buffer
+from flinkcore._native.nested_values cimport ValueColumn, ValueType
 
 
 cdef enum Function:
@@ -76,6 +77,8 @@ cdef struct Aggregate:
     double* deviations   # VARIANCE: the sum of the squares of deviations from the mean
     # Results so far:
     ResultColumn result  # of COLLECT: the elements
+    ValueType* nested    # of values that are encoded; NULL: they are not
+    ValueColumn nested_result
     Buffer list_ends     # COLLECT: int32 (rows + 1,)
 
 
@@ -157,7 +160,7 @@ cdef class Accumulators:
     cdef list _formats
     cdef bint in_use         # an operator has them
     cdef int64_t _selection(self, int64_t column) except -1
-    cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered) except -1
+    cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered, const ValueType* nested) except -1
     cdef int _add(self, str function, str column, str by) except -1
     # The batch that accumulators_update reads from; it is kept until the next bind.
     cdef int bind(self, RecordBatch batch) except -1

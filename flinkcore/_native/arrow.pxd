@@ -81,6 +81,25 @@ cdef ArrowSchema* checked_schema(object capsule, object exporter) except NULL
 cdef str field_name(const ArrowSchema* field)
 
 
+cdef struct Layout:
+    # What arrays of a format consist of.
+    int64_t n_buffers
+    int64_t n_children
+    int64_t bits          # of a value, where values are of one size
+    int64_t list_size     # of a fixed-size list
+    int32_t offset_width  # of strings and lists; 0: none
+    bint has_validity
+    bint is_integer
+    bint has_bytes        # the third buffer is what the offsets point into
+    bint has_sizes        # the third buffer has the sizes of lists, which may lie anywhere
+    bint has_views        # there are buffers of bytes, and their sizes in a further one
+    bint rows_are_childrens  # row i is row i of each child
+
+
+# What arrays of a format consist of; False where there is no such format.
+cdef bint layout_of(const char* format, Layout* layout) noexcept nogil
+
+
 cdef enum ColumnType:
     NULL_TYPE = 0
     BOOL = 1
@@ -107,6 +126,7 @@ cdef enum ColumnType:
     FIXED_BINARY = 22  # byte_width bytes
     DECIMAL128 = 23    # 16 bytes, little endian
     STRUCT = 24
+    OTHER_TYPE = 25    # lists, maps and whatever no kernel reads: values that are kept as they are
 
 
 cdef struct Column:
@@ -122,6 +142,9 @@ cdef struct Column:
     const char* format       # the Arrow format string, for units and zones
     int64_t n_children       # STRUCT only
     Column* children         # already shifted: row i of the parent is row i of each child
+    const ArrowSchema* field
+    const ArrowArray* array
+    int64_t parent_offset    # row i is row parent_offset + i of the array, without the array's own offset
 
 
 # The type of a format's values, and their bytes; 0 where these are bits or not of one size. False where columns of the format are not

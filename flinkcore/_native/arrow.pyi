@@ -16,7 +16,7 @@ class ArrowStreamExportable(Protocol):
 class RecordBatch:
     num_rows: int
     num_columns: int
-    def __new__(cls, batch: ArrowArrayExportable) -> RecordBatch: ...
+    def __new__(cls, batch: ArrowArrayExportable, any_type: bool = False) -> RecordBatch: ...
 
 @final
 class ColumnArray:

@@ -4,6 +4,7 @@ from libc.string cimport memcmp, memcpy
 
 from flinkcore._native.arrow cimport Column, ColumnType, NativeArray
 from flinkcore._native.memory cimport BitBuffer, Buffer
+from flinkcore._native.nested_values cimport ValueType
 
 
 cdef struct ByteView:
@@ -64,6 +65,7 @@ cdef enum Representation:
     WORDS
     ORDERED_WORDS
     BYTES
+    ENCODED  # bytes that nested_values makes of values
 
 
 cdef struct Selection:
@@ -85,6 +87,8 @@ cdef struct ValueBlock:
     uint8_t[BLOCK_ROWS] states        # SOME_VALUE or NULL_VALUE, only with_states
     uint64_t* words                   # (BLOCK_ROWS,), or NULL for BYTES
     ByteView* views                   # (BLOCK_ROWS,), or NULL for words
+    const ValueType* type             # ENCODED
+    Buffer encoded                    # what the views are of, if ENCODED
 
 
 cdef inline double double_of_word(uint64_t word) noexcept nogil:
@@ -107,7 +111,7 @@ cdef void selection_fill(
 ) noexcept nogil
 cdef int value_block_allocate(ValueBlock* block) except -1
 cdef void value_block_free(ValueBlock* block) noexcept nogil
-cdef void value_block_fill(ValueBlock* block, const Column* column, const Selection* selection) noexcept nogil
+cdef int value_block_fill(ValueBlock* block, const Column* column, const Selection* selection) except -1 nogil
 cdef void from_ordered_words(ColumnType type, uint64_t* words, int64_t n) noexcept nogil
 
 

@@ -154,22 +154,28 @@ def var_pop(column: str) -> Aggregate:
 
 
 def first(column: str) -> Aggregate:
-    """Return the column's value in the first element to arrive."""
+    """Return the column's value in the first element to arrive; of any type, also structs, lists and maps."""
     return Aggregate("first", column)
 
 
 def last(column: str) -> Aggregate:
-    """Return the column's value in the last element to arrive."""
+    """Return the column's value in the last element to arrive; of any type, also structs, lists and maps."""
     return Aggregate("last", column)
 
 
 def min_by(column: str, by: str) -> Aggregate:
-    """Return the column's value in the element where ``by`` is smallest; the first to arrive wins a tie."""
+    """Return the column's value in the element where ``by`` is smallest; the first to arrive wins a tie.
+
+    The value may be of any type; what ``by`` compares is no struct, list or map.
+    """
     return Aggregate("min_by", column, by)
 
 
 def max_by(column: str, by: str) -> Aggregate:
-    """Return the column's value in the element where ``by`` is largest; the first to arrive wins a tie."""
+    """Return the column's value in the element where ``by`` is largest; the first to arrive wins a tie.
+
+    The value may be of any type; what ``by`` compares is no struct, list or map.
+    """
     return Aggregate("max_by", column, by)
 
 
@@ -179,7 +185,7 @@ def count_distinct(column: str) -> Aggregate:
 
 
 def collect(column: str) -> Aggregate:
-    """Return the column's values in order of arrival, as a list."""
+    """Return the column's values in order of arrival, as a list; they may be of any type."""
     return Aggregate("collect", column)
 
 

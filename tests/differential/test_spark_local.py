@@ -24,7 +24,17 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, stddev, sum_
+from flinkcore.datastream.aggregates import (
+    collect,
+    count,
+    count_distinct,
+    last,
+    max_,
+    max_by,
+    mean,
+    stddev,
+    sum_,
+)
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import LATE, hourly_flights
@@ -221,6 +231,13 @@ def table_of_events() -> pa.Table:
             "user": pa.array([f"u{i * i % 37}" for i in range(3000)]),
             "amount": pa.array([None if i % 11 == 0 else i / 8 for i in range(3000)], pa.float64()),
             "item": pa.array([i % 97 for i in range(3000)], pa.uint16()),
+            "place": pa.array(
+                [
+                    None if i % 7 == 0 else {"row": i % 5 or None, "tags": ["ä"] * (i % 3)}
+                    for i in range(3000)
+                ],
+                pa.struct([("row", pa.int16()), ("tags", pa.list_(pa.string()))]),
+            ),
             "price": pa.array([None if i % 13 == 0 else i * i % 9973 for i in range(3000)]).cast(
                 pa.decimal128(21, 2)
             ),
@@ -245,6 +262,9 @@ AGGREGATES = {
     "mean_price": mean("price"),
     "dearest": max_("price"),
     "spread": stddev("amount"),
+    "place": last("place"),
+    "best_place": max_by("place", by="amount"),
+    "places": collect("place"),
 }
 
 

@@ -851,6 +851,8 @@ def aggregated(draw: st.DrawFn, modes: list[str]) -> tuple[str, str, tuple[str, 
     names = ["count", "sum"] if mode == "delta" else AGGREGATES
     if value in ("string", "bool", "timestamp[ms]"):
         names = [name for name in names if name not in NUMERIC]
+    if value == "nested":
+        mode, names = mode if mode != "delta" else "accumulating", ["count", "first", "last", "collect"]
     return mode, value, tuple(draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)))
 
 

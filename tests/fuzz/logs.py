@@ -95,6 +95,10 @@ VALUE_POOLS: dict[str, Pool] = {
     ),
     "bool": (pa.bool_(), [None, True, False]),
     "timestamp[ms]": (pa.timestamp("ms"), [None, *TICKS]),
+    "nested": (
+        pa.list_(pa.struct({"a": pa.int64(), "b": pa.string()})),
+        [None, [], [{"a": 1, "b": "x"}, None], [{"a": None, "b": "ä" * 40}]],
+    ),
 }
 
 SPLIT_POOLS: dict[str, Pool] = {

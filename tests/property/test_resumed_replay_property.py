@@ -186,6 +186,7 @@ TRIGGERS = st.sampled_from(
         PurgingTrigger.of(ContinuousEventTimeTrigger.of(Time.milliseconds(25))),
     ]
 )
+PAIR = pa.struct([("n", pa.int8()), ("of", pa.list_(pa.string()))])
 FEW_AGGREGATES = {
     "n": count(),
     "total": sum_("number"),
@@ -217,6 +218,9 @@ AGGREGATES = {
     "texts": count_distinct("text"),
     "all_numbers": collect("sparse"),
     "all_texts": collect("text"),
+    "first_pair": first("pair"),
+    "pairs": collect("pair"),
+    "best_pair": max_by("pair", "real"),
 }
 
 
@@ -236,6 +240,12 @@ def with_values(table: pa.Table) -> pa.Table:
     return (
         table.append_column("real", pa.array([number % 7 / 4 - 1 for number in numbers]))
         .append_column("price", pa.array([n % 11 or None for n in numbers]).cast(pa.decimal128(21, 2)))
+        .append_column(
+            "pair",
+            pa.array(
+                [None if n % 5 == 0 else {"n": n % 3 or None, "of": ["ü"] * (n % 4)} for n in numbers], PAIR
+            ),
+        )
         .append_column("sparse", pa.array([None if n % 3 == 0 else n % 5 - 1 for n in numbers], pa.int32()))
         .append_column(
             "text", pa.array([None if n % 4 == 0 else "tüx"[: n % 4] * (n % 6) for n in numbers], pa.string())

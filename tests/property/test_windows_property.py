@@ -103,14 +103,21 @@ SHAREABLE = (
 OF_DECIMALS = tuple(
     (f"{function}_price", (function, "price", None)) for function in ("sum", "mean", "min", "max")
 )
-OF_VALUES = tuple(
-    (f"{function}_{column}", (function, column, None))
-    for function in ("first", "last", "count", "min", "max", "count_distinct", "collect")
-    for column in ("price", "text", "real")
-) + tuple(
-    (f"{function}_{column}", (function, column, None)) for function in SPREADS for column in ("price", "real")
+OF_VALUES = (
+    tuple(
+        (f"{function}_{column}", (function, column, None))
+        for function in ("first", "last", "count", "min", "max", "count_distinct", "collect")
+        for column in ("price", "text", "real")
+    )
+    + tuple(
+        (f"{function}_{column}", (function, column, None))
+        for function in SPREADS
+        for column in ("price", "real")
+    )
+    + tuple((f"{function}_pairs", (function, "pairs", None)) for function in ("first", "last", "collect"))
 )
-VALUES = pa.schema({"price": pa.decimal128(9, 2), "text": pa.string(), "real": pa.float64()})
+PAIRS = pa.list_(pa.struct([("n", pa.int64()), ("of", pa.string())]))
+VALUES = pa.schema({"price": pa.decimal128(9, 2), "text": pa.string(), "real": pa.float64(), "pairs": PAIRS})
 KEY_GROUPS = 16
 NO_LIMIT = {"row_limit": 2**62, "byte_limit": 2**30}
 
@@ -407,6 +414,7 @@ VALUE = st.fixed_dictionaries(
         "price": st.none() | st.sampled_from([Decimal(n) for n in ("0.00", "1.25", "-7.01", "9999999.99")]),
         "text": st.none() | st.sampled_from(["", "a", "ä" * 20]),
         "real": st.none() | st.sampled_from([0.0, 1.5, -2.25, 0.1, math.nan]),
+        "pairs": st.sampled_from([None, [], [None, {"n": 1, "of": None}], [{"n": None, "of": "ä"}] * 3]),
     }
 )
 
@@ -450,7 +458,7 @@ def test_aggregates_of_a_window_are_those_of_its_elements(
     results: list[dict[str, Any]] = []
     for start in range(0, batch.num_rows, batch_rows):
         part = batch.slice(start, batch_rows)
-        native = RecordBatch(part)
+        native = RecordBatch(part, any_type=True)
         encoder.encode_batch(native)
         until = start + part.num_rows
         operator.process(native, encoder, None, timestamps[start:until], 2 * before[start:until])

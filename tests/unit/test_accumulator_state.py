@@ -21,16 +21,28 @@ BATCH = pa.record_batch(
         "text": pa.array(["b", None, "", "ä" * 40, "b"]),
         "price": pa.array([1, 2, None, 4, 5], pa.decimal128(9, 2)),
         "flag": pa.array([True, False, None, True, True]),
+        "items": pa.array(
+            [[{"n": 1, "of": "ä"}], None, [], [None, {"n": None, "of": ""}], [{"n": 4, "of": None}]],
+            pa.list_(pa.struct([("n", pa.int8()), ("of", pa.string())])),
+        ),
     }
 )
+PLAIN = [name for name in BATCH.schema.names if name != "items"]
 SPECS = [
     ("count", None, None),
     *((function, column, None) for function in ("sum", "mean") for column in ("number", "real")),
     *(
         (function, column, None)
         for function in ("min", "max", "first", "last", "count_distinct", "collect")
-        for column in BATCH.schema.names
+        for column in PLAIN
     ),
+    *((function, "items", None) for function in ("first", "last", "collect")),
+    *(
+        (function, column, None)
+        for function in ("sum", "mean", "stddev", "var_pop")
+        for column in ("price", "real")
+    ),
+    ("min_by", "items", "number"),
     ("min_by", "text", "real"),
     ("max_by", "number", "text"),
     ("min_by", "price", "price"),
@@ -112,5 +124,22 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         damaged = [*parts[:at], {"list": (broken, *values)}, *parts[at + 1 :]]
         with pytest.raises(SchemaError, match="do not fit"):
             restore_accumulator_parts(accumulators(), numbers, touched, damaged)
+    at = SPECS.index(("last", "items", None))
+    ends, data = parts[at]["strings"]
+    for broken in (
+        data[:-1],
+        np.append(data, np.uint8(0)),
+        np.where(data == 1, 7, data).astype(np.uint8),
+        data ^ 0x80,
+    ):
+        moved = np.array([*ends[:-1], len(broken)])
+        damaged = [*parts[:at], {**parts[at], "strings": (moved, broken)}, *parts[at + 1 :]]
+        with pytest.raises(SchemaError, match="is none of the type of its column"):
+            restore_accumulator_parts(accumulators(), numbers, touched, damaged)
+    at = SPECS.index(("collect", "items", None))
+    ends, value_ends, data, nulls = parts[at]["list"]
+    damaged = [*parts[:at], {"list": (ends, value_ends, data ^ 0x40, nulls)}, *parts[at + 1 :]]
+    with pytest.raises(SchemaError, match="is none of the type of its column"):
+        restore_accumulator_parts(accumulators(), numbers, touched, damaged)
     with pytest.raises(IndexError, match="entry 6 does not exist; 6 are reserved"):
         accumulator_parts(given, np.array([6], np.uint32))

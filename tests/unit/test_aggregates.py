@@ -53,6 +53,64 @@ RISING: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 
 
+# Type and three values that have no order.
+KEPT: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "struct": (
+        pa.struct([("a", pa.int64()), ("b", pa.string()), ("c", pa.bool_())]),
+        [
+            {"a": 1, "b": "x", "c": True},
+            {"a": None, "b": None, "c": None},
+            {"a": 3, "b": "é" * 30, "c": False},
+        ],
+    ),
+    "struct of fields not null": (
+        pa.struct([pa.field("a", pa.int8(), nullable=False)]),
+        [{"a": 1}, {"a": 0}, {"a": 3}],
+    ),
+    "struct without fields": (pa.struct([]), [{}, {}, {}]),
+    "list": (pa.list_(pa.int16()), [[1, None, 3], [], [7]]),
+    "large list": (pa.large_list(pa.large_string()), [["a", None], [], ["xyz" * 20]]),
+    "list of two": (pa.list_(pa.date32(), 2), [[DAY, None], [None, None], [DAY, DAY]]),
+    "map": (pa.map_(pa.string(), pa.float64()), [[("a", 1.5), ("b", None)], [], [("z", 0.0)]]),
+    "nested": (
+        pa.list_(pa.struct([("k", pa.list_(pa.map_(pa.int8(), pa.binary(3)))), ("n", pa.null())])),
+        [[{"k": [[(1, b"abc")], None], "n": None}, None], [], [{"k": None, "n": None}]],
+    ),
+    "decimal256": (pa.decimal256(50, 3), [Decimal("1.000"), Decimal("9" * 40 + ".123"), Decimal("0.000")]),
+    "interval": (pa.month_day_nano_interval(), [(1, 2, 3), (0, 0, 0), (4, 5, 6)]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_values_of_any_type_are_kept(name: str) -> None:
+    kind, (one, other, third) = KEPT[name]
+    column = pa.array([other, None, one, third, other, None], kind)
+    batch = pa.record_batch({"x": column, "i": pa.array([3, 0, 1, 2, 4, 5])})
+    specs: list[Spec] = [(f, "x", None) for f in ("first", "last", "collect", "count")]
+    specs += [("min_by", "x", "i"), ("max_by", "x", "i")]
+    values = column.to_pylist()
+    assert aggregate(batch, *specs) == [values[0], None, values, 4, None, None]
+    assert aggregate(batch.slice(2, 3), *specs) == [
+        values[2],
+        values[4],
+        values[2:5],
+        3,
+        values[2],
+        values[4],
+    ]
+    types = [pa.array(column).type for column in Accumulators(batch.schema, specs).take()]
+    assert types == [kind, kind, pa.list_(kind), pa.int64(), kind, kind]
+
+
+def test_values_that_are_kept_have_the_types_of_the_schema_all_through() -> None:
+    schema = pa.schema([("x", pa.list_(pa.struct([("a", pa.int32())])))])
+    accumulators = Accumulators(schema, [("first", "x", None)])
+    other = pa.record_batch({"x": pa.array([[{"a": 1}]], pa.list_(pa.struct([("a", pa.int64())])))})
+    accumulators.reserve(1)
+    with pytest.raises(SchemaError, match="column 'x' has another type in a batch than in the schema"):
+        accumulators.update(other, numbers([0]))
+
+
 def column_of(kind: pa.DataType, values: list[Any]) -> pa.RecordBatch:
     return pa.record_batch({"x": pa.array(values, kind)})
 
@@ -419,6 +477,8 @@ SCHEMA = pa.schema(
         ("r", pa.struct([("a", pa.int8())])),
         ("c", pa.dictionary(pa.int8(), pa.string())),
         ("l", pa.list_(pa.int8())),
+        ("v", pa.list_view(pa.int8())),
+        ("k", pa.list_(pa.dictionary(pa.int8(), pa.string()))),
     ]
 )
 
@@ -433,13 +493,17 @@ SCHEMA = pa.schema(
         (("mean", "u", None), "mean: column 'u' is a duration"),
         (("stddev", "s", None), "stddev: column 's' is a string .* cast it to a number first"),
         (("var_pop", "u", None), "var_pop: column 'u' is a duration"),
-        (("sum", "w", None), "column 'w': .* Arrow format 'd:50,2,256' .* other decimals to decimal128"),
+        (("sum", "w", None), "sum: column 'w' is a decimal .*'d:50,2,256'.* cast it to decimal128 first"),
+        (("max", "w", None), "max: column 'w' is a decimal .* cast it to decimal128 first"),
         (("max", "n", None), "max: column 'n' is a null .* cast it to the type"),
-        (("first", "r", None), "first: column 'r' is a struct .* aggregate its fields"),
+        (("min", "r", None), "min: column 'r' is a struct .* make plain columns of its parts first"),
+        (("count_distinct", "l", None), r"count_distinct: column 'l' is a list \(Arrow format '\+l'\)"),
+        (("max_by", "x", "l"), "max_by: column 'l' is a list"),
+        (("last", "v", None), r"column 'v': values of Arrow format '\+vl' are not supported here"),
+        (("last", "k", None), "column 'k': a dictionary within values is not supported here"),
         (("min_by", "x", "r"), "min_by: column 'r' is a struct"),
         (("count", "c", None), "column 'c' is dictionary-encoded; cast it to the type of its values"),
-        (("collect", "l", None), r"column 'l': a column of Arrow format '\+l' is not supported here"),
-        (("max", "price", None), "no column 'price'; the columns are x, s, d, t, u, w, n, r, c, l"),
+        (("max", "price", None), "no column 'price'; the columns are x, s, d, t, u, w, n, r, c, l, v, k"),
         (("max_by", "x", "price"), "no column 'price'"),
     ],
 )

@@ -59,7 +59,7 @@ class PreparedBatches:
         """Return a batch as stages take it; may be called from several threads at once."""
         if self._columns is None:
             return events
-        columns = RecordBatch(events.batch.select(self._columns))
+        columns = RecordBatch(events.batch.select(self._columns), any_type=True)
         try:
             keys = self._idle_encoders.pop()
         except IndexError:
