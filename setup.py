@@ -14,7 +14,6 @@ MODULES = (
     "aggregates",
     "arrow",
     "call_guard",
-    "collected_elements",
     "column_values",
     "count_windows",
     "decimals",

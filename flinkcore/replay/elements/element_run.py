@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
-from functools import partial
-from sys import maxsize
 from time import monotonic
 from typing import Any, Final
 
-from flinkcore._native.collected_elements import CollectedElements
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.element_transformations import (
@@ -97,11 +94,10 @@ class ElementRun(StartedJob):
         self._pauses = job.collected is not None and not all(
             isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
         )
-        collected = CollectedElements(
-            MOST_COLLECTED if self._pauses else maxsize, lambda: collecting.give(collected.take())
-        )
         with directory.entered():
-            self._tasks = _RunningTasks(job, configuration, directory, collected)
+            self._tasks = _RunningTasks(
+                job, configuration, directory, collecting.give if self._pauses else None
+            )
 
     def close(self) -> None:
         """Cancel the job if it has not come to its end; may be called again."""
@@ -118,13 +114,13 @@ class ElementRun(StartedJob):
     def _emitted(self) -> Generator[Any, None, None]:
         tasks, collecting = self._tasks, self._collecting
         if self._pauses:
-            with closing(collecting.run(partial(tasks.run, collecting.give))) as parts:
+            with closing(collecting.run(tasks.run)) as parts:
                 for elements in parts:
                     yield from elements
         else:
             for _ in tasks.steps():
-                yield from tasks.collected.take()
-            yield from tasks.collected.take()
+                yield from tasks.collected()
+            yield from tasks.collected()
 
 
 class _RunningTasks:
@@ -133,18 +129,41 @@ class _RunningTasks:
         job: ElementJob,
         configuration: ExecutionConfig,
         directory: WorkingDirectory,
-        collected: CollectedElements,
+        give: Callable[[list[Any]], None] | None,
     ) -> None:
-        self.collected = collected
+        self._elements: list[Any] = []
+        self._give = give
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._sources = JobSources(vertices, configuration, job.time_characteristic, directory)
         self._clock = JobClock(self._sources.start_ms)
-        self._context = JobContext(configuration, self._clock.of_task, collected.append, copied_function)
+        self._context = JobContext(configuration, self._clock.of_task, self._collect(), copied_function)
         self._tasks = JobTasks(vertices, self._context)
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_begun = False
         self._has_ended = False
         self._tasks.open()
+
+    def _collect(self) -> Callable[[Any], None]:
+        elements, append, most = self._elements, self._elements.append, MOST_COLLECTED
+        if self._give is None:
+            return append
+
+        def collect(element: Any) -> None:
+            append(element)
+            if len(elements) >= most:
+                self._give_collected()
+
+        return collect
+
+    def collected(self) -> list[Any]:
+        """Take what has been collected."""
+        taken = self._elements.copy()
+        self._elements.clear()
+        return taken
+
+    def _give_collected(self) -> None:
+        assert self._give is not None
+        self._give(self.collected())
 
     def metrics(self) -> dict[str, Any]:
         return self._context.metrics.values()
@@ -163,15 +182,15 @@ class _RunningTasks:
         finally:
             self._cancel()
 
-    def run(self, give: Callable[[list[Any]], None]) -> None:
+    def run(self) -> None:
         """Run the tasks to their end, and give what they have collected in time."""
         given_s = monotonic()
         with closing(self.steps()) as steps:
             for _ in steps:
                 if monotonic() >= given_s + COLLECTING_SECONDS:
-                    give(self.collected.take())
+                    self._give_collected()
                     given_s = monotonic()
-        give(self.collected.take())
+        self._give_collected()
 
     def close(self) -> None:
         if not self._has_begun:  # else it is left to the thread that runs them
