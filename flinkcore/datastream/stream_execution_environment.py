@@ -136,7 +136,7 @@ class StreamExecutionEnvironment:
         return self._time_characteristic
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
-        """Set the time that source functions run on, and with it the auto-watermark interval.
+        """Set the time that source functions and collections run on, and with it the auto-watermark interval.
 
         Parameters
         ----------

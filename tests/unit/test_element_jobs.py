@@ -21,6 +21,7 @@ from flinkcore.datastream import (
     RuntimeExecutionMode,
     SinkFunction,
     StreamExecutionEnvironment,
+    TimeCharacteristic,
 )
 from flinkcore.datastream.connectors import NumberSequenceSource, collection
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError
@@ -50,6 +51,17 @@ class Watermark(ProcessFunction):
 
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
         yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+def test_a_collection_in_ingestion_time_has_the_times_of_the_clock(env: StreamExecutionEnvironment) -> None:
+    env.set_stream_time_characteristic(TimeCharacteristic.IngestionTime)
+    env.get_config().set_auto_watermark_interval(2)
+    stream = env.from_collection(["a", "b", "c", "d", "e"]).process(Watermark())
+    # A watermark is due when the clock has passed a multiple of the interval.
+    assert collected(stream) == [("a", 1, MIN_TIMESTAMP), ("b", 2, 0), ("c", 3, 0), ("d", 4, 2), ("e", 5, 2)]
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    with pytest.raises(ConfigurationError, match="ingestion time is not available"):
+        collected(env.from_collection(["a"]))
 
 
 # ---- steps ----

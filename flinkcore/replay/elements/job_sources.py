@@ -121,8 +121,14 @@ class JobSources:
                     )
                     origins += 1
                 continue
+            is_collection = isinstance(step, SourceTransformation)
             sources[vertex.first_task] = TaskElements(
-                origins, self._split(step), _converted_to(step), self._configuration, self.start_ms
+                origins,
+                self._split(step),
+                _converted_to(step),
+                self._configuration,
+                self.start_ms,
+                is_collection and self._time_characteristic is TimeCharacteristic.IngestionTime,
             )
             origins += 1
         return sources

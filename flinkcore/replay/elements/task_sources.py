@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, end_input
 from flinkcore.runtime.tasks.stream_task import StreamTask
+from flinkcore.runtime.tasks.task_output import ElementCall
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
@@ -31,9 +33,15 @@ class TaskSource(Protocol):
         """
 
 
+def _nothing() -> None:
+    """There is nothing to close."""
+
+
 @dataclass(frozen=True)
 class TaskElements:
-    """A collection, or the result of a job over columns, that a task reads, which is one origin without timestamps.
+    """A collection, or the result of a job over columns, that a task reads, which is one origin.
+
+    Elements have no timestamps, but for those of a collection in ingestion time.
 
     Attributes
     ----------
@@ -45,6 +53,8 @@ class TaskElements:
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
+    is_in_ingestion_time : bool
+        Whether timestamps and watermarks are those of the job's clock.
     """
 
     origin: int
@@ -52,20 +62,37 @@ class TaskElements:
     converted_to: TypeInformation | None
     configuration: ExecutionConfig
     start_ms: int
+    is_in_ingestion_time: bool = False
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return the elements."""
         output = task.source_output
+        collect, close = output.collect, _nothing
+        if self.is_in_ingestion_time:
+            collect, close = self._in_ingestion_time(task)
 
         def finish() -> None:
+            close()
             end_input(output)
             task.end_source()
 
         conversion = None if self.converted_to is None else self.converted_to.conversion()
         rate = self.configuration.get_arrival_rate()
-        return [
-            SplitArrivals(self.origin, self.split, conversion, rate, self.start_ms, output.collect, finish)
-        ]
+        return [SplitArrivals(self.origin, self.split, conversion, rate, self.start_ms, collect, finish)]
+
+    def _in_ingestion_time(self, task: StreamTask) -> tuple[ElementCall, Callable[[], None]]:
+        """Return what emits records as the context of a source function in ingestion time, and what closes that."""
+        from flinkcore.runtime.sources.source_contexts import get_source_context
+
+        context = get_source_context(
+            TimeCharacteristic.IngestionTime,
+            task.clock,
+            nullcontext(),
+            task.source_output,
+            watermark_interval_ms=self.configuration.get_auto_watermark_interval(),
+            emit_progressive_watermarks=not self.configuration.is_batch(),
+        )
+        return lambda record: context.collect(record.value), context.close
 
 
 @dataclass(frozen=True)
