@@ -445,7 +445,7 @@ def restore_accumulator_parts(
     const uint8_t[::1] touched not None,
     list parts not None,
 ):
-    """Let empty entries hold what `accumulator_parts` gave.
+    """Restore empty entries from what `accumulator_parts` returned.
 
     Parameters
     ----------
@@ -531,7 +531,7 @@ def restore_accumulator_parts(
 
 
 def touched_entries(Accumulators accumulators not None, const uint32_t[::1] entries not None):
-    """Which entries have taken in a row (numpy.ndarray of uint8); 0 for all where no aggregate needs to know."""
+    """Return which entries have a row (numpy.ndarray of uint8); 0 for all if no aggregate needs it."""
     cdef Call call = begin_call(&accumulators.guard, accumulators)
     cdef uint8_t[::1] touched = np.zeros(entries.shape[0], np.uint8)
     cdef int64_t j

@@ -1649,7 +1649,7 @@ cdef class Accumulators:
         return self.table.n_entries
 
     def reserve(self, n_entries):
-        """Let all entries below `n_entries` exist; new ones are empty.
+        """Make all entries below `n_entries`; new ones are empty.
 
         Raises
         ------
@@ -1664,7 +1664,7 @@ cdef class Accumulators:
             accumulators_reserve(self.table, n)
 
     def update(self, batch, entries, rows=None):
-        """Let entries take in rows of a batch, in this order.
+        """Add rows of a batch to entries, in this order.
 
         Parameters
         ----------
@@ -1711,7 +1711,7 @@ cdef class Accumulators:
                 done += part
 
     def merge(self, uint32_t into, uint32_t other):
-        """Let `into` take in all that `other` holds, which is empty afterwards.
+        """Merge the entry `other` into the entry `into`; `other` is empty afterwards.
 
         other's elements count as coming after into's: collect joins the lists in this order, and first, last and the
         ties of min_by and max_by follow it.
@@ -1761,7 +1761,7 @@ cdef class Accumulators:
             accumulators_clear_range(self.table, first, n)
 
     def take(self):
-        """Give the result columns so far, one NativeArray per aggregate; they start anew.
+        """Return the result columns so far, one NativeArray per aggregate, and begin new ones.
 
         Raises
         ------

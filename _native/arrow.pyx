@@ -994,7 +994,7 @@ cdef class CheckedStream:
         return 0
 
     def __arrow_c_schema__(self):
-        """Give the schema of all batches as a capsule (Arrow PyCapsule protocol)."""
+        """Return the schema of all batches as a capsule (Arrow PyCapsule protocol)."""
         cdef Call call = begin_call(&self.guard, self)
         cdef NativeArray made = _unfilled_array()
         self._read_schema(made.schema)

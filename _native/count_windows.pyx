@@ -390,7 +390,7 @@ cdef int64_t _count_process(void* windows, const InputRows* input, int64_t first
 
 
 cdef int _count_state(const void* windows, WindowRows* rows) except -1 nogil:
-    # A row per key and open window, at least one per key; each tells how many elements the key has had.
+    # A row per key and open window, at least one per key; each has the number of elements of the key so far.
     cdef const CountWindows* state = <const CountWindows*> windows
     cdef LiveWindow window
     cdef uint32_t id, entry
@@ -749,7 +749,7 @@ cdef int _add_rows(const SlicedCountWindows* state, WindowRows* rows, uint32_t i
 
 
 cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
-    # For each key a row of the complete slices together, then its rests and slices; each tells how many elements it has had.
+    # For each key a row of the complete slices together, then its rests and slices; each has the number of its elements so far.
     cdef const SlicedCountWindows* state = <const SlicedCountWindows*> windows
     cdef const SlicedKey* key
     cdef LiveWindow window

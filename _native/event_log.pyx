@@ -9,7 +9,7 @@ from flinkcore.errors import ConfigurationError, DataError
 
 
 def json_depth(const uint8_t[::1] text not None):
-    """Return how many arrays and objects lie in each other at most. O(n).
+    """Return how deep arrays and objects are nested. O(n).
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def hold_back(
     const int64_t[::1] to_ms not None,
     const int64_t[::1] read_ms not None,
 ):
-    """Let events that arrive while their split is paused arrive when it is read again, in place.
+    """Delay events that arrive during a pause of their split until it is read again, in place.
 
     O(log n_spans) per event.
 

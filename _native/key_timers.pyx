@@ -534,7 +534,7 @@ cdef class BatchCuts:
         self.n_keys = max(self.n_keys, n_keys)
 
     def start_from(self, int64_t watermark_ms, int64_t clock_ms):
-        """Let all keys have seen a watermark and a processing time, as after a restore."""
+        """Set the watermark and the processing time that all keys have seen, as after a restore."""
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key
         self.floor_ms = watermark_ms
@@ -544,7 +544,7 @@ cdef class BatchCuts:
             self.keys[key].clock_ms = clock_ms
 
     def lower_floors(self, int64_t watermark_ms):
-        """Let event-time timers fire at any watermark above this, also where a key has seen it already."""
+        """Make event-time timers fire at any watermark above this, also for keys that have seen it already."""
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key
         for key in range(self.n_keys):
@@ -753,7 +753,7 @@ cdef class BatchCuts:
             seen.least_ms = seen.least_clock_ms = INT64_MIN
 
     def end_batch(self):
-        """Let no key be in the batch at hand."""
+        """End the batch: no key has a part in it any more."""
         cdef Call call = begin_call(&self.guard, self)
         self.batch += 1
 

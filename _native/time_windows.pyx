@@ -1034,13 +1034,13 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
 
 cdef inline Pane* _slice_of(const SlicedWindows* state, int64_t timestamp) noexcept nogil:
     # The live slice that a timestamp is in, or NULL. Rows out of order go from one slice to another all the time: where none is
-    # missing behind it, the distance to the last one tells its place, without a division.
+    # missing behind it, its place follows from the distance to the last one, without a division.
     cdef int64_t n = state.slices.n
     cdef double behind
     cdef Pane* slice
     if n == 0:
         return NULL
-    # Unsigned: they may be further apart than an int64 reaches; the slice then tells that the place is wrong.
+    # Unsigned: they may be further apart than an int64 reaches; the place is wrong then, which the slice shows.
     behind = <double> <int64_t> (<uint64_t> state.slices.panes[n - 1].end - 1 - <uint64_t> timestamp) * state.slides_per_ms
     if 0 <= behind < n:
         slice = state.slices.panes[n - 1 - <int64_t> behind]

@@ -38,14 +38,14 @@ from flinkcore._native.watermarks cimport (
 
 
 # ---- the records of a split --------------------------------------------------------------------------------------
-# The moves of each split over the ticks, told by the summaries of its chunks in log order.
+# The moves of each split over the ticks, by the summaries of its chunks in log order.
 #
 # Records lie in memory or in a file. Of those in a file each split holds a small stretch, read with `pread`: mapped pages
 # would count as memory of the process, in which a resource manager may see a reason to end it.
 
 
 cdef struct SplitPart:
-    # What one chunk tells of one split.
+    # The records of one split in one chunk.
     int64_t first_tick
     int64_t last_tick
     int64_t max_timestamp
@@ -162,7 +162,7 @@ cdef int _next_move(SplitRecords records, int32_t split, Move* move) except -1 n
 
 @cython.final
 cdef class SplitRecords:
-    """What the summaries of all chunks tell of each split, read once, each split at its own pace.
+    """The records of each split in the summaries of all chunks; they are read once, each split at its own pace.
 
     Parameters
     ----------
@@ -710,7 +710,7 @@ cdef tuple _columns(const Buffer* rows, int64_t width):
 
 
 cdef int _check_grid(int64_t interval, int64_t records_interval, object updates) except -1:
-    # Whether events are read before or after a tick, and before or after an update, is all that a record tells.
+    # Whether events are read before or after a tick, and before or after an update, is all that a record says.
     intervals = [interval] if updates is None or interval == 0 else [interval, updates]
     if any(each % records_interval if records_interval else each for each in intervals):
         raise ConfigurationError(f"intervals of {intervals} ms are no multiples of that of records, {records_interval} ms")
@@ -834,13 +834,13 @@ cdef class SplitMerge:
         Returns
         -------
         tuple of numpy.ndarray of int64, each of shape (n_steps,)
-            `(clocks_ms, watermarks_ms)`: the watermarks that the valve put out, and when.
+            `(clocks_ms, watermarks_ms)`: the watermarks that the valve emitted, and when.
         """
         cdef Call call = begin_call(&self.guard, self)
         return _columns(&self.step_rows, 2)
 
     def statuses(self):
-        """The statuses that the valve put out: all splits idle, or one active again.
+        """The statuses that the valve emitted: all splits idle, or one active again.
 
         Returns
         -------
@@ -884,7 +884,7 @@ cdef class SplitMerge:
 # Per split: `generator_ms`, the maximum timestamp that its generator has seen; `unseen`, whether there were events since its last
 # call; `inactive_since_ms` on its clock, which counts from the opening, 0: not; `generator_idle`; `watermark_ms` and
 # `operator_idle`, as emitted; `idle_since_ms`; `channel_ms` and `channel_idle`, as the valve knows. For all: `opened_ms`, when they
-# were opened, and `output_ms`, the watermark that the valve has put out last.
+# were opened, and `output_ms`, the last watermark that the valve has emitted.
 
 
 _COLUMNS = (
@@ -934,7 +934,7 @@ def split_merge_state(SplitMerge merge not None):
 
 
 def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t stopped_ms):
-    """Let a merge go on from where that of another log stood; before it runs.
+    """Restore a merge, before it runs, from where that of an earlier log stopped.
 
     Parameters
     ----------

@@ -583,7 +583,7 @@ cdef class TimerHeap:
         assert fault == NULL, fault.decode()
 
     def _skip_sequence(self, uint32_t next_sequence):
-        """Give the next timer at least this sequence: a way to the end of the 32 bits without 2**32 registrations."""
+        """Set the least sequence of the next timer: a way to the end of the 32 bits without 2**32 registrations."""
         if self.queue.next_sequence < next_sequence:
             self.queue.next_sequence = next_sequence
 
@@ -675,7 +675,7 @@ cdef class CurrentKey:
         self._set(self._keys[index], key_id)
 
     def clear_current_key(self):
-        """Let there be no current key: timers and state are then out of reach."""
+        """Clear the current key: timers and state are then out of reach."""
         self.current_key = None
         self.current_key_id = NO_KEY
         self.current_key_group = NO_KEY

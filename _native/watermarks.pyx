@@ -1,7 +1,7 @@
 """Watermarks: the generator of one split, summaries of columns of times for generators, and the valve that merges channels.
 
 Periodic calls happen at ticks, the multiples of the interval on the epoch; a tick sees all events that arrive up to it. Nothing a
-generator puts out depends on more of its events than the running maximum of their timestamps, and which ticks saw any; that is all
+generator emits depends on more of its events than the running maximum of their timestamps, and which ticks saw any; that is all
 a summary of a column keeps.
 """
 
@@ -75,7 +75,7 @@ cdef class WatermarkGenerator:
     """The watermark generator of one split: bounded out-of-orderness, if any, with idleness, if any.
 
     Follows BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks (an out-of-orderness of 0),
-    NoWatermarksGenerator and, around them, WatermarksWithIdleness of Flink 2.3. What it puts out is not filtered: a
+    NoWatermarksGenerator and, around them, WatermarksWithIdleness of Flink 2.3. What it emits is not filtered: a
     watermark comes with every periodic call, the minimum before the first event.
 
     Parameters
@@ -96,11 +96,11 @@ cdef class WatermarkGenerator:
         generator_set_up(&self.generator, out_of_orderness_ms, idleness_ms)
 
     def on_event(self, int64_t timestamp_ms):
-        """Take in an event with this timestamp."""
+        """Process an event with this timestamp."""
         generator_on_event(&self.generator, timestamp_ms)
 
     def on_periodic_emit(self, int64_t clock_ms):
-        """Put out the watermark, or idleness.
+        """Emit the watermark, or idleness.
 
         Idleness counts from the first periodic call without an event since the one before, and needs strictly more than
         the timeout. A clock of 0 means, as in Flink, that the count has not begun.
@@ -282,7 +282,7 @@ cdef class TimeSummary:
     idleness_ms : int or None
         The idle timeout. None: gaps are not recorded.
     steps : bool
-        False: the generator puts out no watermarks, and growing timestamps are not recorded.
+        False: the generator emits no watermarks, and growing timestamps are not recorded.
 
     Raises
     ------
@@ -604,7 +604,7 @@ cdef class StatusWatermarkValve:
     """The watermark and status of several channels taken together.
 
     The watermark is the minimum over the channels that are active and *aligned*: a channel that comes back from
-    idleness counts only once it has caught up with the watermark put out last. The last active channel that turns
+    idleness counts only once it has caught up with the last watermark emitted. The last active channel that turns
     idle flushes the maximum over all channels, if the watermark stood at that channel's.
 
     O(log channels) for each watermark and each status: aligned channels are an indexed binary heap. The maximum over
@@ -664,7 +664,7 @@ cdef class StatusWatermarkValve:
         Returns
         -------
         list of tuple
-            What is put out: nothing, or `[("watermark", timestamp_ms)]`.
+            What is emitted: nothing, or `[("watermark", timestamp_ms)]`.
 
         Raises
         ------
@@ -687,7 +687,7 @@ cdef class StatusWatermarkValve:
         Returns
         -------
         list of tuple
-            What is put out, in order: `("watermark", timestamp_ms)`, then `("status", "idle" | "active")`; each may be
+            What is emitted, in order: `("watermark", timestamp_ms)`, then `("status", "idle" | "active")`; each may be
             missing.
 
         Raises
@@ -719,7 +719,7 @@ cdef class StatusWatermarkValve:
         Returns
         -------
         tuple of numpy.ndarray
-            What is put out, in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,);
+            What is emitted, in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,);
             `rows` is the input that caused it, and the timestamp of a status is 0.
 
         Raises
@@ -767,7 +767,7 @@ cdef class StatusWatermarkValve:
         return at, kind, timestamp
 
     def restore(self, const int64_t[::1] watermarks_ms not None, const uint8_t[::1] idle not None, int64_t watermark_ms):
-        """Stand where a valve stood, as its `state` told; before any input. O(channels · log channels).
+        """Restore the `state` of another valve, before any input. O(channels · log channels).
 
         Parameters
         ----------
@@ -776,7 +776,7 @@ cdef class StatusWatermarkValve:
         idle : numpy.ndarray of uint8, shape (channels,)
             1 for a channel that is idle.
         watermark_ms : int
-            The watermark put out last.
+            The last watermark emitted.
 
         Raises
         ------
@@ -824,12 +824,12 @@ cdef class StatusWatermarkValve:
 
     @property
     def current_watermark(self):
-        """The watermark put out last, in ms; -2**63 before the first."""
+        """The last watermark emitted, in ms; -2**63 before the first."""
         return self.valve.last_output
 
     @property
     def is_idle(self):
-        """Whether the status put out last is idle; active at first."""
+        """Whether the last status emitted is idle; active at first."""
         return bool(self.valve.idle)
 
     def _check(self):

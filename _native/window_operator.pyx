@@ -594,7 +594,7 @@ cdef class WindowOperator:
         return 0
 
     def advance(self, int64_t steps_before):
-        """Walk the timeline to where so many of its steps are done; what is due fires.
+        """Advance until so many steps of the timeline are done; windows that are due fire.
 
         Returns
         -------
@@ -604,7 +604,7 @@ cdef class WindowOperator:
         return self._advance(steps_before, False)
 
     def finish(self):
-        """Walk the rest of the timeline: everything that is due fires.
+        """Advance to the end of the timeline; windows that are due fire.
 
         Returns
         -------
@@ -614,7 +614,7 @@ cdef class WindowOperator:
         return self._advance(INT64_MAX, True)
 
     def windows(self):
-        """Give all live windows by key, when no results wait.
+        """Return all live windows by key; no results may be waiting.
 
         Returns
         -------
@@ -653,7 +653,7 @@ cdef class WindowOperator:
         const int64_t[::1] trigger_states not None,
         const uint8_t[::1] flags not None,
     ):
-        """Open windows that were live in an operator over the same timeline up to the steps done; before any row.
+        """Restore, before any row, the windows that were live in an operator after the same steps of the timeline.
 
         Parameters
         ----------
@@ -710,7 +710,7 @@ cdef class WindowOperator:
 
     @property
     def kind(self):
-        """The kernel's name: windows are restored by the kind that gave them."""
+        """The kernel's name: windows are restored by the kind that they are of."""
         return self._kernel.name
 
     @property
@@ -724,7 +724,7 @@ cdef class WindowOperator:
         return self.core.firings.rows
 
     def take(self):
-        """Give the results so far as one record batch (NativeArray), and start a new one.
+        """Return the results so far as one record batch (NativeArray), and begin a new one.
 
         Columns: the keys, window_start, window_end (null of global windows), the aggregates, late_firing (bool), watermark
         (int64 ms); where results are withdrawn, row_kind (string): "+I" a window's first result, "-U" one withdrawn and "+U"
@@ -750,7 +750,7 @@ cdef class WindowOperator:
         )
 
     def take_late(self):
-        """Give the rows (numpy.ndarray of uint32) that were late for all their windows, in order; the list starts anew.
+        """Return the rows (numpy.ndarray of uint32) that were late for all their windows so far, in order, and begin a new list.
 
         They are numbers in the batches that they came with: ask after each batch.
         """

@@ -115,8 +115,8 @@ cdef struct Valve:
     int32_t n_channels
     int32_t n_active
     int32_t n_aligned
-    bint idle                # the status put out last
-    int64_t last_output      # the watermark put out last
+    bint idle                # the last status emitted
+    int64_t last_output      # the last watermark emitted
     int64_t maximum          # over the watermarks of all channels, idle ones too
     int64_t* watermarks      # (n_channels,)
     uint8_t* idle_channels   # (n_channels,)
@@ -124,7 +124,7 @@ cdef struct Valve:
     AlignedChannel* aligned  # (n_aligned,): min-heap by watermark
 
 
-# One watermark or status on a channel; ValveOutput flags, and the watermark put out in *emitted. O(log n_channels).
+# One watermark or status on a channel; ValveOutput flags, and the watermark emitted in *emitted. O(log n_channels).
 cdef int valve_input(Valve* valve, int32_t channel, int kind, int64_t timestamp, int64_t* emitted) noexcept nogil
 
 

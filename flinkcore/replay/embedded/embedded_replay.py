@@ -55,7 +55,7 @@ class EmbeddedReplay:
     progress
         Called with how far the replay has come.
     checkpoints
-        From which checkpoint it goes on, and with which it stops.
+        The one that it is restored from, and the one with which it stops.
     directory
         Of its functions.
     """
@@ -209,7 +209,7 @@ def embedded_result(
     progress
         Called with how far the replay has come.
     checkpoints
-        From which checkpoint the job goes on, and with which it stops.
+        The one that the job is restored from, and the one with which it stops.
     """
     plan = make_plan(graph, configuration)
     parallelism = configuration.get_parallelism()

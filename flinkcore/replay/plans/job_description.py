@@ -1,4 +1,4 @@
-"""What a job says of itself in a checkpoint, so that another job cannot go on from it by mistake."""
+"""What a job says of itself in a checkpoint, so that no other job is restored from it by mistake."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ADVICE: Final = "run the job with the setting that it had, or start without the
 def describe_job(plan: JobPlan) -> dict[str, str]:
     """Return the settings of a job that what it holds depends on, in words.
 
-    The code of a function may change from one job to the next, as in Flink: it must be able to go on from the state.
+    The code of a function may change from one job to the next, as in Flink: it must understand the state.
 
     Parameters
     ----------

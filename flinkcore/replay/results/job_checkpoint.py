@@ -1,4 +1,4 @@
-"""The checkpoints of a replay: from which it goes on, and with which it stops."""
+"""The checkpoints of a replay: the one that it is restored from, and the one with which it stops."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class JobCheckpoints:
 
     @classmethod
     def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
-        """Open what a job goes on from.
+        """Open the checkpoint that a job is restored from.
 
         Raises
         ------
@@ -59,7 +59,8 @@ class JobCheckpoints:
         if not plan.is_chain:
             raise ConfigurationError(
                 "a job in which an operator behind the first one takes a log, or the results of several operators, "
-                "neither stops with a checkpoint nor goes on from one: leave restore_from and stop_with_checkpoint out"
+                "neither stops with a checkpoint nor is restored from one: leave restore_from and stop_with_checkpoint "
+                "out"
             )
         for log in plan.logs:
             _refuse_what_is_not_carried(log)
@@ -88,7 +89,7 @@ class JobCheckpoints:
         return self.stop_path is not None
 
     def operator(self, number: int = 0) -> RestoredOperator | None:
-        """What the stages of an operator, counted from 0 on, go on from; None: from the start."""
+        """What the stages of an operator, counted from 0 on, are restored from; None: nothing."""
         if self.restored is None:
             return None
         return RestoredOperator(self.restored, self.plan.operator_uids[number], self.cuts[0].last_arrival_ms)
@@ -99,11 +100,11 @@ class JobCheckpoints:
         Raises
         ------
         ConfigurationError
-            If something else is in the directory, or the checkpoint that the job goes on from is no longer there.
+            If something else is in the directory, or the checkpoint that the job is restored from is no longer there.
         """
         if self.restored is not None and self.restored.was_replaced():
             raise ConfigurationError(
-                f"the checkpoint {self.restored.storage.path}, from which this result goes on, has been replaced by a "
+                f"the checkpoint {self.restored.storage.path} that this result starts from has been replaced by a "
                 "later one, as when the result has run and has stopped with a checkpoint in the same directory: it "
                 "cannot run again. Take one form of a result: to_arrow(), which keeps its rows and side outputs, or "
                 "write_parquet(path, side_outputs=...)"
@@ -179,7 +180,7 @@ def write_partition(
     partition: int,
     snapshot: OperatorSnapshot,
 ) -> OperatorPart:
-    """Write what an operator of a plan, counted from 0 on, holds in a partition, which a task does, too."""
+    """Write what an operator, counted from 0 on, holds in a partition; also called in tasks of Spark."""
     return pending.writer().write(plan.operator_uids[number], partition, snapshot)
 
 
@@ -235,7 +236,7 @@ def _refuse_what_is_not_carried(plan: LogPlan) -> None:
     strategy = plan.strategy
     if strategy.alignment_parameters is not None:
         raise ConfigurationError(
-            "a job whose splits are aligned neither stops with a checkpoint nor goes on from one, as paused splits "
+            "a job whose splits are aligned neither stops with a checkpoint nor is restored from one, as paused splits "
             f"have events that wait: {strategy}. Leave with_watermark_alignment out"
         )
     supplier = copied_strategy(strategy).generator_supplier

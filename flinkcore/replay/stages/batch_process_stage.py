@@ -173,7 +173,7 @@ class BatchProcessStage(Stage[Events]):
         yield from self._taken()
 
     def stop(self) -> Iterator[StageOutput]:
-        """Let everything happen that comes before the last event of a log that another one goes on from."""
+        """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
         if self._last_arrival_ms is not None:
             self._watermark_ms = self._timeline.watermark_before_end
             yield from self._fire_before(self._watermark_ms, self._last_arrival_ms)

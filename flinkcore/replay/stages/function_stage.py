@@ -165,7 +165,8 @@ class FunctionStage(Stage[Events]):
             else:
                 waits = None
 
-    def _do(self, call: Callable[[], None]) -> Iterator[StageOutput]:
+    def _run_call(self, call: Callable[[], None]) -> Iterator[StageOutput]:
+        """Make a call; each time that the output is full, give the results so far, and let the call continue."""
         try:
             call()
         except OutputFullError as full:
@@ -204,24 +205,21 @@ class FunctionStage(Stage[Events]):
         end = self._timeline.steps_before_end
         if self._last_arrival_ms is not None:
             end_ms = self._timeline.end_ms(self._last_arrival_ms)
-            yield from self._do(partial(self._advance, end_ms + 1, end))
+            yield from self._run_call(partial(self._advance, end_ms + 1, end))
             self._clock.now_ms = end_ms
-        yield from self._do(partial(self._process_step, end))
+        yield from self._run_call(partial(self._process_step, end))
         yield from self._take()
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         steps = bisect_left(self._timeline.clock_ms, until_ms)
-        yield from self._do(partial(self._advance, until_ms, steps))
+        yield from self._run_call(partial(self._advance, until_ms, steps))
         yield from self._take()
-
-    def _now(self) -> tuple[int, int, bool]:
-        return self._clock.now_ms, self._steps_done - self._is_in_step, self._is_in_step
 
     def stop(self) -> Iterator[StageOutput]:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
         if self._last_arrival_ms is not None:
             steps = len(self._timeline.clock_ms)
-            yield from self._do(partial(self._advance, self._last_arrival_ms, steps))
+            yield from self._run_call(partial(self._advance, self._last_arrival_ms, steps))
         yield from self._take()
 
     def snapshot(self) -> OperatorSnapshot:
@@ -259,7 +257,7 @@ class FunctionStage(Stage[Events]):
     # ---- what happens between events ----
 
     def _advance(self, end_ms: int, steps: int) -> None:
-        """Do the steps of the timeline up to so many, and fire the timers due before a time, in order."""
+        """Process the first so many steps of the timeline, and fire the timers due before a time, in order."""
         clock = self._clock
         try:
             while True:
@@ -306,11 +304,15 @@ class FunctionStage(Stage[Events]):
         return before
 
     def _pass_steps(self, steps: int) -> None:
-        """Let the watermark after so many steps be in force; none of them reaches a timer."""
+        """Put the watermark after so many steps in force; none of them reaches a timer."""
         if steps > self._steps_done:
             if self._timeline.watermark_ms[steps - 1] > self.current_watermark:
                 self._process_step(steps - 1)
             self._steps_done = steps
+
+    def _now(self) -> tuple[int, int, bool]:
+        """The clock, the steps that have reached the next operator, and whether a step fires timers at present."""
+        return self._clock.now_ms, self._steps_done - self._is_in_step, self._is_in_step
 
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1

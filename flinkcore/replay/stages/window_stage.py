@@ -158,12 +158,12 @@ class WindowStage(Stage[EncodedEvents]):
         start = 0
         for alone in (*places.rows_alone(events.timestamps[rows], steps[rows]), len(rows)):
             if start < alone:
-                yield from places.fired_by_steps(self._taken_in(prepared, rows[start:alone]))
+                yield from places.fired_by_steps(self._results_of_rows(prepared, rows[start:alone]))
             if alone < len(rows):
                 row = rows[alone : alone + 1]
-                yield from places.fired_by_steps(self._advanced(int(steps[row[0]])))
+                yield from places.fired_by_steps(self._results_up_to(int(steps[row[0]])))
                 place = tuple(column[row] for column in order)
-                yield from places.fired_by_event(self._taken_in(prepared, row), place)
+                yield from places.fired_by_event(self._results_of_rows(prepared, row), place)
             start = alone + 1
 
     def _check_timestamps(self, timestamps: Int64s) -> None:
@@ -178,39 +178,39 @@ class WindowStage(Stage[EncodedEvents]):
                 f"timestamps from {lowest} to {highest}: results of processing-time timers have none (-2**63)"
             )
 
-    def _taken_in(self, prepared: EncodedEvents, rows: RowNumbers) -> list[pa.RecordBatch]:
+    def _results_of_rows(self, prepared: EncodedEvents, rows: RowNumbers) -> list[pa.RecordBatch]:
         events = prepared.events
         taken, batches = 0, list[pa.RecordBatch]()
         while taken < len(rows):
             taken = self._operator.process(
                 prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
             )
-            self._take_into(batches)
+            self._take_results(batches)
         return batches
 
-    def _advanced(self, steps: int) -> list[pa.RecordBatch]:
-        return self._all_of(lambda: self._operator.advance(steps))
+    def _results_up_to(self, steps: int) -> list[pa.RecordBatch]:
+        return self._all_results(lambda: self._operator.advance(steps))
 
-    def _all_of(self, go_on: Callable[[], bool]) -> list[pa.RecordBatch]:
+    def _all_results(self, go_on: Callable[[], bool]) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = []
         done = False
         while not done:
             done = go_on()
-            self._take_into(batches)
+            self._take_results(batches)
         return batches
 
-    def _take_into(self, batches: list[pa.RecordBatch]) -> None:
+    def _take_results(self, batches: list[pa.RecordBatch]) -> None:
         if self._operator.rows_ready:
             batches.append(pa.record_batch(self._operator.take()))
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         if self._places is not None:
             steps = bisect_left(self._timeline.clock_ms, until_ms)
-            yield from self._places.fired_by_steps(self._advanced(steps))
+            yield from self._places.fired_by_steps(self._results_up_to(steps))
 
     def finish(self) -> Iterator[StageOutput]:
         if self._places is not None:
-            yield from self._places.fired_by_steps(self._all_of(self._operator.finish))
+            yield from self._places.fired_by_steps(self._all_results(self._operator.finish))
             return
         done = False
         while not done:

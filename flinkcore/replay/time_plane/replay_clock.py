@@ -25,7 +25,7 @@ class ReplayClock(DrivenProcessingTimeService):
     Attributes
     ----------
     next_due_ms : int
-        No timer that waits is earlier; `MAX_TIMESTAMP` where none does.
+        A lower bound of the times of all pending timers, in ms since the epoch; `MAX_TIMESTAMP` if there is none.
     """
 
     def __init__(self, start_ms: int = MIN_TIMESTAMP) -> None:
@@ -33,7 +33,7 @@ class ReplayClock(DrivenProcessingTimeService):
         self.next_due_ms = MAX_TIMESTAMP
 
     def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
-        """Call back at a time; one that has passed counts as now."""
+        """Call back at a time; one that has passed counts as now, and callbacks come with the next `fire_due`."""
         timer = super().register_timer(timestamp_ms, callback)
         self._wait_until(timestamp_ms)
         return timer

@@ -16,7 +16,7 @@ from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
 
 class SourceHead(OneInputStreamOperator):
-    """Passes on what the valve of a source's splits puts out.
+    """Passes on what the valve of a source's splits emits.
 
     Parameters
     ----------

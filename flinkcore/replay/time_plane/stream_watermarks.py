@@ -1,7 +1,7 @@
 """Watermarks and statuses of the streams of a job: of its logs, of unions of them, and what operators pass on.
 
 A stream that is resumed from a checkpoint has emitted a watermark and a status before: valve and operator stand where
-these have brought them, and put out nothing for them again.
+these have brought them, and emit nothing for them again.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP
     channels
         At least one.
     restored_ms
-        Where they are resumed from a checkpoint: what the valve has put out last.
+        Where they are resumed from a checkpoint: what the valve has emitted last.
 
     Notes
     -----

@@ -59,7 +59,7 @@ class TimeCut:
     opened_ms : int or None
         When the operators of the splits were opened; None if there was no event.
     watermark_ms : int
-        What the valve has put out last; -2**63 before the first.
+        What the valve has emitted last; -2**63 before the first.
     split_values : list
         The values of the split column, in split order.
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
@@ -68,7 +68,7 @@ class TimeCut:
     generators : list or None
         What the splits' generators hold, by `WatermarkGenerator.snapshot_state`; None: they are those of the columns.
     input_watermark_ms, operator_watermark_ms : int
-        Where the log is one of several: what the valve of all logs of the same input has put out last, and what the
+        Where the log is one of several: what the valve of all logs of the same input has emitted last, and what the
         operator behind has.
     beside_last : int
         Whether the last event is in this log (0), or in one that comes later (-1) or earlier (1) in the job.

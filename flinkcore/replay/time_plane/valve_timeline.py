@@ -16,7 +16,7 @@ from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Tim
 
 
 class ValveTimeline:
-    """A valve with a channel for each split, and what it has put out.
+    """A valve with a channel for each split, and what it has emitted.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ValveTimeline:
         self._statuses.append((idle, columns["idle_since_ms"][idle], np.ones(len(idle), np.bool_)))
 
     def state(self) -> tuple[int, dict[str, Int64s]]:
-        """The watermark that it has put out last, and what is known of each split, as columns of a `TimeCut`."""
+        """The watermark that it has emitted last, and what is known of each split, as columns of a `TimeCut`."""
         channels, idle, watermark_ms = self._valve.state()
         idle_since_ms = np.zeros(len(channels), np.int64)
         for split, clock_ms, is_idle in self._statuses:

@@ -124,7 +124,7 @@ class GeneratorTask:
     run_rows
         Most emissions of a row.
     cut
-        Where the log goes on from a checkpoint; None: from the start.
+        Where the log is resumed from a checkpoint; None: from its start.
     stops
         Whether the job stops with a checkpoint.
     """
@@ -231,7 +231,7 @@ def run_element_pass(
     partitions
         Most tasks that call generators.
     cut
-        Where the log goes on from a checkpoint; None: from the start.
+        Where the log is resumed from a checkpoint; None: from its start.
 
     Returns
     -------

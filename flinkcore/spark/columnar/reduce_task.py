@@ -219,7 +219,7 @@ class ReduceTask:
     progress
         Where the task reports how far it is.
     restored
-        What the stages go on from.
+        What the stages are restored from.
     pending
         The checkpoint with which the job stops.
     number

@@ -54,7 +54,7 @@ class SparkReplay:
     block_rows
         Most events of a block of the shuffle.
     checkpoints
-        From which checkpoint it goes on, and with which it stops.
+        The one that it is restored from, and the one with which it stops.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ def run_time_passes(
     logs
         All logs of the job.
     cuts
-        Where each log goes on from a checkpoint; none: from the start.
+        Where each log is resumed from a checkpoint; none: from its start.
     stops
         Whether the job stops with a checkpoint.
 

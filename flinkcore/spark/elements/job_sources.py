@@ -92,10 +92,8 @@ def _refuse_alignment_between_tasks(vertices: Sequence[JobVertex]) -> None:
 def collected_rows(dataframe: Any) -> pa.Table:
     """Return the rows of a DataFrame, partition by partition, with the types that a log of it has."""
     schema = log_schema(dataframe)
-    if hasattr(dataframe, "toArrow"):
-        batches = dataframe.toArrow().to_batches()
-    else:  # Spark 3.5
-        batches = dataframe._collect_as_arrow()
+    is_spark_4 = hasattr(dataframe, "toArrow")
+    batches = dataframe.toArrow().to_batches() if is_spark_4 else dataframe._collect_as_arrow()
     plain = [
         pa.RecordBatch.from_arrays(
             [plain_column(*each) for each in zip(batch.columns, schema.types, strict=True)], schema=schema
