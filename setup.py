@@ -8,6 +8,7 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 MODULES = (
     "accumulator_state",
@@ -108,6 +109,17 @@ def translated(extensions: list[Extension], force: bool) -> list[Extension]:
     )
 
 
+class BuildExtensions(build_ext):
+    """Leaves no module in the source tree whose source is gone: it could still be imported, and would be packed."""
+
+    def run(self) -> None:
+        super().run()
+        if self.inplace:
+            for module in (*CONTRACTS.glob("*.so"), *CONTRACTS.glob("*.pyd")):
+                if module.name.partition(".")[0] not in MODULES:
+                    module.unlink()
+
+
 STALE = [extension for extension in EXTENSIONS if is_stale(extension)]
 FRESH = [extension for extension in EXTENSIONS if not is_stale(extension)]
 
@@ -116,6 +128,7 @@ setup(
     package_dir={"": "."},
     package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.parquet", "*.csv"]},
     ext_modules=translated(STALE, force=True) + translated(FRESH, force=False),
+    cmdclass={"build_ext": BuildExtensions},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,
 )

@@ -42,6 +42,25 @@ def test_the_installed_package_becomes_a_wheel_with_a_true_record() -> None:
     assert {str(Path(name).with_name("__init__.py")) for name in names if name.endswith(".py")} <= names
 
 
+def test_a_wheel_of_a_source_tree_has_no_module_whose_source_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "flinkcore"
+    kernels = [package / "_native" / f"{name}.cpython-311-x86_64-linux-gnu.so" for name in ("kept", "gone")]
+    for file in (package / "__init__.py", package / "_native" / "__init__.py", *kernels):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    monkeypatch.setattr(flinkcore, "__file__", str(package / "__init__.py"))
+    # Installed, a package has no sources beside it.
+    for sources, expected in [((), ["gone", "kept"]), (("kept",), ["kept"])]:
+        for name in sources:
+            (tmp_path / "_native").mkdir()
+            (tmp_path / "_native" / f"{name}.pyx").touch()
+        with zipfile.ZipFile(installed_wheel.__wrapped__().path) as packed:
+            modules = [Path(name) for name in packed.namelist() if name.endswith(".so")]
+        assert sorted(module.name.partition(".")[0] for module in modules) == expected
+
+
 def test_a_wheel_has_all_that_lies_in_the_package() -> None:
     package = Path(flinkcore.__file__).parent
     kinds = {

@@ -84,7 +84,7 @@ def installed_wheel() -> Wheel:
         file.relative_to(package.parent).as_posix(): file.read_bytes()
         for file in package.rglob("*")
         # As in a built wheel, a folder without __init__.py is no package.
-        if file.suffix in SUFFIXES and (file.parent / "__init__.py").exists()
+        if file.suffix in SUFFIXES and (file.parent / "__init__.py").exists() and not _has_lost_source(file)
     }
     information = f"flinkcore-{flinkcore.__version__}.dist-info"
     files[f"{information}/METADATA"] = _metadata().encode()
@@ -94,6 +94,18 @@ def installed_wheel() -> Wheel:
     entries = [f"{name},sha256={_hash(content)},{len(content)}" for name, content in files.items()]
     files[f"{information}/RECORD"] = "\n".join([*entries, f"{information}/RECORD,,", ""]).encode()
     return Wheel.of(stored(f"flinkcore-{flinkcore.__version__}-{_tag()}.whl", zipped(files)))
+
+
+def _has_lost_source(file: Path) -> bool:
+    """Whether a file is a native module, in a source tree that has no source of it any more."""
+    sources = file.parents[2] / "_native"
+    name = file.name.partition(".")[0]
+    return (
+        file.suffix in (".so", ".pyd")
+        and file.parent.name == "_native"
+        and sources.is_dir()
+        and not (sources / f"{name}.pyx").exists()
+    )
 
 
 def _tag() -> str:
