@@ -446,7 +446,8 @@ class StreamExecutionEnvironment:
         Parameters
         ----------
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
-            A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once;
+            A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once
+            (the files of a directory or glob by path, ``2.json`` before ``10.json``);
             or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...). On Spark also a DataFrame.
         timestamp : str or pyarrow.compute.Expression
@@ -509,6 +510,7 @@ class StreamExecutionEnvironment:
                 format_options=format_options,
                 filesystem=filesystem,
                 on_bad_row=on_bad_row,
+                has_positions=not isinstance(path_or_table, LogData),
             ),
         )
 

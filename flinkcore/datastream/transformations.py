@@ -162,6 +162,8 @@ class EventLogSource(Transformation):
         Path, URI or glob, a list of these, an Arrow table, batch or reader, or `LogData`.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
+    has_positions : bool
+        Whether it counts where a row lies, as in a file, and not in `LogData`.
     """
 
     data: Any
@@ -174,6 +176,7 @@ class EventLogSource(Transformation):
     format_options: Mapping[str, Any] | None = None
     filesystem: Any = None
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
+    has_positions: bool = True
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
@@ -184,10 +187,13 @@ class EventLogSource(Transformation):
         arrival = self.arrival
         if arrival is None:
             arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
+        order = (
+            "" if self.has_positions else ", in order of arrival" if self.arrival else ", in Spark's order"
+        )
         split = "one split" if self.split is None else str(self.split)
         if isinstance(self.split, str):
             split = f"split by {self.split}"
-        return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, {split}"
+        return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, {split}{order}"
 
 
 @dataclass(frozen=True, eq=False)

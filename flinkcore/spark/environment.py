@@ -70,7 +70,9 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job needs.
 
         Spark evaluates a DataFrame once, and keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the
-        result is no longer used. Rows of a split are ordered by partition, then by position in the partition.
+        result is no longer used. Its rows have no positions: those of a split are ordered by `arrival`, and where that
+        is the same by their content, however they are partitioned. Without `arrival`, the order is that in which Spark
+        gives them.
 
         Parameters
         ----------

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from models import source_jobs, timed_elements, timestamped_source
 from models.source_jobs import ListedSource
-from models.spark_sessions import dataframe_of, spark_session
+from models.spark_sessions import spark_session
 from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
 from models.timestamped_source import TimestampedSource
+from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 
@@ -494,8 +495,9 @@ def test_rows_of_a_columnar_job_on_spark_go_on_as_elements(spark: Any) -> None:
         per_user = of_log(env, log).key_by("user").window(TumblingEventTimeWindows.of(Time.seconds(1)))
         return per_user.side_output_late_data(LATE).aggregate(n=count())
 
-    expected = windows(embedded(1), log_table())
-    log = dataframe_of(spark, log_table()).coalesce(1)
+    expected = windows(embedded(1), UnorderedRows(log_table()))
+    columns = "split long, arrival long, ts long, user string"
+    log = spark.createDataFrame(log_table().to_pylist(), columns).coalesce(1)
     given = windows(on_spark(spark, 1), log)
     assert list(given.map(lambda row: row.n).execute_and_collect()) == list(
         expected.map(lambda row: row.n).execute_and_collect()

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from models.rows_by_key import rows_by_key
 from models.spark_sessions import spark_session
+from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 
@@ -134,7 +135,7 @@ def test_punctuated_replays_of_files_give_the_rows_and_the_report_of_embedded_on
 def test_punctuated_replay_of_a_dataframe_gives_the_rows_of_an_embedded_one(spark: Any) -> None:
     options: dict[str, Any] = {"timestamp": "ts", "arrival": "at", "split": "part"}
     embedded = job(
-        StreamExecutionEnvironment().from_event_log(table(), **options), even_timestamps()
+        StreamExecutionEnvironment().from_event_log(UnorderedRows(table()), **options), even_timestamps()
     ).execute()
     dataframe = spark.createDataFrame(
         [tuple(row.values()) for row in table().to_pylist()],

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from models.spark_sessions import dataframe_of, spark_session
+from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 
@@ -370,10 +371,11 @@ def ordered(table: pa.Table) -> list[Any]:
 def test_jobs_give_on_spark_what_they_give_embedded(
     name: str, spark: Any, logs: tuple[Path, pa.Table]
 ) -> None:
-    embedded = JOBS[name](*streams(StreamExecutionEnvironment(), logs)).execute()
+    rows = UnorderedRows(logs[1])
+    embedded = JOBS[name](*streams(StreamExecutionEnvironment(), (logs[0], rows))).execute()
     env = SparkExecutionEnvironment(spark).set_parallelism(3)
     second = spark.createDataFrame(logs[1].to_pylist(), "ts long, at long, part long, user string, row long")
-    on_spark = JOBS[name](*streams(env, (logs[0], second.coalesce(1)))).execute()
+    on_spark = JOBS[name](*streams(env, (logs[0], second.repartition(3)))).execute()
     assert ordered(on_spark.to_arrow()) == ordered(embedded.to_arrow())
     for bad in BAD:
         rejected = [each.get_side_output(bad).to_arrow() for each in (on_spark, embedded)]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from models.rows_by_key import rows_by_key
 from models.spark_sessions import spark_session
+from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 
@@ -413,9 +414,14 @@ def job_over(stream: DataStream) -> DataStream:
 
 @pytest.mark.parametrize("arrival", ["at", None])
 def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arrival: str | None) -> None:
-    table = table_of_events().set_column(5, "item", table_of_events()["item"].cast(pa.int32()))
+    table = table_of_events().drop(["price"])
+    table = table.set_column(5, "item", table["item"].cast(pa.int32()))
+    at = table.column_names.index("ts")
+    table = table.set_column(at, "ts", table["ts"].cast(pa.timestamp("us", table["ts"].type.tz)))
     expected = job_over(
-        StreamExecutionEnvironment().from_event_log(table, timestamp="ts", arrival=arrival, split="part")
+        StreamExecutionEnvironment().from_event_log(
+            table if arrival is None else UnorderedRows(table), timestamp="ts", arrival=arrival, split="part"
+        )
     ).execute()
     schema = "ts timestamp, at long, part int, user string, amount double, item int"
     dataframe = spark.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)

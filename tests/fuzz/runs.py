@@ -21,6 +21,7 @@ from fuzz.logs import INT64_MIN, SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
 from models.small_batches import reading_batches_of
+from models.unordered_rows import UnorderedRows
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
@@ -90,7 +91,8 @@ class Scenario:
         if first is None:
             return None
         bounds = [first + cut * (len(places) - first) // 1_000 for cut in sorted(way.cuts)]
-        if any(goes_back(self.logs, places[:bound], places[bound:]) for bound in bounds):
+        at_once = way.source == "dataframe"
+        if any(goes_back(self.logs, places[:bound], places[bound:], at_once) for bound in bounds):
             return None  # for what was left out or comes twice, which is refused, looks so
         return [
             [[row for number, row in places[start:stop] if number == log] for log in range(len(self.logs))]
@@ -133,14 +135,17 @@ def rows_until_all_splits(logs: Sequence[Log], places: list[tuple[int, int]]) ->
     return None if everyone - known.keys() else max(known.values(), default=0)
 
 
-def goes_back(logs: Sequence[Log], before: list[tuple[int, int]], after: list[tuple[int, int]]) -> bool:
-    """Whether an arrival behind a cut is below one of its log before it."""
+def goes_back(
+    logs: Sequence[Log], before: list[tuple[int, int]], after: list[tuple[int, int]], at_once: bool
+) -> bool:
+    """Whether an arrival behind a cut is below one of its log before it, or where those come at once, the same."""
     rows = [log.rows() for log in logs]
     latest = dict.fromkeys(range(len(logs)), INT64_MIN)
     for number, row in before:
         latest[number] = max(rows[number][row]["at"], latest[number])
     return any(
-        logs[number].has_arrivals and rows[number][row]["at"] < latest[number] for number, row in after
+        logs[number].has_arrivals and rows[number][row]["at"] < latest[number] + at_once
+        for number, row in after
     )
 
 
@@ -360,7 +365,9 @@ def source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -
     if way.source == "table":
         return Source(log.table(rows), column)
     if way.source == "dataframe":
-        frame = None if way.place == "embedded" else LocalFrame.of(log.table(rows), way.files)
+        if way.place == "embedded":
+            return Source(UnorderedRows(log.table(rows)), column)
+        frame = LocalFrame.of(log.table(rows), way.files)
         if frame is not None and way.place == "session":
             return Source(session.createDataFrame(frame.toArrow()), column)
         return None if frame is None else Source(frame, column)

@@ -244,9 +244,28 @@ def names(paths, **given):
     return [file.name for file in discover_files(paths, **given)]
 
 
+def test_numbers_in_paths_count_by_their_value(tmp_path):
+    in_order = [
+        "9.csv",
+        "10.csv",
+        "day=9/1.csv",
+        "day=10/0.csv",
+        "part-2.csv",
+        "part-010.csv",
+        "part-10.csv",
+        "part-a.csv",
+    ]
+    for name in reversed(in_order):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x\n1\n")
+    assert names(tmp_path) == [str(tmp_path / name) for name in in_order]
+    assert names(f"{tmp_path}/part-*.csv") == [str(tmp_path / name) for name in in_order[4:]]
+
+
 @pytest.fixture
 def tree(tmp_path):
-    for name in ("b.parquet", "a.parquet", "x/10.parquet", "x/9.parquet", "x/y/c.parquet"):
+    for name in ("b.parquet", "a.parquet", "x/9.parquet", "x/10.parquet", "x/y/c.parquet"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     for name in ("_SUCCESS", ".b.parquet.crc", "_temporary/0/part.parquet", "x/.hidden/d.parquet"):
@@ -256,7 +275,7 @@ def tree(tmp_path):
 
 
 def test_a_directory_is_read_recursively_in_path_order(tree):
-    expected = ["a.parquet", "b.parquet", "x/10.parquet", "x/9.parquet", "x/y/c.parquet"]
+    expected = ["a.parquet", "b.parquet", "x/9.parquet", "x/10.parquet", "x/y/c.parquet"]
     assert names(tree) == [f"{tree}/{name}" for name in expected]
 
 
@@ -267,10 +286,10 @@ def test_a_directory_is_read_recursively_in_path_order(tree):
         ("?.parquet", ["a.parquet", "b.parquet"]),
         ("[b-z].parquet", ["b.parquet"]),
         ("[!b-z].parquet", ["a.parquet"]),
-        ("*/*.parquet", ["x/10.parquet", "x/9.parquet"]),
-        ("x*", ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]),
-        ("**/*.parquet", ["a.parquet", "b.parquet", "x/10.parquet", "x/9.parquet", "x/y/c.parquet"]),
-        ("x/**", ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]),
+        ("*/*.parquet", ["x/9.parquet", "x/10.parquet"]),
+        ("x*", ["x/9.parquet", "x/10.parquet", "x/y/c.parquet"]),
+        ("**/*.parquet", ["a.parquet", "b.parquet", "x/9.parquet", "x/10.parquet", "x/y/c.parquet"]),
+        ("x/**", ["x/9.parquet", "x/10.parquet", "x/y/c.parquet"]),
         ("**/y/*", ["x/y/c.parquet"]),
         ("_temporary/0/*", ["_temporary/0/part.parquet"]),
     ],
@@ -290,8 +309,8 @@ def test_a_uri_and_a_filesystem_and_a_relative_path_lead_to_the_same_file(tree, 
     assert names(f"file://{tree}/x/9.parquet") == [f"{tree}/x/9.parquet"]
     inside = fs.SubTreeFileSystem(str(tree), fs.LocalFileSystem())
     assert names("x/9.parquet", filesystem=inside) == ["x/9.parquet"]
-    assert names("x", filesystem=inside) == ["x/10.parquet", "x/9.parquet", "x/y/c.parquet"]
-    assert names("x/*.parquet", filesystem=inside) == ["x/10.parquet", "x/9.parquet"]
+    assert names("x", filesystem=inside) == ["x/9.parquet", "x/10.parquet", "x/y/c.parquet"]
+    assert names("x/*.parquet", filesystem=inside) == ["x/9.parquet", "x/10.parquet"]
     assert names("*.parquet", filesystem=inside) == ["a.parquet", "b.parquet"]
     local = fs.LocalFileSystem()
     assert names("*.parquet", filesystem=local) == [f"{tree}/a.parquet", f"{tree}/b.parquet"]

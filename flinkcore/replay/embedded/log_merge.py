@@ -92,7 +92,7 @@ class LogMerge:
         self._inputs = inputs
         self._report = report
         # Events of one split never go back: none that is still to come precedes those read.
-        self._is_in_order = time.first_splits[-1] == 1
+        self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in time.time_planes)
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
         self._logs = [
             _Log(MapStage(log, time_plane), of_log, time_plane.floors if asks else None)

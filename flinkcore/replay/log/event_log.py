@@ -38,6 +38,9 @@ class EventLog:
         Events per second and split, if there is no arrival column.
     arrival_start_ms : int
         Arrival of the first event of each split, in ms since the epoch, if there is no arrival column.
+    has_positions : bool
+        Whether it counts where a row lies, as in a file. If not, arrival orders the rows of a split, and ties go by
+        their content; without arrival the order is the one in which they come.
     on_bad_row : "fail", "drop" or OutputTag
         What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
         no time, or whose window would not fit into 64 bits of milliseconds: an error that names it, a count per
@@ -56,6 +59,7 @@ class EventLog:
     rate: float = 1000.0
     arrival_start_ms: int = 0
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
+    has_positions: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.timestamp, str) or not self.timestamp:
@@ -96,6 +100,7 @@ class EventLog:
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+        has_positions: bool = True,
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
@@ -107,7 +112,7 @@ class EventLog:
         data : str, path, sequence of these, or Arrow data
             Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; otherwise anything with
             ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
-        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row
+        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions
             See :class:`EventLog`.
         format : str, optional
             "parquet", "arrow", "csv" or "json"; by default as the extension says.
@@ -141,7 +146,7 @@ class EventLog:
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
                 f"{type(data).__name__}"
             )
-        log = cls(source, timestamp, arrival, split, rate, arrival_start_ms, on_bad_row)
+        log = cls(source, timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions)
         for setting, column in (("arrival", arrival), ("split", split)):
             if isinstance(column, str):
                 log.require(column, f"{setting}=")
@@ -154,6 +159,23 @@ class EventLog:
         With plain types: dictionaries, views, large and run-end-encoded columns count as their values.
         """
         return self.source.schema
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether arrival alone orders the rows of a split, and not where they lie."""
+        return not self.has_positions and self.arrival is not None
+
+    @property
+    def order(self) -> str:
+        """What orders the events of a split, in words."""
+        if self.by_arrival:
+            return "arrival, then the content of the rows"
+        if not self.has_positions:
+            return "that in which Spark gave the rows, for there is no arrival"
+        lie = (
+            f"that of the {'files, and of the rows in them' if isinstance(self.source, LogFiles) else 'rows'}"
+        )
+        return f"{lie}, for there is no arrival" if self.arrival is None else lie
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""

@@ -24,6 +24,7 @@ from flinkcore.replay.log.column_ops import (
     output_schema,
     shown_column,
 )
+from flinkcore.replay.log.content_order import content_numbers
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
@@ -109,8 +110,8 @@ class TimedBatch:
         The distinct splits of the rows that were read, as Python values: [None] if the log is one split, the
         file's name for ``FILE``.
     positions : numpy.ndarray, shape (n,), int64
-        The row's position in its split within this chunk. Filtered and rejected rows count, so that neither a
-        filter nor ``on_bad_row`` shifts the arrival of other events.
+        The row's position in its split within this chunk, or by its content. Filtered and rejected rows count, so that
+        neither a filter nor ``on_bad_row`` shifts the arrival of other events.
     split_rows : numpy.ndarray, shape (k,), int64
         Rows of each split that were read, before filters and rejections.
     rows_read : int
@@ -152,6 +153,10 @@ class EventReader:
         Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows, as are those with
         -2**63, which Flink's window operators refuse as no timestamp.
 
+    content : sequence of str
+        Columns of the log whose values give the position of a row, if rows have no others: see
+        `content_numbers`.
+
     Attributes
     ----------
     schema : pyarrow.Schema
@@ -172,6 +177,7 @@ class EventReader:
         before: Sequence[ColumnOp] = (),
         columns: Sequence[str] | Literal["all"] | None = None,
         timestamp_range: tuple[int, int] = (MIN_TIMESTAMP, MAX_TIMESTAMP),
+        content: Sequence[str] = (),
     ) -> None:
         self._timestamp = log.timestamp
         self._arrival, self._arrival_ops = arrival_column(log)
@@ -199,10 +205,12 @@ class EventReader:
             _, arrival_reads = narrow_ops(self._arrival_ops, frozenset([self._arrival]))
         reads = set(available.names)
         if needed is not None and arrival_reads is not None:
-            reads = structure | needed | arrival_reads
+            reads = structure | needed | arrival_reads | set(content)
         # A batch needs a column to have a number of rows.
         read = pa.schema([field for field in available if field.name in (reads or available.names[:1])])
         self._read = read.names
+        # By name: tables have the same rows in whatever order their columns are.
+        self._content = sorted(content)
         # The operations run on no rows once, so that a wrong name or type is refused before any work starts.
         after = output_schema(self._before, read)
         self._columns = (after.names if columns == "all" else names) or [self._timestamp]
@@ -285,7 +293,8 @@ class EventReader:
 
     def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
         batch, kept = apply_ops(self._before, read)
-        codes, positions = splits.codes, splits.positions
+        codes = splits.codes
+        positions = content_numbers(read.select(self._content)) if self._content else splits.positions
         arrivals = None
         if self._arrival is not None:
             arrivals = apply_ops(self._arrival_ops, read)[0].column(self._arrival)

@@ -14,6 +14,7 @@ from pyarrow import fs
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_NUMBER = re.compile(r"([0-9]+)")
 _WILDCARD = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+)://")
 
@@ -125,8 +126,8 @@ def discover_files(
     Returns
     -------
     tuple of LogFile
-        In the order of the given sequence, and by path (plain string order) within each of its items. A file
-        that several items name counts once, where it comes first.
+        In the order of the given sequence, and within each of its items by path, numbers in it by their value:
+        ``2.json`` comes before ``10.json``. A file that several items name counts once, where it comes first.
 
     Raises
     ------
@@ -239,7 +240,7 @@ def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
             names = path.split("/")
             fixed = next(i for i, name in enumerate(names) if _WILDCARD.search(name))
             base = "/".join(names[:fixed]) or path[: path.startswith("/")]
-            matches = sorted(_glob(where, base, names[fixed:]), key=lambda match: match.path)
+            matches = _glob(where, base, names[fixed:])
             if not matches:
                 raise SourceError(f"no file matches {given!r}")
         elif info.type == fs.FileType.NotFound:
@@ -265,7 +266,13 @@ def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
         raise SourceError(
             f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
         )
-    return base, sorted(files, key=lambda file: file.path)
+    return base, sorted(files, key=lambda file: _natural(file.path))
+
+
+def _natural(path: str) -> tuple[list[str | int], str]:
+    """What paths are sorted by, so that numbers in them count by their value."""
+    parts = _NUMBER.split(path)
+    return [int(part) if at % 2 else part for at, part in enumerate(parts)], path
 
 
 def _below(where: Any, directory: str) -> list[Any]:

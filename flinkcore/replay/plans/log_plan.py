@@ -83,6 +83,10 @@ class LogPlan(TimedLog):
         _, needed = narrow_ops(self.after, self._kept_columns())
         return [name for name in given if needed is None or name in needed]
 
+    def content_columns(self) -> list[str]:
+        """Return the columns of the log that the job reads."""
+        return self.reader(self.data_columns(), is_placed=False).columns_read
+
     def data_schema(self) -> pa.Schema:
         """Return the schema of the batches that reach the operator, hidden columns left out."""
         given = output_schema(self.before, self.log.schema)
@@ -152,6 +156,7 @@ def plan_of_log(
         rate=source.rate,
         arrival_start_ms=source.arrival_start_ms,
         on_bad_row=source.on_bad_row,
+        has_positions=source.has_positions,
         format=source.format,
         filesystem=source.filesystem,
         format_options=source.format_options,

@@ -88,6 +88,8 @@ class ReplayReport:
         How long each split that was ever paused by watermark alignment was so, by its value in split order.
     warnings
         What looks wrong but was left as it is, for people to read.
+    orders
+        What orders the events of a split, in words, for each log without an arrival or without positions.
     later_operators
         Of a job with several operators, what each after the first did: its `events_read` are the results of those
         before that come to it, and events that the first has passed on; what became of them is counted likewise.
@@ -120,6 +122,7 @@ class ReplayReport:
     split_watermarks: dict[Any, int] = field(default_factory=dict)
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list, compare=False)
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _is_chain: bool = field(default=True, repr=False, compare=False)
@@ -166,6 +169,8 @@ class ReplayReport:
         paused_ms = time_plane.paused.total_ms(len(names)).tolist()
         self.paused_ms |= {name: paused for name, paused in zip(names, paused_ms, strict=True) if paused}
         self._logs.append((splits, time_plane.paused))
+        if log.log.arrival is None or log.log.by_arrival:
+            self.orders.append(f"{'' if number is None else f' of log {number}'}: {log.log.order}")
         with_events = splits.events > 0
         if with_events.any():
             least, greatest = splits.min_timestamp_ms[with_events], splits.max_timestamp_ms[with_events]
@@ -265,6 +270,7 @@ class ReplayReport:
             lines[0] += (
                 f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
             )
+        lines += [f"order of the events{order}" for order in self.orders]
         lines += self._fate_lines()
         for number, later in enumerate(self.later_operators, start=2):
             origin = " from the one before" if self._is_chain else ""

@@ -129,8 +129,13 @@ class MapStage:
         if policy == "fail":
             row = int(null_rows[0])
             split = self._time_plane.split_values[mapped.events.splits[row]]
+            place = (
+                f"of an event that arrived at {mapped.events.arrivals[row]} ms"
+                if self._time_plane.by_arrival
+                else f"at position {mapped.events.positions[row]:,}"
+            )
             raise DataError(
-                f"{chunk.label}: key column {name!r} is null at position {mapped.events.positions[row]:,}"
+                f"{chunk.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}; filter such rows out before key_by, "
                 'or set on_bad_row="drop" or to an OutputTag'
             )

@@ -28,6 +28,8 @@ class ChunkClock:
     paused : PausedSpans
     checksum : TimesChecksum
         Of the events so far.
+    by_arrival : bool
+        Whether the rows of the log have no positions, and the batches come in any order.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class ChunkClock:
         rate: ArrivalRate | None,
         paused: PausedSpans,
         checksum: TimesChecksum,
+        by_arrival: bool = False,
     ) -> None:
         self.chunk_index = chunk_index
         self.checksum = checksum
@@ -49,6 +52,7 @@ class ChunkClock:
         self._running_arrivals_ms = arrivals_ms.copy()
         self._rate = rate
         self._paused = paused
+        self._by_arrival = by_arrival
         self._n_splits = len(split_values)
         self._numbers: Int32s = np.empty(0, np.int32)
 
@@ -82,7 +86,10 @@ class ChunkClock:
             ) from None
         recorded = arrivals_of(timed, self._bases[places], self._rate)
         self.checksum.add(timed, recorded, places)
-        if len(places) == 1:
+        if self._by_arrival:
+            arrivals, positions = recorded, timed.positions
+            numbers = self._splits[places[timed.split_codes]]
+        elif len(places) == 1:
             arrivals, numbers, positions = self._order_split(int(places[0]), recorded, timed.positions)
         else:
             arrivals, numbers, positions = order_events(

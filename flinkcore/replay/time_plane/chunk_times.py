@@ -13,6 +13,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
+from flinkcore.replay.time_plane.unordered_times import UnorderedSummary
 
 
 class TimedEvents(Protocol):
@@ -56,6 +57,11 @@ class GeneratorSpec:
 
     def __post_init__(self) -> None:
         WatermarkGenerator(self.out_of_orderness_ms, self.idleness_ms)
+
+    @property
+    def makes_steps(self) -> bool:
+        """Whether it puts out watermarks before the end of the log."""
+        return self.out_of_orderness_ms is not None
 
 
 @dataclass(frozen=True)
@@ -285,6 +291,7 @@ class ChunkTimes:
         restored_arrival_ms: int | None = None,
         warnings: list[str] | None = None,
         is_checked: bool = False,
+        by_arrival: bool = False,
     ) -> "ChunkTimes":
         """Summarise the batches of a chunk.
 
@@ -309,6 +316,8 @@ class ChunkTimes:
             What is suspicious of the chunk's file, complete when the batches are.
         is_checked : bool
             Whether the data plane must find the same times: see `Chunk.is_checked`.
+        by_arrival : bool
+            Whether rows have no positions: see `EventLog`. The records are then `Cells`.
 
         Raises
         ------
@@ -326,6 +335,7 @@ class ChunkTimes:
             restored_arrival_ms=restored_arrival_ms,
             warnings=warnings,
             is_checked=is_checked,
+            by_arrival=by_arrival,
         )
         for batch in timed:
             builder.add(batch)
@@ -391,15 +401,18 @@ class ChunkTimesBuilder:
         restored_arrival_ms: int | None = None,
         warnings: list[str] | None = None,
         is_checked: bool = False,
+        by_arrival: bool = False,
     ) -> None:
         self._index = index
         self._rate = rate
         self._bases = bases or {}
         self._warnings = [] if warnings is None else warnings
-        self._summary = TimeSummary(
-            interval_ms=interval_ms,
-            idleness_ms=generator.idleness_ms,
-            steps=generator.out_of_orderness_ms is not None,
+        self._summary: TimeSummary | UnorderedSummary = (
+            UnorderedSummary(interval_ms)
+            if by_arrival
+            else TimeSummary(
+                interval_ms=interval_ms, idleness_ms=generator.idleness_ms, steps=generator.makes_steps
+            )
         )
         self._numbers: dict[Any, int] = {}
         self._rows: dict[Any, int] = {}

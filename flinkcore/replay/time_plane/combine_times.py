@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from flinkcore.replay.time_plane.timeline import (
     Timeline,
     TimePlane,
 )
+from flinkcore.replay.time_plane.unordered_times import Cells, cells_of, records_in_order
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def combine(
     interval_ms: int,
     *,
     rate: ArrivalRate | None = None,
+    by_arrival: bool = False,
     alignment: WatermarkAlignmentParams | None = None,
     replay_range: tuple[int, int] | None = None,
     limits: MergeLimits = DEFAULT_LIMITS,
@@ -83,6 +85,8 @@ def combine(
         The auto-watermark interval, from 0 to 2**60.
     rate : ArrivalRate or None
         Where the log records no arrivals.
+    by_arrival : bool
+        Whether the rows have no positions: see `EventLog`.
     alignment : WatermarkAlignmentParams or None
         How closely the splits are aligned with each other; see `flinkcore.replay.time_plane.paused_spans`.
     replay_range : (int, int) or None
@@ -113,7 +117,7 @@ def combine(
         values = _in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
-        log = _LogTimes(values, before)
+        log = _LogTimes(values, before, by_arrival)
         starts = [
             log.add(chunk.times, places[chunk.splits], check_bases=rate is not None) for chunk in ordered
         ]
@@ -122,9 +126,14 @@ def combine(
         if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
             replay_range = log.ends()
         if replay_range is not None:
+            numbered = [(chunk, splits) for chunk, (splits, _, _) in zip(ordered, starts, strict=True)]
+            if by_arrival:
+                summary_ms = summary_interval_ms(interval_ms, alignment)
+                times = [_times_in_order(numbered, store, log, generator, summary_ms)]
+            else:
+                times = [_times_by_split(chunk, splits, store) for chunk, splits in numbered]
             merge = _merge(
-                ordered,
-                [splits for splits, _, _ in starts],
+                times,
                 store,
                 log,
                 generator,
@@ -153,6 +162,7 @@ def combine(
         floors=_floors(ordered),
         paused=_paused_spans(replay_range, merge),
         rate=rate,
+        by_arrival=by_arrival,
         restored_arrival_ms=before.last_arrival_ms,
         cut=log.cut(merge, replay_range) if stops else None,
         statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
@@ -214,8 +224,9 @@ def _in_split_order(values: Iterable[Any]) -> list[Any]:
 class _LogTimes:
     """The columns of SplitTimes, as they are after the chunks so far; and the cut from which the log is resumed."""
 
-    def __init__(self, values: list[Any], before: TimeCut) -> None:
+    def __init__(self, values: list[Any], before: TimeCut, by_arrival: bool) -> None:
         splits = len(values)
+        self._by_arrival = by_arrival
         self._values = values
         self._before = before
         self._rows_before = before.column("rows", values)
@@ -231,7 +242,9 @@ class _LogTimes:
     def add(self, chunk: ChunkTimes, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
         """Add a chunk with these splits; they, and their rows and last arrivals before it."""
         bases = self._rows_before[splits] + self.rows[splits]
-        arrivals_before = np.maximum(self._arrival_before_ms[splits], self.last_arrival_ms[splits])
+        arrivals_before = self._arrival_before_ms[splits]
+        if not self._by_arrival:
+            arrivals_before = np.maximum(arrivals_before, self.last_arrival_ms[splits])
         if check_bases and not np.array_equal(bases, chunk.bases):
             raise DataError(
                 f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
@@ -241,16 +254,22 @@ class _LogTimes:
         live = chunk.times["events"] > 0
         of_chunk = {name: column[live] for name, column in chunk.times.items()}
         at = splits[live]
-        again = self.events[at] > 0
-        had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
-        went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
-        regressions = of_chunk["regressions"] + went_back
-        self.regressions[at] += regressions
-        lies_before = of_chunk["last_arrival_ms"] < arrivals_before[live]
-        self.raised[at] += np.where(lies_before, of_chunk["events"], regressions)
-        self.first_arrival_ms[at] = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
+        if self._by_arrival:
+            first_ms = np.minimum(self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
+            recorded_ms = np.maximum(self.recorded_arrival_ms[at], of_chunk["recorded_arrival_ms"])
+        else:
+            again = self.events[at] > 0
+            had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
+            went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
+            regressions = of_chunk["regressions"] + went_back
+            self.regressions[at] += regressions
+            lies_before = of_chunk["last_arrival_ms"] < arrivals_before[live]
+            self.raised[at] += np.where(lies_before, of_chunk["events"], regressions)
+            first_ms = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
+            recorded_ms = of_chunk["recorded_arrival_ms"]
+        self.first_arrival_ms[at] = first_ms
+        self.recorded_arrival_ms[at] = recorded_ms
         self.least_arrival_ms[at] = np.minimum(self.least_arrival_ms[at], of_chunk["least_arrival_ms"])
-        self.recorded_arrival_ms[at] = of_chunk["recorded_arrival_ms"]
         self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
         self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])
         self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
@@ -282,12 +301,63 @@ class _LogTimes:
         return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns)
 
 
+class _TimesBySplit(NamedTuple):
+    """What `SplitRecords.add_chunk` takes of a chunk; records as the store gives them."""
+
+    splits: Int32s
+    events: Int64s
+    first_arrival_ms: Int64s
+    last_arrival_ms: Int64s
+    max_timestamp_ms: Int64s
+    n_records: Int64s
+    records: Int64s | int
+
+
 # ---- merging splits ----------------------------------------------------------------------------------------
 
 
+def _times_by_split(chunk: _Chunk, splits: Int32s, store: RecordStore) -> _TimesBySplit:
+    times = chunk.times.times
+    return _TimesBySplit(
+        splits,
+        times["events"],
+        times["first_arrival_ms"],
+        times["last_arrival_ms"],
+        times["max_timestamp_ms"],
+        times["n_records"],
+        store.place(chunk.records),
+    )
+
+
+def _times_in_order(
+    chunks: Iterable[tuple[_Chunk, Int32s]],
+    store: RecordStore,
+    log: _LogTimes,
+    generator: GeneratorSpec,
+    interval_ms: int,
+) -> _TimesBySplit:
+    """The times of all chunks of a log whose rows have no positions, as those of one chunk in order of arrival."""
+    cells = Cells()
+    for chunk, splits in chunks:
+        n_records = chunk.times.times["n_records"]
+        cells.add(*cells_of(splits, n_records, store.values(chunk.records, 0, 2 * int(n_records.sum()))))
+    n_splits = len(log.events)
+    n_records, records = records_in_order(
+        cells, n_splits, interval_ms, generator.idleness_ms, generator.makes_steps
+    )
+    return _TimesBySplit(
+        np.arange(n_splits, dtype=np.int32),
+        log.events,
+        log.first_arrival_ms,
+        log.last_arrival_ms,
+        log.max_timestamp_ms,
+        n_records,
+        records,
+    )
+
+
 def _merge(
-    chunks: list[_Chunk],
-    splits: list[Int32s],
+    times: list[_TimesBySplit],
     store: RecordStore,
     log: _LogTimes,
     generator: GeneratorSpec,
@@ -303,16 +373,8 @@ def _merge(
         file=store.file,
         buffer_bytes=limits.buffer_bytes,
     )
-    for chunk, numbers in zip(chunks, splits, strict=True):
-        records.add_chunk(
-            numbers,
-            chunk.times.times["events"],
-            chunk.times.times["first_arrival_ms"],
-            chunk.times.times["last_arrival_ms"],
-            chunk.times.times["max_timestamp_ms"],
-            chunk.times.times["n_records"],
-            store.place(chunk.records),
-        )
+    for each in times:
+        records.add_chunk(*each)
     first_arrival_ms, last_arrival_ms = replay_range
     return SplitMerge(
         records,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.exchange import total_order
 from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.arrays import Int32s, Int64s
@@ -124,15 +125,24 @@ class ElementPass:
         self._run_rows = run_rows
         self._held: dict[int, int] = {}
         self._n_held = 0
+        self._unordered: list[PlacedTimes] | None = [] if time_plane.by_arrival else None
 
     def add(self, events: PlacedTimes) -> list[Emissions]:
         """Take in events of these splits, those of each split in its order; runs of emissions, if there are enough.
+
+        Where the rows of the log have no positions, events come in any order, and are held until the end.
 
         Raises
         ------
         UserCodeError
             If a generator raises, or emits what is no watermark.
         """
+        if self._unordered is not None:
+            self._unordered.append(events)
+            return []
+        return self._process(events)
+
+    def _process(self, events: PlacedTimes) -> list[Emissions]:
         runs: list[Emissions] = []
         for split, times in events.by_split():
             for start in range(0, len(times.split), TIMES_AT_ONCE):
@@ -154,6 +164,10 @@ class ElementPass:
         UserCodeError
             If a generator raises, or emits what is no watermark.
         """
+        if self._unordered:
+            events, self._unordered = PlacedTimes.concatenate(self._unordered), []
+            rows = total_order(events.arrival_ms, events.split, events.position)
+            yield from self._process(events if rows is None else events.take(rows.astype(np.intp)))
         for split, operator in self._operators.items():
             if self._stops:
                 self._states[split] = operator.stop()

@@ -63,7 +63,7 @@ class TimePass:
 
     def reader(self) -> EventReader:
         """A reader of the time columns."""
-        return self.timed.reader(None)
+        return self.timed.reader(None, is_placed=False)
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
         """Rows of each split where they are known without reading."""
@@ -98,6 +98,7 @@ class TimePass:
             restored_arrival_ms=None if self.cut is None else self.cut.last_arrival_ms,
             warnings=warnings,
             is_checked=chunk.is_checked,
+            by_arrival=self.timed.log.by_arrival,
         )
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
@@ -126,6 +127,7 @@ class TimePass:
             self.generator,
             interval_ms,
             rate=self.rate,
+            by_arrival=self.timed.log.by_arrival,
             alignment=self.timed.strategy.alignment_parameters,
             cut=self.cut,
             stops=self.stops,

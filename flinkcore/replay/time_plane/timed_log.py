@@ -43,15 +43,22 @@ class TimedLog:
         """Whether the strategy has a generator of its own, which is called event by event."""
         return self.strategy.generator_supplier is not None
 
-    def reader(self, columns: Sequence[str] | Literal["all"] | None) -> EventReader:
+    def reader(self, columns: Sequence[str] | Literal["all"] | None, is_placed: bool = True) -> EventReader:
         """Return the reader of the log: both passes reject the same rows.
 
         Parameters
         ----------
         columns
             Those needed of what `before` gives; None: only the timestamp.
+        is_placed
+            Whether the positions of rows are needed where only their content gives them.
         """
-        return EventReader(self.log, self.before, columns, self.timestamp_range)
+        content = self.content_columns() if self.log.by_arrival and is_placed else ()
+        return EventReader(self.log, self.before, columns, self.timestamp_range, content)
+
+    def content_columns(self) -> list[str]:
+        """Return the columns of the log whose values order rows that arrive together, if rows have no positions."""
+        return EventReader(self.log, self.before, None, self.timestamp_range).columns_read
 
     def time_type(self) -> pa.DataType:
         """Return the Arrow type of the event time; text and dates count as timestamps.

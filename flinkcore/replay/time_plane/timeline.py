@@ -317,6 +317,8 @@ class TimePlane:
         Without watermark alignment there are none.
     rate : ArrivalRate or None
         Where the log records no arrivals.
+    by_arrival : bool
+        Whether the rows of the log have no positions: see `EventLog`.
     statuses : Statuses
         When all splits were idle.
     replay_range : (int, int) or None
@@ -335,6 +337,7 @@ class TimePlane:
     floors: ArrivalFloors
     paused: PausedSpans
     rate: ArrivalRate | None
+    by_arrival: bool = False
     statuses: Statuses = field(default_factory=Statuses.none)
     replay_range: tuple[int, int] | None = None
     restored_arrival_ms: int | None = None
@@ -413,6 +416,7 @@ class TimePlane:
             self.rate,
             self.paused,
             TimesChecksum(bool(self._checksum(at).any())),
+            self.by_arrival,
         )
 
     def to_ipc(self) -> bytes:
@@ -424,6 +428,7 @@ class TimePlane:
         }
         header = {
             "rate": self.rate and asdict(self.rate),
+            "by_arrival": self.by_arrival,
             "replay_range": self.replay_range,
             "restored_arrival_ms": self.restored_arrival_ms,
         }
@@ -447,6 +452,7 @@ class TimePlane:
         return cls(
             **parts,
             rate=ArrivalRate(**header["rate"]) if header["rate"] else None,
+            by_arrival=header["by_arrival"],
             replay_range=tuple(header["replay_range"]) if header["replay_range"] else None,
             restored_arrival_ms=header["restored_arrival_ms"],
         )
