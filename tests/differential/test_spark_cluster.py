@@ -27,6 +27,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import make_plan
+from flinkcore.replay.results.report import ReplayReport
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
@@ -150,6 +151,60 @@ def test_an_executor_that_joins_after_the_first_job_runs_replays_too(
     found = [row[0].split() for row in on_executors]
     assert any("work-late" in place for place, _ in found)
     assert all(f"flinkcore-{installed_wheel().build}" in package for _, package in found)
+
+
+def jobs_shown(spark: Any) -> list[tuple[str, str, str]]:
+    """Description, group and status of the jobs that Spark's UI and its REST API show, in order."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    jobs = context.statusStore().jobsList(None)
+    found = [jobs.apply(number) for number in range(jobs.size())]
+    return [
+        (job.description().get(), job.jobGroup().get(), job.status().toString())
+        for job in sorted(found, key=lambda job: job.jobId())
+        if job.jobGroup().isDefined()
+    ]
+
+
+def queries_shown(spark: Any) -> list[str]:
+    """Descriptions of the queries that Spark's UI and its REST API show, in order."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    found = spark._jsparkSession.sharedState().statusStore().executionsList()
+    queries = [found.apply(number) for number in range(found.size())]
+    return [query.description() for query in sorted(queries, key=lambda query: query.executionId())]
+
+
+def test_spark_shows_which_pass_of_which_replay_runs_and_what_became_of_the_events(
+    spark: Any, tmp_path: Path
+) -> None:
+    def batches() -> ReplayReport:
+        result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
+        assert list(result.to_batches())
+        return result.report
+
+    def table_read_later() -> ReplayReport:
+        result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
+        result.get_side_output(LATE).to_arrow()
+        return result.report
+
+    def files_and_checkpoint() -> ReplayReport:
+        stream = hourly_flights(SparkExecutionEnvironment(spark))
+        return stream.execute(stop_with_checkpoint=tmp_path / "checkpoint").write_parquet(tmp_path / "out")
+
+    groups = set()
+    for run in (batches, table_read_later, files_and_checkpoint):
+        before = len(jobs_shown(spark))
+        report = run()
+        jobs = jobs_shown(spark)[before:]
+        passes = {"flinkcore: pass 1 of 2, times of the log", "flinkcore: pass 2 of 2, events by key"}
+        preflight = "flinkcore: what the executors have"
+        assert {description for description, _, _ in jobs} - {preflight} == passes
+        assert {status for _, _, status in jobs} == {"SUCCEEDED"}
+        (group,) = {group for _, group, _ in jobs}
+        groups.add(group)
+        counts = f"flinkcore: 33,798 events, {report.results:,} results, 191 late, 0 dropped, 0 rejected"
+        assert queries_shown(spark)[-1] == counts
+    assert len(groups) == 3
 
 
 def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: Path) -> None:

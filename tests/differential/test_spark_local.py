@@ -50,7 +50,7 @@ from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS
-from flinkcore.spark.sessions.spark_defaults import read_properties
+from flinkcore.spark.sessions.user_settings import read_properties
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -508,6 +508,38 @@ def test_executors_without_an_interpreter_are_one_error_before_the_job(
     job = hourly_flights(SparkExecutionEnvironment(spark.newSession())).execute()
     with pytest.raises(ConfigurationError, match=told):
         job.to_arrow()
+
+
+class RefusingSettings:
+    """As on platforms on which users share a cluster."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        raise PermissionError(f"{name} is not for everybody")
+
+    set = get
+
+
+class RefusingSession:
+    """A session that shows nobody its settings, and gives nobody its SparkContext."""
+
+    conf = RefusingSettings()
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    @property
+    def sparkContext(self) -> Any:
+        raise PermissionError("the context is not for everybody")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+def test_a_session_that_refuses_settings_and_its_context_runs_replays(spark: Any, embedded: Any) -> None:
+    env = SparkExecutionEnvironment(RefusingSession(spark.newSession())).set_parallelism(2)
+    result = hourly_flights(env).execute(progress=lambda progress: None)
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert result.report == embedded.report
 
 
 def test_properties_files_are_read_as_java_reads_them(spark: Any) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from flinkcore.spark.shipping.preflight import _refused_interpreter
+from flinkcore.spark.shipping.task_errors import _refused_interpreter
 
 LOST = "Job aborted: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.7 executor 3): "
 
@@ -30,11 +30,14 @@ LOST = "Job aborted: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.7 executor 3): "
     ],
 )
 def test_an_executor_with_another_interpreter_or_none_is_named(account: str, told: str) -> None:
-    assert _refused_interpreter(LOST + account) == (
-        f"executor 3 at 10.0.0.7 cannot run this driver's functions: {told}"
+    refused = _refused_interpreter(Exception(LOST + account))
+    assert str(refused).startswith(
+        f"executor 3 at 10.0.0.7 cannot run this driver's functions: {told} Driver and executors need one minor version"
     )
 
 
 def test_other_errors_are_not_taken_for_a_missing_interpreter() -> None:
-    assert _refused_interpreter(f"{LOST}java.lang.OutOfMemoryError: Java heap space") is None
-    assert _refused_interpreter(f"{LOST}ModuleNotFoundError: No module named 'pysparkling'") is None
+    assert _refused_interpreter(Exception(f"{LOST}java.lang.OutOfMemoryError: Java heap space")) is None
+    assert (
+        _refused_interpreter(Exception(f"{LOST}ModuleNotFoundError: No module named 'pysparkling'")) is None
+    )

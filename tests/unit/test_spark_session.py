@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from models.spark_sessions import QUICK_JAVA
@@ -13,7 +14,7 @@ pytest.importorskip("pyspark")
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
-from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS, job_description, short_job
+from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS, short_job
 
 
 class RecordingBuilder:
@@ -34,6 +35,7 @@ def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "SPARK_HOME",
         "JAVA_HOME",
         "PYSPARK_GATEWAY_PORT",
+        "PYSPARK_SUBMIT_ARGS",
     ):
         # Setting before deleting makes pytest restore the variable whatever the test does to it.
         monkeypatch.setenv(name, "")
@@ -218,6 +220,42 @@ def test_a_defaults_file_that_java_refuses_is_named(tmp_path: Path, monkeypatch:
         configure_spark(RecordingBuilder())
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--conf spark.sql.session.timeZone=Asia/Tokyo --master yarn",
+        "-c 'spark.sql.session.timeZone=Asia/Tokyo' --master=yarn",
+        "--verbose --conf=spark.sql.session.timeZone=a=b --py-files a.py,b.py --master 'yarn'",
+    ],
+)
+def test_arguments_with_which_pyspark_starts_spark_count_as_set_by_the_user(
+    monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
+    builder = configure_spark(RecordingBuilder())
+    assert "spark.sql.session.timeZone" not in builder._options
+    assert "spark.shuffle.compress" not in builder._options
+    assert builder._options["spark.ui.showConsoleProgress"] == "false"
+
+
+def test_a_properties_file_of_the_arguments_takes_the_place_of_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.ui.showConsoleProgress true")
+    (tmp_path / "mine.conf").write_text("spark.sql.session.timeZone Asia/Tokyo")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {tmp_path}/mine.conf pyspark-shell")
+    builder = configure_spark(RecordingBuilder())
+    assert "spark.sql.session.timeZone" not in builder._options
+    assert builder._options["spark.ui.showConsoleProgress"] == "false"
+
+
+def test_arguments_that_no_shell_would_take_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.app.name=x pyspark-shell")
+    with pytest.raises(ConfigurationError, match="PYSPARK_SUBMIT_ARGS: No closing quotation"):
+        configure_spark(RecordingBuilder())
+
+
 def test_the_working_directory_is_not_taken_for_a_spark_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,35 +364,6 @@ def test_a_session_that_has_been_stopped_is_refused() -> None:
         SparkExecutionEnvironment(StoppedSession(32))
 
 
-class RecordingContext:
-    """Of a session whose JVM is there."""
-
-    _jsc = object()
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def getLocalProperty(self, name: str) -> str:
-        return "mine"
-
-    def setLocalProperty(self, name: str, value: str) -> None:
-        self.calls.append(value)
-
-    def cancelAllJobs(self) -> None:
-        self.calls.append("cancelled")
-
-
-def test_an_interrupt_of_the_driver_cancels_the_jobs_of_the_session() -> None:
-    class ClassicSession(SessionOfSpark35):
-        _jsparkSession = object()
-        sparkContext = RecordingContext()
-
-    session = ClassicSession(32)
-    with pytest.raises(KeyboardInterrupt), job_description(session, "pass 2"):
-        raise KeyboardInterrupt
-    assert session.sparkContext.calls == ["mine: pass 2", "cancelled", "mine"]
-
-
 class Settings(dict[str, str]):
     set = dict.__setitem__
 
@@ -416,3 +425,54 @@ def test_session_that_refuses_settings_runs_short_jobs_with_its_own() -> None:
     with short_job(ClassicSession(conf)):
         assert conf == OF_USER
     assert conf == OF_USER
+
+
+PROGRAM = """
+import sys
+import pyarrow as pa
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+from flinkcore.datastream.functions import MapFunction
+from flinkcore.spark import SparkExecutionEnvironment, configure_spark
+import sent_module
+
+class Reads(MapFunction):
+    def map(self, value):
+        with open(f"{SparkFiles.get('data')}/text") as file:
+            return sent_module.twice(value), file.read()
+
+env = SparkExecutionEnvironment(configure_spark(SparkSession.builder).getOrCreate())
+print(sorted(env.from_collection([1, 2]).map(Reads()).execute_and_collect()))
+"""
+
+
+def test_functions_find_the_files_and_archives_of_spark_submit(tmp_path: Path) -> None:
+    import pyspark
+
+    import flinkcore
+
+    ensure_java()
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "sent_module.py").write_text("def twice(number):\n    return 2 * number\n")
+    with ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("text", "of the archive")
+    done = subprocess.run(
+        [
+            Path(pyspark.__file__).parent / "bin" / "spark-submit",
+            "--master=local[1]",
+            "--conf=spark.ui.enabled=false",
+            "--py-files=elsewhere/sent_module.py",
+            "--archives=data.zip#data",
+            "program.py",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ
+        | QUICK_JAVA
+        | {"PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(Path(flinkcore.__file__).parents[1])},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[(2, 'of the archive'), (4, 'of the archive')]"

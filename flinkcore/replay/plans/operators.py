@@ -76,6 +76,11 @@ class WindowAggregation:
         return frozenset(name for names in read for name in names if name is not None)
 
     @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """Where late rows go; None: they are dropped."""
+        return (self.late_tag,)
+
+    @property
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """That of late rows, if there is one."""
         return () if self.late_tag is None else (self.late_tag,)

@@ -19,7 +19,7 @@ from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.results.progress import Progress, ProgressListener
-from flinkcore.spark.sessions.session import is_classic
+from flinkcore.spark.sessions.session import is_classic, setting
 
 INTERVAL_SECONDS = 0.5
 POLL_SECONDS = 0.2
@@ -172,7 +172,7 @@ def progress_of(
     spark: Any, events: int, partitions: int, listener: ProgressListener | None
 ) -> Iterator[ProgressAddress | None]:
     """Give the address for tasks; None if nobody listens, or if tasks cannot reach the driver."""
-    host = spark.conf.get("spark.driver.host", None) if is_classic(spark) else None
+    host = setting(spark, "spark.driver.host") if is_classic(spark) else None
     if listener is None or host is None:
         yield None
         return

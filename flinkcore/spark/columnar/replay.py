@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,9 +31,12 @@ from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
-from flinkcore.spark.sessions.session import job_description, short_job
+from flinkcore.spark.sessions.session import short_job
+from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+
+PASS_2: Final = "pass 2 of 2, events by key"
 
 
 class SparkReplay:
@@ -71,6 +74,7 @@ class SparkReplay:
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
         self._partitions = [stage.partitions(parallelism) for stage in plan.stages]
         self._spark = spark
+        self.jobs = SparkJobs(spark)
         self._given_logs = logs
         self._progress = progress
         self._block_rows = block_rows
@@ -79,8 +83,7 @@ class SparkReplay:
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         cuts = self.checkpoints.cuts
-        described = job_description(self._spark, "flinkcore: pass 1 of 2, times of the log")
-        with described, self._shortly():
+        with self.jobs.described("pass 1 of 2, times of the log"), self._shortly():
             found = run_time_passes(self._spark, self._given_logs, cuts, self.checkpoints.stops)
             self._release_with_this(log for _, log in found)
             return [
@@ -246,7 +249,7 @@ class SparkReplay:
         rows = sum(time_plane.rows_read for time_plane in self.time_planes)
         with (
             task_errors_raised(),
-            job_description(self._spark, "flinkcore: pass 2 of 2, events by key"),
+            self.jobs.described(PASS_2),
             self._shortly(),
             progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress,
         ):

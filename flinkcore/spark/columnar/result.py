@@ -10,8 +10,9 @@ import pyarrow as pa
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.results.job_checkpoint import StoppingJob
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
+from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import JobResult
-from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.replay import PASS_2, SparkReplay
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.columnar.task_outputs import (
     BATCH,
@@ -47,10 +48,25 @@ class SparkResult(JobResult):
 
     def _complete(self, rows: list[Any], stopping: StoppingJob) -> None:
         counts = [bytes(row.payload) for row in rows if row.kind == COUNTS]
-        self._report = self._replay.report(counts)
+        self._report = report = self._replay.report(counts)
         stopping.add(read_part(row.payload) for row in rows if row.kind == CHECKPOINT)
         if stopping.pending is not None:
             stopping.add(self._replay.parts_before(counts))
+        self._replay.jobs.show_counts(
+            {
+                "events": report.events_read,
+                "results": report.by_operator[-1].results,
+                "late": sum(each.late for each in report.by_operator),
+                "dropped": self._dropped(report),
+                "rejected": report.rejected.total(),
+            }
+        )
+
+    def _dropped(self, report: ReplayReport) -> int:
+        """Late events, and rows of functions, that no side output took."""
+        stages = zip(report.by_operator, self._plan.stages, strict=True)
+        late = sum(each.late for each, stage in stages if not any(stage.operator.late_tags))
+        return late + sum(each.dropped_side_results for each in report.by_operator)
 
     def _rows(self, output: BlocksOutput | CountsOutput) -> list[Any]:
         with self._replay.begin() as stopping:
@@ -70,12 +86,15 @@ class SparkResult(JobResult):
     def _stream(self, tag_id: str | None) -> Iterator[pa.RecordBatch]:
         last_rows = []
         with task_errors_raised(), self._replay.begin() as stopping:
-            rows = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, pending=stopping.pending)
-            for row in rows.toLocalIterator(prefetchPartitions=True):
-                if row.kind == BATCH and row.output == tag_id:
-                    yield from read_batch(row.payload)
-                elif row.kind in (CHECKPOINT, COUNTS):
-                    last_rows.append(row)
+            with self._replay.jobs.described(PASS_2):
+                dataframe = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, pending=stopping.pending)
+                rows = dataframe.toLocalIterator(prefetchPartitions=True)
+            with self._replay.jobs.cancelled_on_interrupt():
+                for row in rows:
+                    if row.kind == BATCH and row.output == tag_id:
+                        yield from read_batch(row.payload)
+                    elif row.kind in (CHECKPOINT, COUNTS):
+                        last_rows.append(row)
             self._complete(last_rows, stopping)
             stopping.commit()
 

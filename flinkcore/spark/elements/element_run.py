@@ -21,7 +21,7 @@ from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RUNS, RUNS_ORDER
 from flinkcore.spark.elements.shipped_job import ShippedJob
 from flinkcore.spark.elements.shipped_sources import ShippedSources
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.sessions.session import job_description
+from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
@@ -66,7 +66,7 @@ class SparkElementRun(StartedJob):
 
     def _run(self) -> Generator[Any, None, None]:
         sources = ShippedSources.of(self._sources.of_tasks())
-        described = job_description(self._spark, f"flinkcore: {self._job.job.name}")
+        described = SparkJobs(self._spark).described(f"{self._job.job.name}")
         with sources.shows_unread_elements(), task_errors_raised(), described:
             rows = self._dataframe(sources.pickled).collect()
         runs = [RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in rows]

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark.sessions.java import ensure_java
-from flinkcore.spark.sessions.spark_defaults import default_settings
+from flinkcore.spark.sessions.user_settings import settings_of_launch
 
 ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -52,7 +52,6 @@ SHORT_JOB_SETTINGS: Mapping[str, str] = {
 }
 """Settings while a session runs jobs of flinkcore's that are over soon."""
 
-_DESCRIPTION = "spark.job.description"
 _LOCK: Final = Lock()
 _SHORT_JOBS: dict[int, tuple[int, dict[str, str]]] = {}
 """By session: how many short jobs it runs, and its own settings."""
@@ -110,7 +109,7 @@ def configure_spark(builder: Any = None) -> Any:
 def _settings_of_user() -> dict[str, str]:
     """Settings from elsewhere than the builder."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return default_settings()
+        return settings_of_launch()
     # spark-submit has started this program: its JVM has the settings from all sources.
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
@@ -151,7 +150,7 @@ def check_session(spark: Any) -> None:
     check_is_running(spark)
     if spark_version() >= (4, 0):
         return
-    rows = int(spark.conf.get(ROWS_PER_BATCH))
+    rows = int(setting(spark, ROWS_PER_BATCH) or 0)
     if not 0 < rows <= MOST_BLOCKS_PER_BATCH:
         raise ConfigurationError(
             f"{ROWS_PER_BATCH} is {rows:,}, which is too many for flinkcore's large rows, and Spark "
@@ -163,11 +162,20 @@ def check_session(spark: Any) -> None:
 
 def check_is_running(spark: Any) -> None:
     """Raise LifecycleError if a session has been stopped."""
-    stopped = spark.sparkContext._jsc is None if is_classic(spark) else getattr(spark, "is_stopped", False)
+    context = spark_context(spark)
+    stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None
     if stopped:
         raise LifecycleError(
             "the SparkSession of this job has been stopped: make a session, an environment with it, and the job anew"
         )
+
+
+def setting(spark: Any, name: str) -> str | None:
+    """Return a setting of a session; None if it has none, or a platform shows it to nobody."""
+    with suppress(Exception):
+        value: str | None = spark.conf.get(name, None)
+        return value
+    return None
 
 
 def spark_context(spark: Any) -> Any:
@@ -203,35 +211,6 @@ def spark_version() -> tuple[int, int]:
     """Major and minor version of PySpark."""
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)
-
-
-@contextmanager
-def job_description(spark: Any, description: str) -> Iterator[None]:
-    """Let Spark's UI describe the jobs that this thread runs within the block.
-
-    It is appended to a description of the user's, which is restored after the block. Spark Connect has no descriptions.
-
-    Raises
-    ------
-    LifecycleError
-        If the session has been stopped.
-    """
-    if not is_classic(spark):
-        yield
-        return
-    check_is_running(spark)
-    context = spark.sparkContext
-    of_user = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, f"{of_user}: {description}" if of_user else description)
-    try:
-        yield
-    except KeyboardInterrupt:
-        # PySpark's own handler cannot reach the JVM where it interrupts a call that is under way.
-        with suppress(Exception):
-            context.cancelAllJobs()
-        raise
-    finally:
-        context.setLocalProperty(_DESCRIPTION, of_user)
 
 
 @contextmanager

@@ -7,7 +7,9 @@ import re
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.spark.sessions.session import job_description, short_job
+from flinkcore.spark.sessions.session import short_job
+from flinkcore.spark.sessions.spark_jobs import SparkJobs
+from flinkcore.spark.shipping.task_errors import WAYS_OUT, task_errors_raised
 from flinkcore.spark.shipping.worker_environment import installed_version, worker_report
 
 LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
@@ -18,20 +20,6 @@ NUMPY_BESIDE_2: Final = (1, 26)
 
 WORKERS_LOOKED_AT: Final = 1 << 10
 """Rows of the preflight, which Spark distributes over all cores."""
-
-WAYS_OUT: Final = (
-    "Give the executors what they lack: by an image, by an environment packed with venv-pack or conda-pack "
-    "(spark.archives and spark.pyspark.python), or, if only flinkcore is missing, by a wheel for their platform: "
-    "flinkcore.spark.ship_flinkcore(spark, wheel=...)"
-)
-
-_REFUSED_INTERPRETER: Final = re.compile(
-    r"(?<=\[PYTHON_VERSION_MISMATCH\] )[^\n]*"
-    r"|Cannot run program [^\n]*"
-    r"|No module named '?pyspark\b[^\n)]*"
-    r"|EOFException occurred while reading the port number [^\n]*"
-)
-"""Spark's messages about an interpreter of another version, a missing one, one without PySpark, or no interpreter."""
 
 
 def executor_reports(spark: Any) -> list[dict[str, Any]]:
@@ -70,28 +58,10 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     # Not by Arrow, which may be missing.
     look = udf(report, "string", useArrow=False)
     rows = spark.range(WORKERS_LOOKED_AT).select(look("id"))
-    try:
-        with job_description(spark, "flinkcore: what the executors have"), short_job(spark):
-            found = {row[0] for row in rows.collect()}
-    except Exception as failure:  # of PySpark, or of Py4J
-        refused = _refused_interpreter(str(failure))
-        if refused is None:
-            raise
-        raise ConfigurationError(
-            f"{refused} Driver and executors need one minor version of Python, and PySpark: set PYSPARK_PYTHON or "
-            f"spark.pyspark.python to such an interpreter on the executors. {WAYS_OUT}"
-        ) from failure
+    described = SparkJobs(spark).described("what the executors have")
+    with task_errors_raised(), described, short_job(spark):
+        found = {row[0] for row in rows.collect()}
     return [json.loads(each) for each in sorted(found)]
-
-
-def _refused_interpreter(account: str) -> str | None:
-    """Which executor has no interpreter that can run a function, and why; None if Spark failed otherwise."""
-    refusal = _REFUSED_INTERPRETER.search(account)
-    if refusal is None:
-        return None
-    place = re.search(r"\((\S+) executor (\S+)\)", account)
-    executor = f"executor {place[2]} at {place[1]}" if place else "an executor"
-    return f"{executor} cannot run this driver's functions: {refusal[0].rstrip('.')}."
 
 
 def _check_versions(report: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from flinkcore.datastream.python_dependencies import PythonArchive, check_target
 from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.spark.sessions.session import is_classic, spark_version
 from flinkcore.spark.shipping.archives import archive_suffix, stored, zipped_modules
-from flinkcore.spark.shipping.preflight import WAYS_OUT, executor_reports
+from flinkcore.spark.shipping.preflight import executor_reports
+from flinkcore.spark.shipping.task_errors import WAYS_OUT
 from flinkcore.spark.shipping.wheel import Wheel, check_same_version, installed_wheel, own_build
 from flinkcore.spark.shipping.worker_environment import MODULES, ShippedArchive, ShippedWheel, fits
 

@@ -30,6 +30,20 @@ from flinkcore.spark.shipping.worker_environment import NOT_READY
 MOST_BYTES: Final = 1 << 20
 """Of a larger exception, such as one that holds a table, only the message is sent."""
 
+WAYS_OUT: Final = (
+    "Give the executors what they lack: by an image, by an environment packed with venv-pack or conda-pack "
+    "(spark.archives and spark.pyspark.python), or, if only flinkcore is missing, by a wheel for their platform: "
+    "flinkcore.spark.ship_flinkcore(spark, wheel=...)"
+)
+
+_REFUSED_INTERPRETER: Final = re.compile(
+    r"(?<=\[PYTHON_VERSION_MISMATCH\] )[^\n]*"
+    r"|Cannot run program [^\n]*"
+    r"|No module named '?pyspark\b[^\n)]*"
+    r"|EOFException occurred while reading the port number [^\n]*"
+)
+"""Spark's messages about an interpreter of another version, a missing one, one without PySpark, or no interpreter."""
+
 _DEEPEST: Final = 8
 _KEY: Final = secrets.token_bytes(32)
 _LOST: Final = re.compile(
@@ -91,7 +105,13 @@ def task_errors_raised() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as account:
-        error = _packed_in(account) or _not_ready(account) or _rows_lost(account) or _worker_lost(account)
+        error = (
+            _packed_in(account)
+            or _not_ready(account)
+            or _refused_interpreter(account)
+            or _rows_lost(account)
+            or _worker_lost(account)
+        )
         if error is None:
             raise
     if error is not None:
@@ -133,15 +153,32 @@ def _rows_lost(account: Exception) -> WorkerLostError | None:
     return error
 
 
+def _refused_interpreter(account: Exception) -> ConfigurationError | None:
+    """The error of an executor that has no interpreter for the driver's functions."""
+    refusal = _REFUSED_INTERPRETER.search(str(account))
+    if refusal is None:
+        return None
+    error = ConfigurationError(
+        f"{_executor_in(account)} cannot run this driver's functions: {refusal[0].rstrip('.')}. Driver and executors "
+        "need one minor version of Python, and PySpark: set PYSPARK_PYTHON or spark.pyspark.python to such an "
+        f"interpreter on the executors. {WAYS_OUT}"
+    )
+    error.__cause__ = account
+    return error
+
+
+def _executor_in(account: Exception) -> str:
+    place = re.search(r"\((\S+) executor (\S+)\)", str(account))
+    return f"executor {place[2]} at {place[1]}" if place else "an executor"
+
+
 def _worker_lost(account: Exception) -> WorkerLostError | None:
     """Where there was no worker any more to raise an error."""
     found = _LOST.search(str(account))
     if found is None:
         return None
-    place = re.search(r"\((\S+) executor (\S+)\)", str(account))
-    where = f" on executor {place[2]} at {place[1]}" if place else ""
     error = WorkerLostError(
-        f"a process that ran a task of the job ended amid it{where}: it had too little memory "
+        f"a process that ran a task of the job ended amid it on {_executor_in(account)}: it had too little memory "
         "(spark.executor.memoryOverhead, or more partitions by set_parallelism), or native code or os._exit() in a "
         "function ended it. The executor's log says more; with spark.python.worker.faulthandler.enabled also where "
         "in Python"

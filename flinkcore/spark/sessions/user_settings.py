@@ -1,9 +1,10 @@
-"""The settings of `spark-defaults.conf`, a Java properties file, read as Spark's launcher reads it."""
+"""What the user has set for a Spark that is not running yet: arguments of its launcher, and its properties file."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -15,14 +16,58 @@ from flinkcore.errors import ConfigurationError
 _BLANKS: Final = " \t\f"
 _SETTING: Final = re.compile(rf"((?:\\.|[^\\=:{_BLANKS}])*)[{_BLANKS}]*[=:]?[{_BLANKS}]*(.*)", re.S)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
+_SUBMIT_OPTIONS: Final = {
+    "--conf": "",
+    "-c": "",
+    "--properties-file": "",
+    "--master": "spark.master",
+    "--remote": "spark.remote",
+}
+"""Options of spark-submit that name settings, each with the setting that it is."""
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def default_settings() -> dict[str, str]:
+def settings_of_launch() -> dict[str, str]:
+    """Return the settings of `PYSPARK_SUBMIT_ARGS`, with which PySpark starts Spark, and of the properties file.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file has an escape that Java refuses, or an argument has no closing quote.
+    """
+    try:
+        words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    except ValueError as error:
+        raise ConfigurationError(f"PYSPARK_SUBMIT_ARGS: {error}") from error
+    given: dict[str, str] = {}
+    file = None
+    waiting = iter(words)
+    for word in waiting:
+        option, equals, value = word.partition("=")
+        if option not in _SUBMIT_OPTIONS:
+            continue
+        if not equals:
+            value = next(waiting, "")
+        if option == "--properties-file":
+            file = Path(value)
+        elif _SUBMIT_OPTIONS[option]:
+            given[_SUBMIT_OPTIONS[option]] = value
+        else:
+            name, _, value = value.partition("=")
+            given[name] = value
+    return default_settings(file) | given
+
+
+def default_settings(file: Path | None = None) -> dict[str, str]:
     """Return the settings of `spark-defaults.conf` in `SPARK_CONF_DIR`, or in `conf` of `SPARK_HOME` or of PySpark.
 
     Follows Spark's `Utils.getPropertiesFromFile` and `SparkSubmitArguments`: only names that begin with `spark.`
     count, and values are stripped.
+
+    Parameters
+    ----------
+    file : pathlib.Path, optional
+        Another file.
 
     Raises
     ------
@@ -32,7 +77,7 @@ def default_settings() -> dict[str, str]:
     # Without SPARK_HOME, Spark's scripts use the installed package.
     home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
-    file = Path(folder, "spark-defaults.conf")
+    file = file or Path(folder, "spark-defaults.conf")
     try:
         text = file.read_bytes().decode("utf-8", "replace")
     except OSError:

@@ -1,0 +1,92 @@
+"""The jobs of a replay as Spark shows them: their descriptions, their group, and what became of the events."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from flinkcore.spark.sessions.session import check_is_running, spark_context
+
+DESCRIPTION: Final = "spark.job.description"
+GROUP: Final = "spark.jobGroup.id"
+PREFIX: Final = "flinkcore: "
+
+
+class SparkJobs:
+    """The jobs that a replay runs: Spark's UI and status API show them with a description and one group.
+
+    A description of the user's stays in front, and jobs stay in a group of the user's. Spark Connect, and platforms
+    that give nobody access to the SparkContext, show neither.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._group = f"flinkcore-{secrets.token_hex(4)}"
+
+    @contextmanager
+    def described(self, description: str) -> Iterator[None]:
+        """Describe the jobs that this thread runs within the block; an interrupt cancels them.
+
+        Within another such block this description takes the place of that one.
+
+        Raises
+        ------
+        LifecycleError
+            If the session has been stopped.
+        """
+        check_is_running(self._spark)
+        before = self._properties()
+        if before is None:
+            yield
+            return
+        of_user, of_others, _ = (before[DESCRIPTION] or "").partition(PREFIX)
+        in_front = of_user if of_others or not of_user else f"{of_user}: "
+        group = before[GROUP] or self._group
+        self._set({DESCRIPTION: f"{in_front}{PREFIX}{description}", GROUP: group})
+        try:
+            with self.cancelled_on_interrupt(group):
+                yield
+        finally:
+            self._set(before)
+
+    @contextmanager
+    def cancelled_on_interrupt(self, group: str | None = None) -> Iterator[None]:
+        """Cancel the jobs of a group, by default of this one, if the block is interrupted."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            # PySpark's own handler cannot reach the JVM where it interrupts a call that is under way.
+            with suppress(Exception):
+                spark_context(self._spark).cancelJobGroup(group or self._group)
+            raise
+
+    def show_counts(self, counts: Mapping[str, int]) -> None:
+        """Show counts of a replay that has ended among the queries of the session.
+
+        Spark has no accumulators that Python tasks could count in and that its UI shows. So this is a query of one row,
+        for which Spark runs no job.
+        """
+        if self._properties() is None:
+            return
+        text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        row = ", ".join(f"{count}L" for count in counts.values())
+        with self.described(text):
+            self._spark.sql(f"SELECT * FROM VALUES ({row}) AS replay({', '.join(counts)})").collect()
+
+    def _properties(self) -> dict[str, str | None] | None:
+        context = spark_context(self._spark)
+        with suppress(Exception):  # as where a platform refuses the methods of the context
+            return {name: context.getLocalProperty(name) for name in (DESCRIPTION, GROUP)}
+        return None
+
+    def _set(self, properties: Mapping[str, str | None]) -> None:
+        context = spark_context(self._spark)
+        with suppress(Exception):
+            for name, value in properties.items():
+                context.setLocalProperty(name, value)
