@@ -14,6 +14,7 @@ from flinkcore.replay.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
     ChunkTimes,
+    ChunkTimesBuilder,
     GeneratorSpec,
     position_bases,
 )
@@ -21,6 +22,16 @@ from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimit
 from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import TimePlane
+
+
+def chunk_times(
+    batches: Iterable[Any], generator: GeneratorSpec, interval_ms: int, **settings: Any
+) -> ChunkTimes:
+    """The times of a chunk, summarised batch by batch."""
+    builder = ChunkTimesBuilder(generator, interval_ms, **settings)
+    for batch in batches:
+        builder.add(batch)
+    return builder.finish()
 
 
 @dataclass
@@ -87,7 +98,7 @@ class Log:
         before = dict(zip(cut.split_values, cut.columns["rows"].tolist(), strict=True)) if cut else {}
         bases = position_bases((ChunkCounts.from_ipc(data) for data in counts), before) if rate else {}
         times = [
-            ChunkTimes.build(
+            chunk_times(
                 batches,
                 generator,
                 summary_interval_ms(interval_ms, alignment),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.timed_log import Log, steps
+from models.timed_log import Log, chunk_times, steps
 from models.watermarks import Event
 
 from flinkcore._native.timeline import SplitMerge, SplitRecords
@@ -103,8 +103,7 @@ LOG = Log([Event(at % 3, 40 * at, 30 * at) for at in range(300)], chunk_cuts={70
 
 def times_of(log: Log) -> list[ChunkTimes]:
     return [
-        ChunkTimes.build(batches, GeneratorSpec(0), 100, index=index)
-        for index, batches in enumerate(log.chunks())
+        chunk_times(batches, GeneratorSpec(0), 100, index=index) for index, batches in enumerate(log.chunks())
     ]
 
 

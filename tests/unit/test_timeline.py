@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from models.timed_log import Log, steps, watermarks_of
+from models.timed_log import Log, chunk_times, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
@@ -169,7 +169,7 @@ def test_what_is_suspicious_of_files_comes_in_log_order_from_the_tasks() -> None
 
 def times_of(splits: list[Any], index: int = 0) -> ChunkTimes:
     (batches,) = Log([Event(split, 0, 0) for split in splits]).chunks()
-    return ChunkTimes.build(batches, GeneratorSpec(0), 200, index=index)
+    return chunk_times(batches, GeneratorSpec(0), 200, index=index)
 
 
 def test_splits_of_different_types_are_refused() -> None:
@@ -199,8 +199,7 @@ def test_arrivals_by_rate_need_the_positions_of_the_chunks_before() -> None:
     chunks = Log([Event(None, None, at) for at in range(6)], chunk_cuts={3}).chunks()
     rate = ArrivalRate()
     times = [
-        ChunkTimes.build(batches, GeneratorSpec(0), 200, index=i, rate=rate)
-        for i, batches in enumerate(chunks)
+        chunk_times(batches, GeneratorSpec(0), 200, index=i, rate=rate) for i, batches in enumerate(chunks)
     ]
     with pytest.raises(DataError, match=r"arrivals of chunk 1 were not counted on .* position_bases"):
         combine(times, GeneratorSpec(0), 200, rate=rate)
@@ -209,7 +208,7 @@ def test_arrivals_by_rate_need_the_positions_of_the_chunks_before() -> None:
 def test_a_log_without_arrivals_needs_a_rate() -> None:
     (batches,) = Log([Event(None, None, 1)]).chunks()
     with pytest.raises(ConfigurationError, match="no arrival column, and no rate"):
-        ChunkTimes.build(batches, GeneratorSpec(0), 200, index=0)
+        chunk_times(batches, GeneratorSpec(0), 200, index=0)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("inf"), float("nan")])
@@ -218,15 +217,15 @@ def test_a_rate_that_is_not_positive_is_refused(rate: float) -> None:
     with pytest.raises(
         ConfigurationError, match="rate must be a number of records per second greater than zero"
     ):
-        ChunkTimes.build(batches, GeneratorSpec(0), 200, index=0, rate=ArrivalRate(rate))
+        chunk_times(batches, GeneratorSpec(0), 200, index=0, rate=ArrivalRate(rate))
 
 
 def test_arrivals_by_rate_beyond_the_bounds_are_refused() -> None:
     (batches,) = Log([Event(None, None, 1), Event(None, None, 2)]).chunks()
     with pytest.raises(DataError, match="is beyond"):
-        ChunkTimes.build(batches, GeneratorSpec(0), 200, index=0, rate=ArrivalRate(1e-300))
+        chunk_times(batches, GeneratorSpec(0), 200, index=0, rate=ArrivalRate(1e-300))
     with pytest.raises(ConfigurationError, match="arrival of the first record"):
-        ChunkTimes.build(batches, GeneratorSpec(0), 200, index=0, rate=ArrivalRate(1.0, 2**62))
+        chunk_times(batches, GeneratorSpec(0), 200, index=0, rate=ArrivalRate(1.0, 2**62))
 
 
 def test_position_bases_are_the_rows_of_the_chunks_before() -> None:

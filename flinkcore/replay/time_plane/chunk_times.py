@@ -278,69 +278,6 @@ class ChunkTimes:
     warnings: list[str] = field(default_factory=list)
     checksum: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
 
-    @classmethod
-    def build(
-        cls,
-        timed: Iterable[TimedEvents],
-        generator: GeneratorSpec,
-        interval_ms: int,
-        *,
-        index: int,
-        rate: ArrivalRate | None = None,
-        bases: Mapping[Any, int] | None = None,
-        restored_arrival_ms: int | None = None,
-        warnings: list[str] | None = None,
-        is_checked: bool = False,
-        by_arrival: bool = False,
-    ) -> "ChunkTimes":
-        """Summarise the batches of a chunk.
-
-        Parameters
-        ----------
-        timed : iterable of TimedEvents
-            The chunk's batches, in log order.
-        generator : GeneratorSpec
-        interval_ms : int
-            The auto-watermark interval, from 0 to 2**60; 0: watermarks at the end of the log only. With watermark
-            alignment what `flinkcore.replay.time_plane.paused_spans.summary_interval_ms` makes of it.
-        index : int
-            Place of the chunk in the log.
-        rate : ArrivalRate or None
-            For batches without recorded arrivals.
-        bases : mapping of split value to int, or None
-            Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is
-            missing has none.
-        restored_arrival_ms : int or None
-            The last arrival before a log that is resumed from a checkpoint: recorded arrivals up to it are looked for.
-        warnings : list of str, optional
-            What is suspicious of the chunk's file, complete when the batches are.
-        is_checked : bool
-            Whether the data plane must find the same times: see `Chunk.is_checked`.
-        by_arrival : bool
-            Whether rows have no positions: see `EventLog`. The records are then `Cells`.
-
-        Raises
-        ------
-        ConfigurationError
-            If the interval or the rate is out of its range, or there is neither recorded arrival nor rate.
-        DataError
-            If an arrival is further than 2**61 ms from the epoch.
-        """
-        builder = ChunkTimesBuilder(
-            generator,
-            interval_ms,
-            index=index,
-            rate=rate,
-            bases=bases,
-            restored_arrival_ms=restored_arrival_ms,
-            warnings=warnings,
-            is_checked=is_checked,
-            by_arrival=by_arrival,
-        )
-        for batch in timed:
-            builder.add(batch)
-        return builder.finish()
-
     def without_records(self) -> "ChunkTimes":
         """Return a copy without records, which keeps no memory that holds them."""
         own = {name: getattr(self, name).copy() for name in ("rows", "bases", "checksum")}
@@ -388,7 +325,37 @@ class ChunkTimes:
 
 
 class ChunkTimesBuilder:
-    """Summarises a chunk batch by batch; parameters and errors as of `ChunkTimes.build`."""
+    """Summarises a chunk batch by batch.
+
+    Parameters
+    ----------
+    generator : GeneratorSpec
+    interval_ms : int
+        The auto-watermark interval, from 0 to 2**60; 0: watermarks at the end of the log only. With watermark
+        alignment what `flinkcore.replay.time_plane.paused_spans.summary_interval_ms` makes of it.
+    index : int
+        Place of the chunk in the log.
+    rate : ArrivalRate or None
+        For batches without recorded arrivals.
+    bases : mapping of split value to int, or None
+        Rows of each split in the chunks before (`position_bases`), for arrivals by rate; one that is
+        missing has none.
+    restored_arrival_ms : int or None
+        The last arrival before a log that is resumed from a checkpoint: recorded arrivals up to it are looked for.
+    warnings : list of str, optional
+        What is suspicious of the chunk's file, complete when the batches are.
+    is_checked : bool
+        Whether the data plane must find the same times: see `Chunk.is_checked`.
+    by_arrival : bool
+        Whether rows have no positions: see `EventLog`. The records are then `Cells`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the interval or the rate is out of its range, or there is neither recorded arrival nor rate.
+    DataError
+        If an arrival is further than 2**61 ms from the epoch.
+    """
 
     def __init__(
         self,
