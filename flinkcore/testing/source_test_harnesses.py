@@ -231,7 +231,7 @@ class SourceFunctionTestHarness(ClockedTestHarness[OUT]):
 
     def _close_subtask(self, finish: bool) -> None:
         try:
-            self._source.cancel()
+            self._source.close()
         finally:
             self._function.close()
 

@@ -85,7 +85,7 @@ def test_every_call_puts_out_what_flinks_multiplexer_does(multiplexer_scenario: 
 
 # ---- as jobs ----
 
-INTERVAL_MS = 1000
+INTERVAL_MS = 50  # more than there are events between two periodic calls
 MADE: list["QueuedCalls"] = []
 
 

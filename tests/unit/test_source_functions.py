@@ -169,6 +169,25 @@ def test_a_function_that_does_not_return_is_left_behind(
     Emitting.goes_on.set()  # type: ignore[attr-defined]
 
 
+def test_a_cancellation_that_fails_keeps_no_other_function_from_its_own(
+    env: StreamExecutionEnvironment,
+    noted: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Bad(Emitting):
+        def cancel(self) -> None:
+            raise KeyError("gone")
+
+    monkeypatch.setattr(stream_source, "EMISSIONS_AHEAD", 4)
+    stream = env.add_source(Bad(counting)).union(env.add_source(Emitting(counting)))
+    with stream.execute_and_collect() as results:
+        assert [next(results) for _ in range(4)] == [0, 0, 1, 1]
+    assert noted == ["left"]
+    assert "Bad.cancel failed" in caplog.text
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("source function")]
+
+
 def test_a_failure_of_the_function_comes_after_what_it_has_emitted(env: StreamExecutionEnvironment) -> None:
     def failing(source: Emitting, ctx: Context) -> None:
         ctx.collect(1)

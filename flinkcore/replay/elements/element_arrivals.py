@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import Any, Final
@@ -28,6 +29,9 @@ class Arrivals(ABC):
     @abstractmethod
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
+
+    def cancel(self) -> None:  # noqa: B027
+        """Stop what emits by itself, without waiting for it; `close` follows."""
 
     @abstractmethod
     def close(self) -> None:
@@ -208,10 +212,17 @@ class OrderedArrivals(Arrivals):
                 yield
                 until_stop = ELEMENTS_AT_ONCE
 
-    def close(self) -> None:
-        """Close all origins."""
+    def cancel(self) -> None:
+        """Cancel all origins."""
         for origin in self._origins:
-            origin.close()
+            origin.cancel()
+
+    def close(self) -> None:
+        """Close all origins, even after an error, and none before all are cancelled."""
+        self.cancel()
+        with ExitStack() as closing:
+            for origin in reversed(self._origins):
+                closing.callback(origin.close)
 
 
 def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:

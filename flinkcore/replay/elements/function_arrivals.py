@@ -68,6 +68,10 @@ class FunctionArrivals(Origin):
             self.at_end = True
             self.next_arrival_ms = self._arrival_ms(self._position) + self._source.slept_ms + 1
 
-    def close(self) -> None:
+    def cancel(self) -> None:
         """Cancel the function, unless it has ended."""
         self._source.cancel()
+
+    def close(self) -> None:
+        """Cancel the function, unless it has ended, and wait until it returns."""
+        self._source.close()

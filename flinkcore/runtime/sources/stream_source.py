@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from threading import Condition, RLock, Thread
@@ -301,6 +302,7 @@ class StreamSource:
         self._queue = _EmissionQueue()
         self._function_context = FunctionContext(self._context, self._queue.put, element_type, self._name)
         self._thread: Thread | None = None
+        self._wait_until_s: float | None = None
         self._taken: list[Emission] = []  # the next one last
 
     @property
@@ -347,21 +349,29 @@ class StreamSource:
         self._output.end()
 
     def cancel(self) -> None:
-        """Cancel the function unless it has ended, and wait until it returns, but not for ever."""
-        thread, self._thread = self._thread, None
-        if thread is None or self._queue.ended:
+        """Cancel the function unless it has ended, without waiting for it; an error of its `cancel` is logged."""
+        if self._thread is None or self._queue.ended or self._wait_until_s is not None:
             return
+        self._wait_until_s = time.monotonic() + CANCELLATION_TIMEOUT_S
         try:
             self._function.cancel()
+        except Exception:
+            _LOG.exception("%s.cancel failed", self._name)
         finally:
             self._queue.cancel()
-            thread.join(CANCELLATION_TIMEOUT_S)
-            if thread.is_alive():
-                _LOG.warning(
-                    "%s.run did not return within %g s after cancel(); it goes on on a thread of its own",
-                    self._name,
-                    CANCELLATION_TIMEOUT_S,
-                )
+
+    def close(self) -> None:
+        """Cancel the function unless it has ended, and wait until it returns, but not for ever."""
+        self.cancel()
+        if self._thread is None or self._wait_until_s is None:
+            return
+        self._thread.join(max(0.0, self._wait_until_s - time.monotonic()))
+        if self._thread.is_alive():
+            _LOG.warning(
+                "%s.run did not return within %g s after cancel(); it goes on on a thread of its own",
+                self._name,
+                CANCELLATION_TIMEOUT_S,
+            )
 
     def _run(self) -> None:
         failure: BaseException | None = None
