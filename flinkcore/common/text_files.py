@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable, Generator
+from threading import Lock
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Final
 from weakref import ref
 
 from flinkcore._native.event_log import json_depth
@@ -179,6 +181,39 @@ class _ArrowsRows:
         """Do nothing: the reader's caller closes the rows."""
 
 
+class _Reports:
+    """What Python reports of errors that nobody can raise, but those of rows that Arrow cannot hand over.
+
+    Arrow decodes an invalid row for its handler. Where that fails the row counts as faulty: Arrow's error shows it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._readers = 0
+        self._report_others: Callable[[Any], object] = sys.unraisablehook
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._readers += 1
+            if self._readers == 1:
+                self._report_others, sys.unraisablehook = sys.unraisablehook, self._report
+
+    def __exit__(self, *failure: object) -> None:
+        with self._lock:
+            self._readers -= 1
+            if (
+                self._readers == 0 and sys.unraisablehook == self._report
+            ):  # nobody has set another one meanwhile
+                sys.unraisablehook = self._report_others
+
+    def _report(self, error: Any) -> None:
+        if not isinstance(getattr(error.object, "__self__", None), _ArrowsRows):
+            self._report_others(error)
+
+
+_REPORTS: Final = _Reports()
+
+
 def csv_contents(
     rows: CsvRows, read_options: Any, parse_options: Any, convert_options: Any
 ) -> Generator[Any, None, None]:
@@ -202,17 +237,18 @@ def csv_contents(
     parse_options.invalid_row_handler = given.take_invalid_row
     del given
     reader = None
-    try:
-        reader = csv.open_csv(file, read_options, parse_options, convert_options)
-        yield reader.schema
-        yield from reader
-    finally:
-        rows.close()
-        reader = file = parse_options = None
-        end = monotonic() + LET_GO_SECONDS
-        # Nothing is called back: that would be Python in Arrow's thread once more.
-        while any(one() is not None for one in held) and monotonic() < end:
-            sleep(0.0005)
+    with _REPORTS:
+        try:
+            reader = csv.open_csv(file, read_options, parse_options, convert_options)
+            yield reader.schema
+            yield from reader
+        finally:
+            rows.close()
+            reader = file = parse_options = None
+            end = monotonic() + LET_GO_SECONDS
+            # Nothing is called back: that would be Python in Arrow's thread once more.
+            while any(one() is not None for one in held) and monotonic() < end:
+                sleep(0.0005)
 
 
 def _invalid(text: str) -> Exception:

@@ -7,7 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from flinkcore.common import Duration, OutputTag, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.common import (
+    MAX_TIMESTAMP,
+    Duration,
+    OutputTag,
+    Time,
+    TimestampAssigner,
+    Types,
+    WatermarkStrategy,
+)
 from flinkcore.datastream import (
     AggregateFunction,
     DataStream,
@@ -250,3 +258,22 @@ def test_alignment_of_splits_is_refused(env: StreamExecutionEnvironment) -> None
     aligned = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
     with pytest.raises(ConfigurationError, match="does not align splits"):
         events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned).map(str).execute_and_collect()
+
+
+def test_at_the_end_generators_emit_what_they_have_left_in_a_columnar_job_only(
+    env: StreamExecutionEnvironment,
+) -> None:
+    class AtTimers(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> None:
+            ctx.timer_service().register_event_time_timer(value.ts)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Any:
+            yield timestamp, ctx.timer_service().current_watermark()
+
+    log = env.from_event_log(pa.table({"user": ["a", "a"], "ts": [1, 50]}), timestamp="ts", arrival="ts")
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(10))
+    users = log.assign_timestamps_and_watermarks(strategy).key_by("user")
+    columns = pa.schema({"timer": pa.int64(), "watermark": pa.int64()})
+    rows = users.process(AtTimers(), columns).to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, 50 - 10 - 1), (50, MAX_TIMESTAMP)]
+    assert list(users.process(AtTimers()).execute_and_collect()) == [(1, MAX_TIMESTAMP), (50, MAX_TIMESTAMP)]

@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import sys
 
 import duckdb
 import polars
@@ -784,6 +785,17 @@ def test_a_csv_row_with_too_few_values_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(SourceError, match=r"a\.csv cannot be read: .*Expected 2 columns, got 1"):
         read_all(LogFiles.discover(tmp_path))
+
+
+def test_a_row_of_csv_that_is_not_utf_8_and_has_other_fields_is_an_error_and_nothing_is_printed(
+    tmp_path, monkeypatch, capfd
+):
+    (tmp_path / "a.csv").write_bytes(b"ts,at\n1,2\n\xff\xfe,2,3\n4,5\n")
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    with pytest.raises(SourceError, match=r"a\.csv cannot be read: .*Expected 2 columns, got 3"):
+        read_all(LogFiles.discover(tmp_path))
+    assert capfd.readouterr() == ("", "")
+    assert sys.unraisablehook is sys.__unraisablehook__
 
 
 def test_a_damaged_page_is_an_error(tmp_path):
