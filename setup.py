@@ -18,6 +18,7 @@ MODULES = (
     "column_values",
     "count_windows",
     "decimals",
+    "distinct_sketch",
     "event_log",
     "exchange",
     "key_dictionary",

@@ -49,6 +49,7 @@ from flinkcore._native.column_values cimport (
     word_sets_add,
 )
 from flinkcore._native.decimals cimport DecimalSum
+from flinkcore._native.distinct_sketch cimport sketch_is_sound
 from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
 from flinkcore._native.nested_values cimport is_value
 
@@ -523,6 +524,10 @@ def restore_accumulator_parts(
             if aggregate.parts & Part.LIST_PART:
                 _check_nested_list(aggregate, part["list"])
                 _add_lists_back(aggregate, entries, part["list"])
+            if aggregate.function == Function.APPROX_DISTINCT:
+                for j in range(n):
+                    if not sketch_is_sound(&aggregate.word_sets[entries[j]], &aggregate.strings[entries[j]]):
+                        raise SchemaError(f"row {j} of the windows of a checkpoint has a sketch that no values make")
             if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
                 _check_numbers("states", part["states"], n, ValueState.NULL_VALUE)
                 _restore_states(table, aggregate, entries, part["states"])

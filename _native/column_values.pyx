@@ -46,8 +46,8 @@ cdef void owned_bytes_free(OwnedBytes* owned) noexcept nogil:
     owned.length = owned.capacity = 0
 
 
-cdef uint64_t _bytes_hash(ByteView view) noexcept nogil:
-    # Eight bytes at a time; only sets in memory depend on it.
+cdef uint64_t bytes_hash(ByteView view) noexcept nogil:
+    # Eight bytes at a time.
     cdef uint64_t hash = <uint64_t> view.length * <uint64_t> 0x9E3779B97F4A7C15, word
     cdef const uint8_t* at = view.data
     cdef int64_t left = view.length
@@ -724,7 +724,7 @@ cdef int _byte_set_add(ByteSet* strings, uint64_t hash, ByteView view) except -1
 cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil:
     cdef int64_t i
     for i in range(n):
-        _byte_set_add(&sets[entries[i]], _bytes_hash(views[i]), views[i])
+        _byte_set_add(&sets[entries[i]], bytes_hash(views[i]), views[i])
     return 0
 
 

@@ -27,6 +27,7 @@ cdef enum Function:
     LAST
     LEAST_BY        # min_by and max_by
     COUNT_DISTINCT
+    APPROX_DISTINCT # sketches: word_sets and strings, as of distinct_sketch
     COLLECT
 
 

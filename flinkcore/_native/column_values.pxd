@@ -19,6 +19,8 @@ cdef struct OwnedBytes:
     int64_t capacity
 
 
+# Of all the bytes. Checkpoints of sketches depend on it: the same in all versions and on every machine.
+cdef uint64_t bytes_hash(ByteView view) noexcept nogil
 cdef int owned_bytes_set(OwnedBytes* owned, ByteView view) except -1 nogil
 cdef void owned_bytes_free(OwnedBytes* owned) noexcept nogil
 

@@ -22,6 +22,7 @@ FUNCTIONS: Final = (
     "min_by",
     "max_by",
     "count_distinct",
+    "approx_count_distinct",
     "collect",
 )
 
@@ -184,6 +185,15 @@ def count_distinct(column: str) -> Aggregate:
     return Aggregate("count_distinct", column)
 
 
+def approx_count_distinct(column: str) -> Aggregate:
+    """Return about how many different values a column has (int64).
+
+    Up to 512 it counts them, then it is a HyperLogLog of 4 KiB per key and window, with a standard error of 1.6 %. The
+    result depends on the set of values alone: it is the same in whatever order they come, and however windows merge.
+    """
+    return Aggregate("approx_count_distinct", column)
+
+
 def collect(column: str) -> Aggregate:
     """Return the column's values in order of arrival, as a list; they may be of any type."""
     return Aggregate("collect", column)
@@ -191,6 +201,7 @@ def collect(column: str) -> Aggregate:
 
 __all__ = [
     "Aggregate",
+    "approx_count_distinct",
     "collect",
     "count",
     "count_distinct",

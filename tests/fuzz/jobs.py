@@ -826,6 +826,7 @@ AGGREGATES = [
     "min_by",
     "max_by",
     "count_distinct",
+    "approx_count_distinct",
     "collect",
 ]
 NUMERIC = {"sum", "mean", "stddev", "var_pop"}

@@ -61,7 +61,16 @@ SPECS: list[Spec] = [
     *[
         (f, c, None)
         for c in VALUES
-        for f in ("count", "min", "max", "first", "last", "count_distinct", "collect")
+        for f in (
+            "count",
+            "min",
+            "max",
+            "first",
+            "last",
+            "count_distinct",
+            "approx_count_distinct",
+            "collect",
+        )
         if c != "items" or f in ("count", "first", "last", "collect")
     ],
     *[

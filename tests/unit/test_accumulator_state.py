@@ -33,7 +33,7 @@ SPECS = [
     *((function, column, None) for function in ("sum", "mean") for column in ("number", "real")),
     *(
         (function, column, None)
-        for function in ("min", "max", "first", "last", "count_distinct", "collect")
+        for function in ("min", "max", "first", "last", "count_distinct", "approx_count_distinct", "collect")
         for column in PLAIN
     ),
     *((function, "items", None) for function in ("first", "last", "collect")),
@@ -143,3 +143,43 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         restore_accumulator_parts(accumulators(), numbers, touched, damaged)
     with pytest.raises(IndexError, match="entry 6 does not exist; 6 are reserved"):
         accumulator_parts(given, np.array([6], np.uint32))
+
+
+def sketches(values: range) -> Accumulators:
+    batch = pa.record_batch({"x": pa.array(values, pa.int64())})
+    made = Accumulators(batch.schema, [("approx_count_distinct", "x", None)])
+    made.reserve(2)
+    made.update(batch, np.zeros(len(values), np.uint32))
+    return made
+
+
+def test_a_sketch_goes_on_elsewhere_as_it_was() -> None:
+    at, more = np.array([0], np.uint32), pa.record_batch({"x": pa.array(range(4000, 9000))})
+    given, taken = sketches(range(5000)), sketches(range(0))
+    restore_accumulator_parts(taken, at, touched_entries(given, at), accumulator_parts(given, at))
+    taken._check()
+    for each in (given, taken):
+        each.update(more, np.zeros(more.num_rows, np.uint32))
+    assert results(taken, [0]) == results(given, [0]) == results(sketches(range(9000)), [0])
+
+
+def test_a_sketch_that_no_values_make_is_refused() -> None:
+    at = np.array([0], np.uint32)
+    given = sketches(range(5000))
+    touched, (parts,) = touched_entries(given, at), accumulator_parts(given, at)
+    _, registers = parts["strings"]
+    for broken in (
+        registers[:-1],
+        np.append(registers, np.uint8(0)),
+        registers + np.uint8(54),
+        registers * np.uint8(0),
+    ):
+        damaged = {**parts, "strings": (np.array([0, len(broken)]), broken)}
+        with pytest.raises(
+            SchemaError, match="row 0 of the windows of a checkpoint has a sketch that no values make"
+        ):
+            restore_accumulator_parts(sketches(range(0)), at, touched, [damaged])
+    many = np.arange(1, 600, dtype=np.uint64)
+    damaged = {"strings": (np.array([0, 0]), registers[:0]), "word_set": (np.array([0, len(many)]), many)}
+    with pytest.raises(SchemaError, match="has a sketch that no values make"):
+        restore_accumulator_parts(sketches(range(0)), at, touched, [damaged])

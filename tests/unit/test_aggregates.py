@@ -364,6 +364,38 @@ def test_slices_with_offsets_are_read_from_their_own_start(name: str) -> None:
     assert aggregate(pa.record_batch({"x": column.slice(1, 5)}).slice(2), *specs) == expected
 
 
+@pytest.mark.parametrize("n", [512, 513, 3000, 50_000, 400_000])
+@pytest.mark.parametrize("kind", ["integers", "floats", "text", "decimals"])
+def test_sketches_tell_about_how_many_values_there_are(kind: str, n: int) -> None:
+    numbers_of = pa.array(range(n))
+    columns = {
+        "integers": lambda: numbers_of,
+        "floats": lambda: pc.divide(numbers_of.cast(pa.float64()), 7.0),
+        "text": lambda: pc.binary_join_element_wise("user-", numbers_of.cast(pa.string()), ""),
+        "decimals": lambda: numbers_of.cast(pa.decimal128(21, 2)),
+    }
+    column = pa.concat_arrays([columns[kind](), columns[kind]().slice(0, n // 3)])
+    (found,) = aggregate(pa.record_batch({"x": column}), ("approx_count_distinct", "x", None))
+    assert abs(found - n) <= (0 if n <= 512 else 4 * 0.01625 * n)  # four standard errors
+
+
+def test_a_sketch_depends_on_the_set_of_values_alone() -> None:
+    schema, generator = pa.schema([("x", pa.int64())]), np.random.default_rng(3)
+    values = generator.permutation(np.repeat(np.arange(2000), 2))
+    found = set()
+    for cuts in ([], [1], [300], [700, 1500], list(range(100, 4000, 100))):
+        accumulators = Accumulators(schema, [("approx_count_distinct", "x", None)])
+        accumulators.reserve(len(cuts) + 1)
+        for entry, part in enumerate(np.split(generator.permutation(values), cuts)):
+            accumulators.update(pa.record_batch([part], schema=schema), numbers([entry] * len(part)))
+        for entry in range(1, len(cuts) + 1):
+            accumulators.merge(0, entry)
+            accumulators._check()
+        accumulators.emit_range(0, 1)
+        found.add(results(accumulators)[0][0])
+    assert len(found) == 1
+
+
 # ---- nulls -------------------------------------------------------------------------------------------------
 
 
