@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Generator
+from functools import partial
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Final
@@ -190,25 +191,26 @@ class _Reports:
     def __init__(self) -> None:
         self._lock = Lock()
         self._readers = 0
-        self._report_others: Callable[[Any], object] = sys.unraisablehook
+        self._before = self._hook = sys.unraisablehook
 
     def __enter__(self) -> None:
         with self._lock:
             self._readers += 1
             if self._readers == 1:
-                self._report_others, sys.unraisablehook = sys.unraisablehook, self._report
+                self._before = sys.unraisablehook
+                self._hook = sys.unraisablehook = partial(_report_other, self._before)
 
     def __exit__(self, *failure: object) -> None:
         with self._lock:
             self._readers -= 1
-            if (
-                self._readers == 0 and sys.unraisablehook == self._report
-            ):  # nobody has set another one meanwhile
-                sys.unraisablehook = self._report_others
+            # Somebody may have set another one meanwhile.
+            if self._readers == 0 and sys.unraisablehook is self._hook:
+                sys.unraisablehook = self._before
 
-    def _report(self, error: Any) -> None:
-        if not isinstance(getattr(error.object, "__self__", None), _ArrowsRows):
-            self._report_others(error)
+
+def _report_other(report: Callable[[Any], object], error: Any) -> None:
+    if not isinstance(getattr(error.object, "__self__", None), _ArrowsRows):
+        report(error)
 
 
 _REPORTS: Final = _Reports()

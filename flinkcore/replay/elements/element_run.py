@@ -118,8 +118,9 @@ class ElementRun(StartedJob):
                 for elements in parts:
                     yield from elements
         else:
-            for _ in tasks.steps():
-                yield from tasks.collected()
+            with closing(tasks.steps()) as steps:
+                for _ in steps:
+                    yield from tasks.collected()
             yield from tasks.collected()
 
 
