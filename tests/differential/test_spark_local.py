@@ -43,6 +43,8 @@ from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.columnar import progress
+from flinkcore.spark.columnar.progress import ProgressAddress, ProgressReceiver
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.exchange import collecting
@@ -103,6 +105,25 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
         spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 3, block_rows=block_rows
     )
     assert by_origin(SparkResult(replay).to_arrow()) == by_origin(embedded.to_arrow())
+
+
+def test_progress_comes_from_spark_where_no_datagram_reaches_the_driver(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states: list[Progress] = []
+    monkeypatch.setattr(progress, "INTERVAL_SECONDS", 0)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
+    # An address of no machine, as behind a firewall.
+    monkeypatch.setattr(
+        ProgressReceiver, "address", lambda self, host: ProgressAddress("192.0.2.1", 9, bytes(16))
+    )
+    environment = SparkExecutionEnvironment(spark).set_parallelism(8)
+    result = hourly_flights(environment).execute(progress=states.append)
+    result.to_arrow()
+    done = [state.events_done for state in states]
+    assert done == sorted(done)
+    assert 0 < done[0] < done[-1] == result.report.events_read
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
 def test_replays_of_small_logs_compile_no_code_and_leave_the_settings_of_the_session(spark: Any) -> None:

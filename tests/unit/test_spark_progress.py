@@ -94,16 +94,68 @@ class Session:
             self._jsparkSession = object()
 
 
-def test_tasks_of_a_remote_session_tell_nothing() -> None:
-    listener = Listener()
-    with progress_of(Session(classic=False), 10, 1, listener) as address:
+class RemoteSession(Session):
+    def __init__(self) -> None:
+        super().__init__(classic=False)
+        self.handlers: list[Any] = []
+        self.registerProgressHandler = self.handlers.append
+        self.removeProgressHandler = self.handlers.remove
+
+
+class RemoteStage:
+    def __init__(self, num_completed_tasks: int, num_tasks: int) -> None:
+        self.num_completed_tasks = num_completed_tasks
+        self.num_tasks = num_tasks
+
+
+def test_remote_session_tells_how_many_tasks_are_done() -> None:
+    listener, spark = Listener(), RemoteSession()
+    with progress_of(spark, 100, 1, 2, listener) as address:
         assert address is None
-    assert listener.states == []
+        (handler,) = spark.handlers
+        handler(stages=[RemoteStage(2, 4), RemoteStage(0, 0)], inflight_tasks=1, operation_id="a", done=False)
+        assert listener.next().events_done == 25
+        other = threading.Thread(target=handler, kwargs={"stages": [RemoteStage(4, 4)], "operation_id": "b"})
+        other.start()
+        other.join()
+        handler(stages=None, inflight_tasks=0, operation_id="a", done=False)
+        handler(stages=[RemoteStage(4, 4), RemoteStage(1, 2)], inflight_tasks=1, operation_id="a", done=True)
+        assert listener.next().events_done == 75
+    assert spark.handlers == []
+    assert [state.events_done for state in listener.states] == [25, 75, 100]
+
+
+def test_session_without_any_progress_tells_the_end() -> None:
+    listener = Listener()
+    with progress_of(Session(classic=False), 10, 1, 2, listener) as address:
+        assert address is None
+    assert [state.events_done for state in listener.states] == [10]
+
+
+def test_tasks_that_spark_reports_count_where_more_are_done_than_tasks_tell() -> None:
+    listener, share = Listener(), [0.25]
+    receiver = ProgressReceiver(1000, 1, listener, lambda: share[0])
+    receiver.start()
+    assert listener.next().events_done == 250
+    TaskProgress(receiver.address("127.0.0.1"), False, 0).advance(600, 0, at_end=True)
+    assert listener.next().events_done == 300
+    share[0] = 0.5
+    assert listener.next().events_done == 500
+    receiver.stop(complete=False)
+
+
+def test_status_that_cannot_be_had_does_not_matter() -> None:
+    listener = Listener()
+    receiver = ProgressReceiver(100, 1, listener, lambda: 1 / 0)
+    receiver.start()
+    TaskProgress(receiver.address("127.0.0.1"), False, 0).advance(40, 0, at_end=True)
+    assert listener.next().events_done == 20
+    receiver.stop(complete=True)
 
 
 def test_failed_replay_is_not_told_as_complete() -> None:
     listener = Listener()
-    with pytest.raises(ZeroDivisionError), progress_of(Session(classic=True), 10, 1, listener):
+    with pytest.raises(ZeroDivisionError), progress_of(Session(classic=True), 10, 1, 2, listener):
         raise ZeroDivisionError
     assert listener.states == []
 
@@ -116,7 +168,7 @@ def test_what_a_listener_raises_fails_the_replay() -> None:
         raise ZeroDivisionError
 
     def replay() -> None:
-        with progress_of(Session(classic=True), 10, 1, fail) as address:
+        with progress_of(Session(classic=True), 10, 1, 2, fail) as address:
             TaskProgress(address, False, 0).advance(1, at_end=True)
             assert called.wait(20)
 
@@ -125,6 +177,6 @@ def test_what_a_listener_raises_fails_the_replay() -> None:
 
 
 def test_nobody_listens() -> None:
-    with progress_of(Session(classic=True), 10, 1, None) as address:
+    with progress_of(Session(classic=True), 10, 1, 2, None) as address:
         assert address is None
     TaskProgress(None, False, 0).advance(1, at_end=True)

@@ -310,6 +310,16 @@ def test_settings_of_spark_submit_count_as_set_by_the_user(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize("options", [{"spark_remote": "local[2]"}, {"spark_api_mode": "Connect"}])
+def test_client_of_a_server_on_this_machine_is_given_settings_of_its_session_alone(
+    options: dict[str, str],
+) -> None:
+    builder = configure_spark(RecordingBuilder(**options))
+    given = builder._options.keys() - {"spark.remote", "spark.api.mode"}
+    assert given
+    assert all(name.startswith("spark.sql.") for name in given)
+
+
 def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
     monkeypatch.setenv("PATH", "")

@@ -1,8 +1,8 @@
-"""Progress of the tasks of a replay, sent to the driver while they run.
+"""Progress of the tasks of a replay, told to the driver while they run.
 
-Spark reports tasks only when they end. So tasks send the driver a datagram every half second: that costs nothing if
-nobody receives it, and if none gets through, no progress is shown. A datagram has fixed fields and a random token; all
-others are ignored. With Spark Connect, where executors cannot reach the client, none are sent.
+Spark reports tasks only when they end. So tasks send the driver a datagram every half second, which costs nothing if
+nobody receives it. A datagram has fixed fields and a random token; all others are ignored. Where none gets through, as
+with Spark Connect, whose executors cannot reach the client, progress is the share of tasks that Spark reports as done.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event, Thread, get_ident
 from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.results.progress import Progress, ProgressListener
-from flinkcore.spark.sessions.session import is_classic, setting
+from flinkcore.spark.sessions.session import is_classic, setting, spark_context
+from flinkcore.spark.sessions.spark_jobs import GROUP
 
 INTERVAL_SECONDS = 0.5
 POLL_SECONDS = 0.2
@@ -93,12 +94,21 @@ class ProgressReceiver:
     listener : callable
         Called in a thread of its own, since the caller's waits for Spark, and at the end in the caller's. What it
         raises is raised again in the caller's thread.
+    share_of_tasks : callable, optional
+        Returns how much of the work Spark reports as done, from 0 to 1.
     """
 
-    def __init__(self, events: int, partitions: int, listener: ProgressListener) -> None:
+    def __init__(
+        self,
+        events: int,
+        partitions: int,
+        listener: ProgressListener,
+        share_of_tasks: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._events = events
         self._partitions = partitions
         self._listener = listener
+        self._share_of_tasks = share_of_tasks
         self._token = secrets.token_bytes(_TOKEN_BYTES)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("", 0))
@@ -130,22 +140,26 @@ class ProgressReceiver:
             self._listener(Progress(self._events, self._events, MAX_TIMESTAMP, seconds))
 
     def _receive(self) -> None:
-        told = self._started
+        reported, share = self._started, 0.0
         while not self._stopped.is_set():
             try:
-                datagram = self._socket.recv(_DATAGRAM.size + 1)
+                heard = self._take(self._socket.recv(_DATAGRAM.size + 1))
             except TimeoutError:
-                continue
-            if not self._take(datagram):
-                continue
+                heard = False
             now = time.monotonic()
-            if now - told >= INTERVAL_SECONDS:
-                told = now
-                try:
-                    self._listener(self._progress(now - self._started))
-                except BaseException as error:  # raised again where the replay ends
-                    self._failure = error
-                    return
+            if now - reported < INTERVAL_SECONDS:
+                continue
+            share_before = share
+            with suppress(Exception):  # the session is being stopped, or keeps its status to itself
+                share = max(share, min(1.0, self._share_of_tasks()))
+            if not heard and share == share_before:
+                continue
+            reported = now
+            try:
+                self._listener(self._progress(now - self._started, share))
+            except BaseException as error:  # raised again where the replay ends
+                self._failure = error
+                return
 
     def _take(self, datagram: bytes) -> bool:
         if len(datagram) != _DATAGRAM.size:
@@ -159,28 +173,103 @@ class ProgressReceiver:
             self._mapped[number] = done
         return True
 
-    def _progress(self, seconds: float) -> Progress:
+    def _progress(self, seconds: float, share_of_tasks: float) -> Progress:
         mapped = sum(self._mapped.values()) / max(1, self._events)
         reduced = sum(share for share, _ in self._reduced.values()) / self._partitions
         running = [watermark_ms for share, watermark_ms in self._reduced.values() if share < 1]
-        done = min(self._events - 1, int(self._events * (mapped + reduced) / 2))
+        share = max(share_of_tasks, (mapped + reduced) / 2)
+        done = min(self._events - 1, int(self._events * share))
         return Progress(max(0, done), self._events, min(running, default=MIN_TIMESTAMP), seconds)
 
 
 @contextmanager
 def progress_of(
-    spark: Any, events: int, partitions: int, listener: ProgressListener | None
+    spark: Any, events: int, partitions: int, stages: int, listener: ProgressListener | None
 ) -> Iterator[ProgressAddress | None]:
-    """Give the address for tasks; None if nobody listens, or if tasks cannot reach the driver."""
-    host = setting(spark, "spark.driver.host") if is_classic(spark) else None
-    if listener is None or host is None:
+    """Tell a listener how far the jobs of the block have come.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+    events : int
+        Rows of the log.
+    partitions : int
+        Number of reduce tasks of the last operator.
+    stages : int
+        Number of stages of the jobs.
+    listener : callable or None
+
+    Yields
+    ------
+    ProgressAddress or None
+        The address for tasks; None if nobody listens, or if tasks cannot reach the driver.
+    """
+    if listener is None:
         yield None
         return
-    receiver = ProgressReceiver(events, partitions, listener)
-    receiver.start()
-    complete = False
+    with _share_of_stages(spark, stages) as share_of_tasks:
+        receiver = ProgressReceiver(events, partitions, listener, share_of_tasks)
+        receiver.start()
+        complete = False
+        try:
+            host = setting(spark, "spark.driver.host") if is_classic(spark) else None
+            yield None if host is None else receiver.address(host)
+            complete = True
+        finally:
+            receiver.stop(complete=complete)
+
+
+@contextmanager
+def _share_of_stages(spark: Any, stages: int) -> Iterator[Callable[[], float]]:
+    """What tells how much of the jobs is done that this thread runs in the block, in the group that it has set."""
+    if hasattr(spark, "registerProgressHandler") and not is_classic(spark):
+        of_stages = _RemoteStages(stages)
+        spark.registerProgressHandler(of_stages)
+        try:
+            yield of_stages.share
+        finally:
+            spark.removeProgressHandler(of_stages)
+        return
+    yield _share_of_jobs(spark, stages)
+
+
+def _share_of_jobs(spark: Any, stages: int) -> Callable[[], float]:
     try:
-        yield receiver.address(host)
-        complete = True
-    finally:
-        receiver.stop(complete=complete)
+        context = spark_context(spark)
+        group = context.getLocalProperty(GROUP)
+        tracker = context.statusTracker()
+        before = set(tracker.getJobIdsForGroup(group))
+    except Exception:  # there is no context, or a platform refuses its methods
+        return lambda: 0.0
+
+    def share() -> float:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group) if job not in before]
+        numbers = {number for job in jobs if job is not None for number in job.stageIds}
+        found = [stage for stage in map(tracker.getStageInfo, numbers) if stage is not None]
+        return _share((stage.numCompletedTasks, stage.numTasks) for stage in found) / stages
+
+    return share
+
+
+class _RemoteStages:
+    """A progress handler of Spark Connect, which calls it in the thread that waits for the job."""
+
+    def __init__(self, stages: int) -> None:
+        self._stages = stages
+        self._thread = get_ident()
+        self._share = 0.0
+
+    def __call__(self, stages: Iterable[Any] | None, **_: Any) -> None:
+        """Take the state of all stages of a job."""
+        if get_ident() == self._thread:
+            tasks = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()]
+            self._share = _share(tasks) / self._stages
+
+    def share(self) -> float:
+        """Return how much is done, from 0 to 1."""
+        return self._share
+
+
+def _share(stages: Iterable[tuple[int, int]]) -> float:
+    """How many stages are done, given how many of the tasks of each are."""
+    return sum(done / tasks for done, tasks in stages if tasks)

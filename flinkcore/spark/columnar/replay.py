@@ -251,7 +251,9 @@ class SparkReplay:
             task_errors_raised(),
             self.jobs.described(PASS_2),
             self._shortly(),
-            progress_of(self._spark, rows, self._partitions[-1], self._progress) as progress,
+            progress_of(
+                self._spark, rows, self._partitions[-1], len(self._partitions) + 1, self._progress
+            ) as progress,
         ):
             rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
             collected: list[Any] = rows_of_tasks.collect()

@@ -88,8 +88,8 @@ def configure_spark(builder: Any = None) -> Any:
     """
     builder = SparkSession.builder if builder is None else builder
     chosen = _settings_of_user() | dict(getattr(builder, "_options", {}))
-    remote = chosen.get("spark.remote", os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
-    if not remote:
+    remote = chosen.get("spark.remote", os.environ.get("SPARK_REMOTE", ""))
+    if not remote.startswith("sc://"):
         ensure_java()
         # PySpark's driver reads this variable and not spark.pyspark.python, which is for spark-submit.
         worker_python = chosen.get("spark.pyspark.python", sys.executable)
@@ -100,8 +100,11 @@ def configure_spark(builder: Any = None) -> Any:
     if spark_version() < (4, 0):
         del settings[BYTES_PER_BATCH]
         settings[ROWS_PER_BATCH] = str(BLOCKS_PER_BATCH)
+    # A client of Spark Connect, also of a server that it starts, can set those of its session alone.
+    api = chosen.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
+    is_client = bool(remote) or api.lower() == "connect"
     for name, value in settings.items():
-        if name not in chosen and not (remote and not name.startswith("spark.sql.")):
+        if name not in chosen and not (is_client and not name.startswith("spark.sql.")):
             builder = builder.config(name, value)
     return builder
 
