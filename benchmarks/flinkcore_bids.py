@@ -26,7 +26,7 @@ SLIDING = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
 SESSION = EventTimeSessionWindows.with_gap(Time.seconds(10))
 
 
-def _windows(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING) -> Any:
+def windowed_bids(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING) -> Any:
     out_of_orderness = Duration.of_seconds(bids.disorder_seconds)
     return (
         env.from_event_log(
@@ -45,7 +45,7 @@ def _embedded(threads: int) -> StreamExecutionEnvironment:
 
 def _open_arrow(bids: Bids, threads: int, windows: Any) -> Engine:
     table = pq.read_table(bids.parquet(), columns=[KEY, "price", "date_time"])
-    return lambda: _windows(_embedded(threads), table, bids, windows).to_arrow()
+    return lambda: windowed_bids(_embedded(threads), table, bids, windows).to_arrow()
 
 
 def open_arrow(bids: Bids, threads: int) -> Engine:
@@ -62,7 +62,7 @@ def open_session(bids: Bids, threads: int) -> Engine:
 
 def open_parquet(bids: Bids, threads: int) -> Engine:
     path = bids.parquet()
-    return lambda: _windows(_embedded(threads), path, bids).to_arrow()
+    return lambda: windowed_bids(_embedded(threads), path, bids).to_arrow()
 
 
 def open_streamed(bids: Bids, threads: int) -> Engine:
@@ -71,7 +71,7 @@ def open_streamed(bids: Bids, threads: int) -> Engine:
 
     def run() -> Checksum:
         total = Checksum(0, 0, 0, 0)
-        for batch in _windows(_embedded(threads), path, bids).to_batches():
+        for batch in windowed_bids(_embedded(threads), path, bids).to_batches():
             total = total.plus(Checksum.of(batch))
         return total
 
@@ -99,11 +99,11 @@ def open_spark_counted(bids: Bids, threads: int) -> Engine:
     from benchmarks.peers.spark_bids import checksum
 
     path, env = bids.parquet(), _spark(threads)
-    return lambda: checksum(_windows(env, path, bids).to_dataframe())
+    return lambda: checksum(windowed_bids(env, path, bids).to_dataframe())
 
 
 def open_spark_written(bids: Bids, threads: int) -> Engine:
     from benchmarks.peers.spark_bids import timed_write
 
     path, env = bids.parquet(), _spark(threads)
-    return timed_write(lambda out: _windows(env, path, bids).write_parquet(out))
+    return timed_write(lambda out: windowed_bids(env, path, bids).write_parquet(out))
