@@ -69,15 +69,13 @@ class SparkJobs:
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Show counts of a replay that has ended among the queries of the session.
 
-        Spark has no accumulators that Python tasks could count in and that its UI shows. So this is a query of one row,
-        for which Spark runs no job.
+        Spark has no accumulators that Python tasks could count in and that its UI shows. So this is a query of no rows,
+        described by the counts, for which Spark runs no job and parses no SQL.
         """
         if self._properties() is None:
             return
-        text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-        row = ", ".join(f"{count}L" for count in counts.values())
-        with self.described(text):
-            self._spark.sql(f"SELECT * FROM VALUES ({row}) AS replay({', '.join(counts)})").collect()
+        with self.described(", ".join(f"{count:,} {name}" for name, count in counts.items())):
+            self._spark._jsparkSession.emptyDataFrame().collect()
 
     def _properties(self) -> dict[str, str | None] | None:
         context = spark_context(self._spark)
