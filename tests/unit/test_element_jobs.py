@@ -2,8 +2,11 @@
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import suppress
+from itertools import islice
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,6 +16,7 @@ from flinkcore.datastream import (
     CoMapFunction,
     DataStream,
     FilterFunction,
+    FlatMapFunction,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
@@ -769,3 +773,60 @@ def test_an_iterator_that_may_have_no_end_is_refused(monkeypatch: pytest.MonkeyP
         env.from_collection(itertools.count())
     assert list(env.from_collection(iter(range(10))).execute_and_collect()) == list(range(10))
     assert list(env.from_collection(range(20)).execute_and_collect()) == list(range(20))
+
+
+class OfOneThread(KeyedProcessFunction):
+    """Notes the thread of each of its calls."""
+
+    threads: ClassVar[dict[str, int]] = {}
+
+    def open(self, runtime_context):
+        self.threads["open"] = threading.get_ident()
+
+    def close(self):
+        self.threads["close"] = threading.get_ident()
+
+    def process_element(self, value, ctx):
+        self.threads["process"] = threading.get_ident()
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 1)
+        if value == 7:
+            raise ValueError("seven")
+        yield value
+
+    def on_timer(self, timestamp, ctx):
+        self.threads["timer"] = threading.get_ident()
+        yield -1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "taken", "calls"),
+    [
+        (20, 0, {"open", "close"}),
+        (6, 5, {"open", "process", "timer", "close"}),
+        (6, 100, {"open", "process", "timer", "close"}),
+        (20, 100, {"open", "process", "timer", "close"}),
+    ],
+    ids=["nothing taken", "closed early", "all taken", "failed"],
+)
+def test_all_calls_of_a_function_are_made_in_one_thread(numbers, taken, calls):
+    OfOneThread.threads.clear()
+    stream = StreamExecutionEnvironment().from_collection(list(range(numbers)))
+    results = stream.key_by(lambda value: 0).process(OfOneThread()).execute_and_collect()
+    with results, suppress(UserCodeError):
+        for _ in islice(results, taken):
+            pass
+    assert OfOneThread.threads.keys() == calls
+    assert len(set(OfOneThread.threads.values())) == 1
+
+
+def test_a_function_that_fails_to_open_is_an_error_before_any_element():
+    class Closed(FlatMapFunction):
+        def open(self, runtime_context):
+            raise ValueError("no door")
+
+        def flat_map(self, value):
+            yield value
+
+    stream = StreamExecutionEnvironment().from_collection([1]).flat_map(Closed())
+    with pytest.raises(ValueError, match="no door"):
+        stream.execute_and_collect()

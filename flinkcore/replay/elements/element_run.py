@@ -62,7 +62,8 @@ class ElementRun(StartedJob):
     """A run of a job: its sources are read in the order of arrivals, and each element goes as far as it gets.
 
     The clock of the job shows when elements arrive, and does not depend on how fast the job runs. A record, and all
-    that it leads to, is dealt with before the next one: whatever the parallelism, one thread runs it.
+    that it leads to, is dealt with before the next one: whatever the parallelism, one thread opens, calls and closes
+    all functions.
     Sinks get elements as they come; the program gets what it collects in parts, also amid a call of a function that
     gives results without end.
 
@@ -79,8 +80,8 @@ class ElementRun(StartedJob):
         If the job has no meaning.
     SchemaError, SourceError, DataError
         If an event log cannot be read.
-    UserCodeError
-        If a function fails to open.
+    Exception
+        What a function raises as it opens.
 
     Notes
     -----
@@ -89,21 +90,28 @@ class ElementRun(StartedJob):
 
     def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
         self._directory = directory
+        self._parts: Generator[list[Any], None, None] | None = None
         super().__init__(job.name)
-        self._collecting = collecting = PausableCall[list[Any]]()
-        self._pauses = job.collected is not None and not all(
-            isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
-        )
         with directory.entered():
-            self._tasks = _RunningTasks(
-                job, configuration, directory, collecting.give if self._pauses else None
-            )
+            if job.collected is None or all(
+                isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
+            ):
+                self._tasks = _RunningTasks(job, configuration, directory)
+                self._tasks.open()
+            else:
+                collecting = PausableCall[list[Any]]()
+                self._tasks = _RunningTasks(job, configuration, directory, collecting.give)
+                self._parts = collecting.run(self._tasks.run)
+                next(self._parts)
 
     def close(self) -> None:
         """Cancel the job if it has not come to its end; may be called again."""
         super().close()
         with self._directory.entered():
-            self._tasks.close()
+            if self._parts is None:
+                self._tasks.close()
+            else:
+                self._parts.close()
 
     def _metrics(self) -> dict[str, Any]:
         return self._tasks.metrics()
@@ -112,16 +120,16 @@ class ElementRun(StartedJob):
         return self._directory.steps(self._emitted())
 
     def _emitted(self) -> Generator[Any, None, None]:
-        tasks, collecting = self._tasks, self._collecting
-        if self._pauses:
-            with closing(collecting.run(tasks.run)) as parts:
-                for elements in parts:
-                    yield from elements
-        else:
+        tasks, parts = self._tasks, self._parts
+        if parts is None:
             with closing(tasks.steps()) as steps:
                 for _ in steps:
                     yield from tasks.collected()
             yield from tasks.collected()
+        else:
+            with closing(parts):
+                for elements in parts:
+                    yield from elements
 
 
 class _RunningTasks:
@@ -130,7 +138,7 @@ class _RunningTasks:
         job: ElementJob,
         configuration: ExecutionConfig,
         directory: WorkingDirectory,
-        give: Callable[[list[Any]], None] | None,
+        give: Callable[[list[Any]], None] | None = None,
     ) -> None:
         self._elements: list[Any] = []
         self._give = give
@@ -142,6 +150,9 @@ class _RunningTasks:
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_begun = False
         self._has_ended = False
+
+    def open(self) -> None:
+        """Open the functions; raises what one of them raises."""
         self._tasks.open()
 
     def _collect(self) -> Callable[[Any], None]:
@@ -184,17 +195,26 @@ class _RunningTasks:
             self._cancel()
 
     def run(self) -> None:
-        """Run the tasks to their end, and give what they have collected in time."""
-        given_s = monotonic()
-        with closing(self.steps()) as steps:
-            for _ in steps:
-                if monotonic() >= given_s + COLLECTING_SECONDS:
-                    self._give_collected()
-                    given_s = monotonic()
+        """Open the functions, give nothing, run the tasks to their end, and give what they have collected in time.
+
+        All calls of a function are made here, in one thread: what it opens may belong to that thread.
+        """
+        self.open()
+        try:
+            self._give_collected()
+            given_s = monotonic()
+            with closing(self.steps()) as steps:
+                for _ in steps:
+                    if monotonic() >= given_s + COLLECTING_SECONDS:
+                        self._give_collected()
+                        given_s = monotonic()
+        finally:
+            self._cancel()
         self._give_collected()
 
     def close(self) -> None:
-        if not self._has_begun:  # else it is left to the thread that runs them
+        """Cancel the tasks if they have not begun: else their steps do it."""
+        if not self._has_begun:
             self._cancel()
 
     def _add_origins(self, origins: list[Origin]) -> None:
