@@ -1,9 +1,10 @@
 """Batches that become one."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from flinkcore.replay.log.joined_batches import joined
+from flinkcore.replay.log.joined_batches import joined, taken
 
 SCHEMA = pa.schema(
     [
@@ -41,3 +42,16 @@ def test_batches_are_joined_with_all_that_their_schema_has(batches: list[pa.Reco
 def test_batches_without_columns_keep_their_number_of_rows() -> None:
     rows = [batch(*range(n)).select([]) for n in (3, 0, 4)]
     assert joined(rows).num_rows == 7
+
+
+@pytest.mark.parametrize("rows", [[2, 0, 2], []])
+def test_rows_are_taken_of_batches_with_views(rows):
+    columns = {
+        "text": pa.array(["a", None, "c" * 20], pa.string_view()),
+        "nested": pa.array([{"x": b"a"}, None, {"x": None}], pa.struct([("x", pa.binary_view())])),
+        "number": pa.array([1, 2, 3]),
+    }
+    batch = pa.record_batch(columns)
+    found = taken(batch, np.array(rows, np.uint32))
+    assert found.schema == batch.schema
+    assert found.to_pylist() == [batch.to_pylist()[row] for row in rows]

@@ -1,7 +1,9 @@
-"""One batch of several: pyarrow has `concat_batches` from 19 on."""
+"""Batches joined and taken, whatever their types: pyarrow has `concat_batches` from 19 on, and no `take` of views."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy.typing as npt
 import pyarrow as pa
 
 
@@ -12,3 +14,11 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     (batch,) = table.combine_chunks().to_batches()
     return batch
+
+
+def taken(batch: pa.RecordBatch, rows: npt.NDArray[Any]) -> pa.RecordBatch:
+    """Return the given rows of a batch, in the given order."""
+    try:
+        return batch.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:
+        return joined([batch.slice(row, 1) for row in rows.tolist()] or [batch.slice(0, 0)])

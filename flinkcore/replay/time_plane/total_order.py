@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkcore._native.exchange import total_order
 from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
-from flinkcore.replay.log.joined_batches import joined
+from flinkcore.replay.log.joined_batches import joined, taken
 from flinkcore.replay.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
@@ -54,7 +54,7 @@ class LogEvents:
         """The given rows, copied in the given order."""
         # numpy converts other index types anew for each column.
         at = rows.astype(np.intp)
-        return self._of_rows(self.batch.take(pa.array(rows)), lambda column: column.take(at))
+        return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
 
     def slice(self: EventsT, start: int, stop: int) -> EventsT:
         """A range of rows, without copying."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.log.joined_batches import taken
 from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 
@@ -50,7 +51,7 @@ class OrderedEvents:
             if _can_be_narrowed(column)
         }
         wide = batch.select([i for i in range(len(batch.columns)) if i not in self._integers])
-        self._wide = wide if order is None or wide.num_columns == 0 else wide.take(pa.array(order))
+        self._wide = wide if order is None or wide.num_columns == 0 else taken(wide, order)
 
     def _row(self, place: int) -> int:
         return place if self._order is None else int(self._order[place])
