@@ -11,13 +11,13 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.cpu_time import cpu_seconds
 from benchmarks.timed_log import SCHEMA, TimedLog
 
 EVENTS = int(os.environ.get("FLINKCORE_BENCH_TIMES", 100_000_000))
@@ -25,7 +25,6 @@ SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", 64))
 ROUNDS = int(os.environ.get("FLINKCORE_BENCH_ROUNDS", 3))
 THREADS = 2
 BATCH_ROWS = 1 << 17
-TICKS = os.sysconf("SC_CLK_TCK")
 
 pytestmark = [
     pytest.mark.benchmark(group=f"time columns to timeline, Spark local[{THREADS}]"),
@@ -33,23 +32,6 @@ pytestmark = [
 ]
 
 _best: dict[str, float] = {}
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and of all below it, the ended ones too."""
-    times, parents = {}, {}
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                fields = (process / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has just ended
-                continue
-            parents[int(process.name)] = int(fields[1])
-            times[int(process.name)] = sum(map(int, fields[11:15]))
-    family = {os.getpid()}
-    while below := {process for process, parent in parents.items() if parent in family} - family:
-        family |= below
-    return sum(times[process] for process in family) / TICKS
 
 
 def measure(benchmark: Any, name: str, run: Callable[[], int]) -> None:
