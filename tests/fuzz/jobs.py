@@ -162,12 +162,12 @@ class Acting(KeyedProcessFunction):
         yield self._seen(ctx.time_domain().name, timestamp, ctx)
         timers = ctx.timer_service()
         fuel = self.fuel.value() or 0
-        if fuel:
+        if fuel > 0:
             self.fuel.update(fuel - 1)
-        if fuel and timestamp % 2:
+        if fuel > 0 and timestamp % 2:
             timers.register_event_time_timer(timestamp + 7 * fuel - 12)
             timers.delete_processing_time_timer(timestamp + 3)
-        elif fuel:
+        elif fuel > 0:
             timers.register_processing_time_timer(timers.current_processing_time() + 20 * fuel - 45)
 
     def _seen(self, what: str, number: int, ctx: Any) -> tuple[Any, ...]:

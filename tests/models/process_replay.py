@@ -58,11 +58,11 @@ class Scripted(KeyedProcessFunction):
         yield self._seen(ctx.time_domain().name, timestamp, ctx)
         timers = ctx.timer_service()
         fuel = self.fuel.value() or 0
-        if fuel and timestamp % 2:
+        if fuel > 0 and timestamp % 2:
             self.fuel.update(fuel - 1)
             timers.register_event_time_timer(timestamp + 7 * fuel - 12)
             timers.delete_processing_time_timer(timestamp + 3)
-        elif fuel:
+        elif fuel > 0:
             self.fuel.update(fuel - 1)
             timers.register_processing_time_timer(timers.current_processing_time() + 20 * fuel - 45)
             yield SIDE, (ctx.get_current_key(), timestamp)
