@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Callable, Generator
 from functools import partial
-from threading import Lock
+from threading import RLock
 from time import monotonic, sleep
 from typing import Any, Final
 from weakref import ref
@@ -189,7 +189,7 @@ class _Reports:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()  # a collection of garbage amid it may close another reader
         self._readers = 0
         self._before = self._hook = sys.unraisablehook
 

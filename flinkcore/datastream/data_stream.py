@@ -312,9 +312,11 @@ class DataStream(ConfiguredStream):
             )
         if not expressions:
             raise ConfigurationError("with_columns needs at least one column: with_columns(name=expression)")
-        of_log = self._in_log(expressions.values(), lambda data: data.with_columns(expressions))
-        if of_log is not None:
-            return of_log
+        if not any(isinstance(expression, str) for expression in expressions.values()):
+            of_log = self._in_log(expressions.values(), lambda data: data.with_columns(expressions))
+            if of_log is not None:
+                self._refuse_replaced(expressions)
+                return of_log
         for name, expression in expressions.items():
             _require_expression(expression, f"with_columns({name}=...)")
         return self._then(WithColumnsTransformation(self._transformation, tuple(expressions.items())))
@@ -541,6 +543,16 @@ class DataStream(ConfiguredStream):
         if not all(map(log.data.takes, expressions)):
             return None
         return self._then(replace(log, data=change(log.data)))
+
+    def _refuse_replaced(self, names: Iterable[str]) -> None:
+        log = self._transformation
+        assert isinstance(log, EventLogSource)
+        for name in names:
+            if name in (log.arrival, log.split):
+                raise ConfigurationError(
+                    f"column {name!r} has the arrivals or splits of the log: replace it in the DataFrame before "
+                    "from_event_log, or give another name to the computed column"
+                )
 
     def get_type(self) -> TypeInformation:
         """Return the declared type of the elements; any Python object by default."""

@@ -78,6 +78,25 @@ def test_columns_of_spark_name_times_and_compute_and_filter_events(spark: Any) -
     assert "timestamp __flinkcore_computed timestamp: (ended * 1000)" in stream.explain()
 
 
+@pytest.mark.parametrize("split", ["meter", 0])
+def test_a_literal_of_spark_is_a_value_and_no_name(spark: Any, split: Any) -> None:
+    dataframe = dataframe_of(spark, rides(30))
+    env = SparkExecutionEnvironment(spark)
+    log = env.from_event_log(dataframe, timestamp=F.col("ended"), arrival="received", split=F.lit(split))
+    assert per_minute(log).execute().report.splits == 1
+
+
+def test_columns_of_arrivals_and_splits_are_not_replaced(spark: Any) -> None:
+    log = SparkExecutionEnvironment(spark).from_event_log(
+        dataframe_of(spark, rides(3)), timestamp="ended", arrival="received", split="meter"
+    )
+    for name in ("received", "meter"):
+        with pytest.raises(ConfigurationError, match=f"column '{name}' has the arrivals or splits"):
+            log.with_columns(**{name: F.lit(1)})
+    with pytest.raises(ConfigurationError, match="takes a pyarrow expression"):
+        log.with_columns(far="distance + 1")
+
+
 def test_a_computed_timestamp_is_no_column_of_the_events(spark: Any) -> None:
     env = SparkExecutionEnvironment(spark)
     stream = env.from_event_log(

@@ -376,6 +376,7 @@ def test_a_session_that_has_been_stopped_is_refused() -> None:
 
 class Settings(dict[str, str]):
     set = dict.__setitem__
+    unset = dict.__delitem__
 
 
 class RefusingSettings(Settings):
@@ -427,6 +428,33 @@ def test_short_job_that_fails_leaves_the_settings_of_the_user() -> None:
     conf = Settings(OF_USER)
     with pytest.raises(ZeroDivisionError), short_job(ClassicSession(conf)):
         raise ZeroDivisionError
+    assert conf == OF_USER
+
+
+def test_settings_that_were_not_set_are_not_set_by_short_jobs() -> None:
+    conf = Settings()
+    with short_job(ClassicSession(conf)):
+        assert conf == SHORT_JOB_SETTINGS
+    assert conf == {}
+
+
+class InterruptedSettings(Settings):
+    def __init__(self, own: dict[str, str], interrupted: int) -> None:
+        super().__init__(own)
+        self._calls = -interrupted
+
+    def set(self, name: str, value: str) -> None:
+        self._calls += 1
+        if self._calls == 0:
+            raise KeyboardInterrupt
+        self[name] = value
+
+
+@pytest.mark.parametrize("interrupted", range(1, 2 * len(SHORT_JOB_SETTINGS) + 1))
+def test_short_job_that_is_interrupted_leaves_the_settings_of_the_user(interrupted: int) -> None:
+    conf = InterruptedSettings(OF_USER, interrupted)
+    with pytest.raises(KeyboardInterrupt), short_job(ClassicSession(conf)):
+        pass
     assert conf == OF_USER
 
 

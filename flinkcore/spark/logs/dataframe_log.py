@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from flinkcore.datastream.transformations import LogData
@@ -56,10 +57,17 @@ class DataFrameLog(LogData):
         expression : pyspark.sql.Column
         """
         (name,) = self.dataframe.select(expression).columns
-        if str(expression) == f"Column<'{name}'>":
+        if str(expression) == f"Column<'{name}'>" and not self._is_constant(expression, name):
             return self, name
         computed = f"{COMPUTED_PREFIX}{setting}: {name}"
         return self.with_columns({computed: expression}), computed
+
+    def _is_constant(self, expression: Any, name: str) -> bool:
+        """Return whether an expression written as a name is a literal, which has a value without that column, too."""
+        try:
+            return bool(self.dataframe.drop(name).select(expression).columns)
+        except AnalysisException:
+            return False
 
 
 def is_spark_column(value: object) -> bool:

@@ -53,7 +53,7 @@ SHORT_JOB_SETTINGS: Mapping[str, str] = {
 """Settings while a session runs jobs of flinkcore's that are over soon."""
 
 _LOCK: Final = Lock()
-_SHORT_JOBS: dict[int, tuple[int, dict[str, str]]] = {}
+_SHORT_JOBS: dict[int, tuple[int, dict[str, str | None]]] = {}
 """By session: how many short jobs it runs, and its own settings."""
 
 
@@ -228,9 +228,12 @@ def short_job(spark: Any) -> Iterator[None]:
         return
     session = spark._jsparkSession.hashCode()
     with _LOCK:
-        running, own = _SHORT_JOBS.get(session) or (0, _replaced_settings(spark))
+        running, own = _SHORT_JOBS.get(session) or (0, {})
         _SHORT_JOBS[session] = running + 1, own
     try:
+        with _LOCK:
+            if not own:
+                _replace_settings(spark, own)
         yield
     finally:
         with _LOCK:
@@ -238,21 +241,33 @@ def short_job(spark: Any) -> Iterator[None]:
             if running > 1:
                 _SHORT_JOBS[session] = running - 1, own
             else:
-                _set_all(spark, own)
+                _restore_settings(spark, own)
 
 
-def _replaced_settings(spark: Any) -> dict[str, str]:
-    """Set `SHORT_JOB_SETTINGS`, and return what they were before."""
-    own = {}
+def _replace_settings(spark: Any, own: dict[str, str | None]) -> None:
+    """Set `SHORT_JOB_SETTINGS`; `own` gets what they were before, None where they were not set."""
     for name, value in SHORT_JOB_SETTINGS.items():
         with suppress(Exception):  # some platforms allow a list of settings only
-            before = spark.conf.get(name)
+            own[name] = spark.conf.get(name, None)
             spark.conf.set(name, value)
-            own[name] = before
-    return own
 
 
-def _set_all(spark: Any, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        with suppress(Exception):  # the session may have been stopped
+def _restore_settings(spark: Any, own: Mapping[str, str | None]) -> None:
+    """Set what the settings were before; an interrupt waits until that is done."""
+    interrupt: KeyboardInterrupt | None = None
+    for name, value in own.items():
+        try:
+            _set(spark, name, value)
+        except KeyboardInterrupt as error:
+            interrupt = error
+            _set(spark, name, value)
+    if interrupt is not None:
+        raise interrupt
+
+
+def _set(spark: Any, name: str, value: str | None) -> None:
+    with suppress(Exception):  # the session may have been stopped
+        if value is None:
+            spark.conf.unset(name)
+        else:
             spark.conf.set(name, value)

@@ -50,20 +50,21 @@ class SparkJobs:
         group = before[GROUP] or self._group
         self._set({DESCRIPTION: f"{in_front}{PREFIX}{description}", GROUP: group})
         try:
-            with self.cancelled_on_interrupt(group):
+            with self.cancelled_on_interrupt():
                 yield
         finally:
             self._set(before)
 
     @contextmanager
-    def cancelled_on_interrupt(self, group: str | None = None) -> Iterator[None]:
-        """Cancel the jobs of a group, by default of this one, if the block is interrupted."""
+    def cancelled_on_interrupt(self) -> Iterator[None]:
+        """Cancel the jobs of this thread's group, or else of the replay's, if the block is interrupted."""
+        group = (self._properties() or {}).get(GROUP) or self._group
         try:
             yield
         except KeyboardInterrupt:
             # PySpark's own handler cannot reach the JVM where it interrupts a call that is under way.
             with suppress(Exception):
-                spark_context(self._spark).cancelJobGroup(group or self._group)
+                spark_context(self._spark).cancelJobGroup(group)
             raise
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
