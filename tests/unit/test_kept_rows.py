@@ -8,10 +8,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import PySparkNotImplementedError
+
 from flinkcore.common import ExecutionConfig, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_pass import TimePass
@@ -101,3 +104,17 @@ def test_a_partition_without_rows_is_a_chunk_without_rows(keep: Any) -> None:
     ]
     assert (index, rows) == (3, [])
     assert ChunkTimes.from_ipc(told[0]).rows_read == 0
+
+
+class BehindConnect35:
+    def mapInArrow(self, *arguments: Any) -> "BehindConnect35":
+        return self
+
+    def localCheckpoint(self) -> None:
+        raise PySparkNotImplementedError("localCheckpoint() is not implemented.")
+
+
+def test_a_session_that_cannot_keep_rows_takes_no_dataframes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_rows, "portable", lambda spark, task: task)
+    with pytest.raises(ConfigurationError, match=r"dataframe\.write\.parquet"):
+        kept_rows.KeptRows.of(None, BehindConnect35(), time_pass(None))

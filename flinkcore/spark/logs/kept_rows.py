@@ -28,6 +28,7 @@ from pyarrow import ipc
 from pyspark import TaskContext
 from pyspark.errors import PySparkNotImplementedError
 
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts
@@ -190,14 +191,22 @@ class KeptRows:
             With the columns that tasks read.
         time_pass : TimePass
             Over the log that it is.
+
+        Raises
+        ------
+        ConfigurationError
+            Behind Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
         """
         task = PackTask(time_pass, time_pass.timed.log.schema)
         packed = dataframe.mapInArrow(portable(spark, task), _KEPT.ddl)
         with task_errors_raised():
             try:
                 return cls(packed.localCheckpoint())
-            except PySparkNotImplementedError:  # Spark Connect 3.5
-                return cls(packed.persist())
+            except PySparkNotImplementedError as error:
+                raise ConfigurationError(
+                    "Spark Connect 3.5 cannot keep the rows of a DataFrame for a replay: write it with "
+                    "dataframe.write.parquet(path) and take from_event_log(path), or Spark 4"
+                ) from error
 
     def release(self) -> None:
         """Free the blocks; with Spark Connect, Spark does so when nothing refers to the DataFrame."""
