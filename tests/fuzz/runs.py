@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from fuzz.jobs import Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
-from fuzz.logs import INT64_MIN, SPLIT_POOLS, Log, exact
+from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
 from models.small_batches import reading_batches_of
@@ -138,14 +138,23 @@ def rows_until_all_splits(logs: Sequence[Log], places: list[tuple[int, int]]) ->
 def goes_back(
     logs: Sequence[Log], before: list[tuple[int, int]], after: list[tuple[int, int]], at_once: bool
 ) -> bool:
-    """Whether an arrival behind a cut is below one of its log before it, or where those come at once, the same."""
+    """Whether an event behind a cut is one that arrives before one of its log ahead of it.
+
+    Events that arrive together are in the order of their splits; or, where they come at once, are not to be cut.
+    """
     rows = [log.rows() for log in logs]
-    latest = dict.fromkeys(range(len(logs)), INT64_MIN)
+
+    def place(number: int, row: int) -> tuple[int, Any]:
+        values = rows[number][row]
+        return values["at"], split_order(values["split"] if logs[number].split else None)
+
+    last: dict[int, tuple[int, Any]] = {}
     for number, row in before:
-        latest[number] = max(rows[number][row]["at"], latest[number])
+        last[number] = max(place(number, row), last.get(number, place(number, row)))
     return any(
-        logs[number].has_arrivals and rows[number][row]["at"] < latest[number] + at_once
+        place(number, row) < last[number] or (at_once and place(number, row)[0] == last[number][0])
         for number, row in after
+        if number in last and logs[number].has_arrivals
     )
 
 
