@@ -36,22 +36,22 @@ from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.column_values cimport (
     ByteSet,
     ByteView,
+    DecimalSum,
     OwnedBytes,
     ValueList,
     ValueState,
     WordSet,
     byte_lists_add,
     byte_sets_add,
+    is_value,
     is_word,
     owned_bytes_set,
     owned_bytes_view,
+    sketch_is_sound,
     word_lists_add,
     word_sets_add,
 )
-from flinkcore._native.decimals cimport DecimalSum
-from flinkcore._native.distinct_sketch cimport sketch_is_sound
 from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
-from flinkcore._native.nested_values cimport is_value
 
 
 # ---- out ---------------------------------------------------------------------------------------------------------

@@ -5,24 +5,457 @@ ones that know a column's type. What a block holds lies side by side in a few ki
 test nor a type to ask for, and aggregates over one column share it.
 """
 
+from libc.math cimport sqrt
 from libc.stdint cimport INT32_MAX, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from flinkcore.errors import DataError
+from flinkcore.errors import DataError, SchemaError
 
-from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, advise_large, bool_value, is_valid, native_array
+from flinkcore._native.arrow cimport (
+    ArrowArray,
+    ArrowSchema,
+    Column,
+    ColumnType,
+    NativeArray,
+    advise_large,
+    bool_value,
+    field_name,
+    is_valid,
+    layout_of,
+    native_array,
+)
 from flinkcore._native.memory cimport (
     BitBuffer,
     Buffer,
     bits_append,
     bits_append_many,
+    buffer_append,
     buffer_append_int64,
     buffer_free,
     buffer_reserve,
     grow,
 )
-from flinkcore._native.nested_values cimport value_append
+
+
+# ---- decimals ----------------------------------------------------------------------------------------------------
+
+
+cdef extern from *:
+    """
+    typedef unsigned __int128 flinkcore_uint128;
+    typedef __int128 flinkcore_int128;
+    """
+    ctypedef uint64_t uint128 "flinkcore_uint128"
+    ctypedef int64_t int128 "flinkcore_int128"
+
+
+cdef enum:
+    QUOTIENT_WORDS = 4
+
+
+cdef double decimal_to_double(const uint8_t* value) noexcept nogil:
+    cdef int128 number
+    memcpy(&number, value, 16)
+    return <double> number
+
+
+cdef bint decimal_quotient(
+    const DecimalSum* total, int shift, int64_t count, int precision, uint8_t* value
+) noexcept nogil:
+    cdef uint64_t[QUOTIENT_WORDS] words
+    cdef uint64_t factor = 1, remainder, sign = <uint64_t> 0 - (total.high >> 63)
+    cdef uint128 carried, limit = 1, found
+    cdef int i
+    words[0] = total.low ^ sign
+    words[1] = total.middle ^ sign
+    words[2] = total.high ^ sign
+    words[3] = 0
+    for i in range(shift):
+        factor *= 10
+    carried = (sign & 1) * factor  # the magnitude is the complement, and one more
+    for i in range(QUOTIENT_WORDS):
+        carried += <uint128> words[i] * factor
+        words[i] = <uint64_t> carried
+        carried >>= 64
+    carried = 0
+    for i in range(QUOTIENT_WORDS - 1, -1, -1):
+        carried = (carried << 64) | words[i]
+        found = carried / <uint128> count  # a variable: a cast around it would be one of the operands
+        words[i] = <uint64_t> found
+        carried -= found * <uint128> count
+    remainder = <uint64_t> carried
+    if words[2] or words[3] or words[1] >> 63:
+        return False
+    found = (<uint128> words[1] << 64 | words[0]) + (remainder >= <uint64_t> count - remainder)
+    for i in range(precision):
+        limit *= 10
+    if found >= limit:
+        return False
+    if sign:
+        found = 0 - found
+    memcpy(value, &found, 16)
+    return True
+
+
+# ---- values of any type ------------------------------------------------------------------------------------------
+
+
+# What is within a value follows it: a struct's fields, a list's number of elements and the elements, a text's length and bytes. Each
+# value within another has a byte before it that says whether it is there or null.
+
+
+cdef enum Kind:
+    NOTHING     # of the type null
+    BIT
+    FIXED       # bytes
+    TEXT        # or binary
+    LIST        # or map
+    FIXED_LIST
+    STRUCT
+
+
+cdef inline Kind _kind(const ValueType* type) noexcept nogil:
+    if type.layout.bits == 1:
+        return Kind.BIT
+    if type.layout.has_bytes:
+        return Kind.TEXT
+    if type.layout.offset_width:
+        return Kind.LIST
+    if type.layout.list_size >= 0:
+        return Kind.FIXED_LIST
+    if type.layout.rows_are_childrens:
+        return Kind.STRUCT
+    return Kind.FIXED if type.layout.has_validity else Kind.NOTHING
+
+
+cdef int value_type_set(ValueType* type, const ArrowSchema* field) except -1:
+    cdef int64_t i
+    cdef bytes format = field.format
+    memset(type, 0, sizeof(ValueType))
+    layout_of(field.format, &type.layout)
+    type.field = field
+    if field.dictionary != NULL:
+        raise SchemaError("a dictionary within values is not supported here; cast it to the type of its values")
+    if type.layout.has_views or type.layout.has_sizes or format.startswith((b"+u", b"+r")):
+        raise SchemaError(
+            f"values of Arrow format {format.decode()!r} are not supported here; cast views to plain text and lists, and take "
+            "unions and run-end-encoded values apart"
+        )
+    type.children = <ValueType*> calloc(field.n_children + 1, sizeof(ValueType))
+    if type.children == NULL:
+        raise MemoryError()
+    try:
+        for i in range(field.n_children):
+            value_type_set(&type.children[i], field.children[i])
+            type.n_children = i + 1
+    except BaseException:
+        value_type_free(type)
+        raise
+    return 0
+
+
+cdef void value_type_free(ValueType* type) noexcept:
+    cdef int64_t i
+    for i in range(type.n_children):
+        value_type_free(&type.children[i])
+    free(type.children)
+    memset(type, 0, sizeof(ValueType))
+
+
+# ---- bytes of values ---------------------------------------------------------------------------------------------
+
+
+cdef inline int64_t _offset(const ArrowArray* array, int32_t width, int64_t i) noexcept nogil:
+    return (<const int32_t*> array.buffers[1])[i] if width == 4 else (<const int64_t*> array.buffers[1])[i]
+
+
+cdef int _append_bytes(Buffer* out, const uint8_t* data, int64_t length) except -1 nogil:
+    if length:
+        memcpy(buffer_append(out, length), data, length)
+    return 0
+
+
+cdef int _append_inner(Buffer* out, const ValueType* type, const ArrowArray* array, int64_t row) except -1 nogil:
+    cdef const uint8_t* validity
+    cdef int64_t bit = array.offset + row
+    cdef bint is_there = type.layout.has_validity
+    if is_there and array.buffers[0] != NULL:
+        validity = <const uint8_t*> array.buffers[0]
+        is_there = (validity[bit >> 3] >> (bit & 7)) & 1
+    (<uint8_t*> buffer_append(out, 1))[0] = is_there
+    if is_there:
+        value_append(out, type, array, row)
+    return 0
+
+
+cdef int value_append(Buffer* out, const ValueType* type, const ArrowArray* array, int64_t row) except -1 nogil:
+    cdef Kind kind = _kind(type)
+    cdef int64_t at = array.offset + row, width = type.layout.bits >> 3, i, begin, end
+    if kind == Kind.BIT:
+        (<uint8_t*> buffer_append(out, 1))[0] = ((<const uint8_t*> array.buffers[1])[at >> 3] >> (at & 7)) & 1
+    elif kind == Kind.FIXED:
+        _append_bytes(out, <const uint8_t*> array.buffers[1] + at * width, width)
+    elif kind == Kind.TEXT or kind == Kind.LIST:
+        begin = _offset(array, type.layout.offset_width, at)
+        end = _offset(array, type.layout.offset_width, at + 1)
+        buffer_append_int64(out, end - begin)
+        if kind == Kind.TEXT:
+            return _append_bytes(out, <const uint8_t*> array.buffers[2] + begin, end - begin)
+        for i in range(begin, end):
+            _append_inner(out, &type.children[0], array.children[0], i)
+    elif kind == Kind.FIXED_LIST:
+        for i in range(at * type.layout.list_size, (at + 1) * type.layout.list_size):
+            _append_inner(out, &type.children[0], array.children[0], i)
+    elif kind == Kind.STRUCT:
+        for i in range(type.n_children):
+            _append_inner(out, &type.children[i], array.children[i], at)
+    return 0
+
+
+cdef inline int64_t _read_length(const uint8_t* data) noexcept nogil:
+    cdef int64_t length
+    memcpy(&length, data, 8)
+    return length
+
+
+cdef int64_t _after_inner(const ValueType* type, const uint8_t* data, int64_t length) except -2:
+    if length < 1 or data[0] > 1 or (data[0] and _kind(type) == Kind.NOTHING):
+        return -1
+    if data[0] == 0:
+        return 1
+    after = _after_value(type, data + 1, length - 1)
+    return after + 1 if after >= 0 else -1
+
+
+cdef int64_t _after_value(const ValueType* type, const uint8_t* data, int64_t length) except -2:
+    # How many of the bytes are those of the value; -1 where it is none.
+    cdef Kind kind = _kind(type)
+    cdef int64_t at = 0, i, n, inner
+    if kind == Kind.BIT:
+        return 1 if length >= 1 and data[0] <= 1 else -1
+    if kind == Kind.FIXED:
+        return type.layout.bits >> 3 if length >= type.layout.bits >> 3 else -1
+    n = type.layout.list_size if kind == Kind.FIXED_LIST else type.n_children
+    if kind == Kind.TEXT or kind == Kind.LIST:
+        if length < 8:
+            return -1
+        n = _read_length(data)
+        at = 8
+        if not 0 <= n <= length - at:  # an element has at least a byte
+            return -1
+    if kind == Kind.TEXT:
+        if type.field.format[0] in (b"u", b"U"):
+            try:
+                (<const char*> data)[at:at + n].decode()
+            except UnicodeDecodeError:
+                return -1
+        return at + n
+    for i in range(n):
+        inner = _after_inner(&type.children[i if kind == Kind.STRUCT else 0], data + at, length - at)
+        if inner < 0:
+            return -1
+        at += inner
+    return at
+
+
+cdef bint is_value(const ValueType* type, const uint8_t* data, int64_t length):
+    return _after_value(type, data, length) == length
+
+
+# ---- columns -----------------------------------------------------------------------------------------------------
+
+
+cdef int value_column_set(ValueColumn* column, const ValueType* type, const char* name) except -1:
+    cdef int64_t i
+    memset(column, 0, sizeof(ValueColumn))
+    column.type = type
+    column.name = name
+    column.children = <ValueColumn*> calloc(type.n_children + 1, sizeof(ValueColumn))
+    if column.children == NULL:
+        raise MemoryError()
+    for i in range(type.n_children):
+        value_column_set(&column.children[i], &type.children[i], name)
+    return 0
+
+
+cdef void value_column_free(ValueColumn* column) noexcept:
+    cdef int64_t i
+    if column.children == NULL:
+        return
+    for i in range(column.type.n_children):
+        value_column_free(&column.children[i])
+    free(column.children)
+    buffer_free(&column.validity.bytes)
+    buffer_free(&column.bits.bytes)
+    buffer_free(&column.values)
+    buffer_free(&column.data)
+    memset(column, 0, sizeof(ValueColumn))
+
+
+cdef int64_t value_column_memory(const ValueColumn* column) noexcept nogil:
+    cdef int64_t i, size = column.validity.bytes.capacity + column.bits.bytes.capacity
+    size += column.values.capacity + column.data.capacity
+    for i in range(column.type.n_children):
+        size += value_column_memory(&column.children[i])
+    return size
+
+
+cdef const uint8_t* _measure_inner(ValueColumn* column, const uint8_t* data) noexcept nogil:
+    return _measure(column, data + 1 if data[0] else NULL, data + 1)
+
+
+cdef const uint8_t* _measure(ValueColumn* column, const uint8_t* data, const uint8_t* after) noexcept nogil:
+    # Where the value ends; `after`, if it is null.
+    cdef const ValueType* type = column.type
+    cdef Kind kind = _kind(type)
+    cdef int64_t i, n
+    column.more_rows += 1
+    if data == NULL:
+        if kind == Kind.STRUCT:
+            for i in range(type.n_children):
+                _measure(&column.children[i], NULL, NULL)
+        elif kind == Kind.FIXED_LIST:
+            for i in range(type.layout.list_size):
+                _measure(&column.children[0], NULL, NULL)
+        return after
+    if kind == Kind.BIT:
+        return data + 1
+    if kind == Kind.FIXED:
+        return data + (type.layout.bits >> 3)
+    n = type.layout.list_size if kind == Kind.FIXED_LIST else type.n_children
+    if kind == Kind.TEXT or kind == Kind.LIST:
+        n = _read_length(data)
+        data += 8
+    if kind == Kind.TEXT:
+        column.more_data += n
+        return data + n
+    for i in range(n):
+        data = _measure_inner(&column.children[i if kind == Kind.STRUCT else 0], data)
+    return data
+
+
+cdef void value_column_measure(ValueColumn* column, const uint8_t* data) noexcept nogil:
+    _measure(column, data, NULL)
+
+
+cdef int _refuse_column_size(const ValueColumn* column) except -1 with gil:
+    raise DataError(
+        f"the values of column {column.name.decode()!r} in one batch of results hold lists or texts with more than "
+        "2,147,483,647 elements or bytes; let fewer values come together, or cast them to large lists and large texts"
+    )
+
+
+cdef int value_column_reserve(ValueColumn* column) except -1 nogil:
+    cdef const ValueType* type = column.type
+    cdef Kind kind = _kind(type)
+    cdef int64_t i, rows = column.more_rows, bits = ((column.length + rows) >> 3) + 2
+    cdef int32_t width = type.layout.offset_width
+    buffer_reserve(&column.validity.bytes, bits - column.validity.bytes.size)
+    if kind == Kind.BIT:
+        buffer_reserve(&column.bits.bytes, bits - column.bits.bytes.size)
+    elif kind == Kind.FIXED:
+        buffer_reserve(&column.values, rows * (type.layout.bits >> 3))
+    elif kind == Kind.TEXT or kind == Kind.LIST:
+        if width == 4 and (
+            column.data.size + column.more_data > INT32_MAX
+            or (kind == Kind.LIST and column.children[0].length + column.children[0].more_rows > INT32_MAX)
+        ):
+            _refuse_column_size(column)
+        buffer_reserve(&column.values, (rows + 1) * width)
+        if column.values.size == 0:
+            memset(column.values.data, 0, width)
+            column.values.size = width
+        buffer_reserve(&column.data, column.more_data)
+    for i in range(type.n_children):
+        value_column_reserve(&column.children[i])
+    column.more_rows = column.more_data = 0
+    return 0
+
+
+cdef int _append_end(ValueColumn* column, int64_t end) except -1 nogil:
+    if column.type.layout.offset_width == 4:
+        (<int32_t*> buffer_append(&column.values, 4))[0] = <int32_t> end
+    else:
+        buffer_append_int64(&column.values, end)
+    return 0
+
+
+cdef const uint8_t* _append_to(ValueColumn* column, const uint8_t* data, const uint8_t* after) except? NULL nogil:
+    # Where the value ends; `after`, if it is null.
+    cdef const ValueType* type = column.type
+    cdef Kind kind = _kind(type)
+    cdef int64_t i, n, width = type.layout.bits >> 3
+    column.length += 1
+    bits_append(&column.validity, data != NULL)
+    if kind == Kind.NOTHING:
+        return after
+    if kind == Kind.BIT:
+        bits_append(&column.bits, data != NULL and data[0] != 0)
+        return after if data == NULL else data + 1
+    if kind == Kind.FIXED:
+        if data == NULL:
+            if width:
+                memset(buffer_append(&column.values, width), 0, width)
+            return after
+        _append_bytes(&column.values, data, width)
+        return data + width
+    if kind == Kind.TEXT or kind == Kind.LIST:
+        n = 0
+        if data != NULL:
+            n = _read_length(data)
+            data += 8
+        if kind == Kind.TEXT:
+            if n:
+                _append_bytes(&column.data, data, n)
+            _append_end(column, column.data.size)
+            return after if data == NULL else data + n
+        _append_end(column, column.children[0].length + n)
+    else:
+        n = type.layout.list_size if kind == Kind.FIXED_LIST else type.n_children
+    for i in range(n):
+        if data == NULL:
+            _append_to(&column.children[i if kind == Kind.STRUCT else 0], NULL, NULL)
+        else:
+            data = _append_to(
+                &column.children[i if kind == Kind.STRUCT else 0], data + 1 if data[0] else NULL, data + 1
+            )
+    return after if data == NULL else data
+
+
+cdef int value_column_append(ValueColumn* column, const uint8_t* data) except -1 nogil:
+    _append_to(column, data, NULL)
+    return 0
+
+
+cdef NativeArray value_column_take(ValueColumn* column):
+    cdef const ValueType* type = column.type
+    cdef Kind kind = _kind(type)
+    cdef NativeArray taken
+    cdef int64_t i
+    cdef Buffer* second = &column.values
+    children = [value_column_take(&column.children[i]) for i in range(type.n_children)]
+    names = [field_name(type.children[i].field) for i in range(type.n_children)]
+    if kind == Kind.BIT:
+        second = &column.bits.bytes
+    elif kind == Kind.STRUCT or kind == Kind.FIXED_LIST or kind == Kind.NOTHING:
+        second = NULL
+    if kind == Kind.NOTHING:
+        buffer_free(&column.validity.bytes)
+    taken = native_array(
+        type.field.format.decode(),
+        column.length,
+        &column.validity if kind != Kind.NOTHING else NULL,
+        second,
+        &column.data if kind == Kind.TEXT else NULL,
+        children,
+        names,
+    )
+    taken.schema.flags = type.field.flags
+    column.length = 0
+    column.validity.length = column.validity.zeros = 0
+    column.bits.length = column.bits.zeros = 0
+    return taken
 
 
 # ---- byte strings ------------------------------------------------------------------------------------------------
@@ -767,3 +1200,146 @@ cdef bint byte_set_is_sound(const ByteSet* strings) noexcept nogil:
             if _byte_slot(strings, slot.hash, _stored(strings, slot)) != slot:
                 return False
     return count == strings.count
+
+
+# ---- sketches ----------------------------------------------------------------------------------------------------
+
+
+# HyperLogLog (Flajolet et al. 2007) with the estimator of Ertl (2017), which needs no table of corrections: 4,096 registers, each the
+# greatest rank of the hashes that chose it, of a standard error of 1.6 %. As long as there are few values their hashes are kept
+# instead, and counted exactly. Either form follows from the set of hashes alone: the order of values and of merges does not matter.
+
+
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long word) noexcept nogil
+
+cdef enum:
+    MOST_HASHES = 512  # in as much memory as registers take
+    CHOOSING_BITS = 12
+
+cdef double ALPHA = 0.7213475204444817  # 1 / (2 ln 2)
+
+
+cdef inline void _register(OwnedBytes* registers, uint64_t hash) noexcept nogil:
+    cdef uint64_t rest = hash << CHOOSING_BITS
+    cdef uint8_t rank = <uint8_t> (leading_zeros(rest) + 1) if rest else MOST_RANK
+    cdef uint8_t* place = &registers.data[hash >> (64 - CHOOSING_BITS)]
+    if rank > place[0]:
+        place[0] = rank
+
+
+cdef void _register_all(OwnedBytes* registers, const WordSet* hashes) noexcept nogil:
+    cdef uint64_t at
+    if hashes.count == 0:
+        return
+    if hashes.slots == NULL:
+        _register(registers, hashes.only)
+        return
+    for at in range(<uint64_t> hashes.mask + 1):
+        if hashes.slots[at]:
+            _register(registers, hashes.slots[at])
+    if hashes.slots[<uint64_t> hashes.mask + 1]:
+        _register(registers, 0)
+
+
+cdef int _make_registers(WordSet* hashes, OwnedBytes* registers) except -1 nogil:
+    cdef uint8_t[SKETCH_REGISTERS] none
+    cdef ByteView view
+    memset(none, 0, SKETCH_REGISTERS)
+    view.data = none
+    view.length = SKETCH_REGISTERS
+    owned_bytes_set(registers, view)
+    _register_all(registers, hashes)
+    word_set_free(hashes)
+    return 0
+
+
+cdef int sketch_add(WordSet* hashes, OwnedBytes* registers, uint64_t hash) except -1 nogil:
+    cdef uint32_t only = 0
+    if registers.length:
+        _register(registers, hash)
+        return 0
+    word_sets_add(hashes, &only, &hash, 1)
+    if hashes.count > MOST_HASHES:
+        _make_registers(hashes, registers)
+    return 0
+
+
+cdef int sketch_merge(
+    WordSet* into, OwnedBytes* into_registers, WordSet* other, OwnedBytes* other_registers
+) except -1 nogil:
+    cdef uint64_t at
+    cdef int64_t i
+    if other_registers.length:
+        if into_registers.length == 0:
+            _make_registers(into, into_registers)
+        for i in range(SKETCH_REGISTERS):
+            if other_registers.data[i] > into_registers.data[i]:
+                into_registers.data[i] = other_registers.data[i]
+        return 0
+    if into_registers.length:
+        _register_all(into_registers, other)
+        return 0
+    if other.count and other.slots == NULL:
+        return sketch_add(into, into_registers, other.only)
+    if other.count:
+        for at in range(<uint64_t> other.mask + 1):
+            if other.slots[at]:
+                sketch_add(into, into_registers, other.slots[at])
+        if other.slots[<uint64_t> other.mask + 1]:
+            sketch_add(into, into_registers, 0)
+    return 0
+
+
+cdef double _sigma(double x) noexcept nogil:
+    # x + the sum of x**(2**k) * 2**(k - 1), k from 1; x < 1.
+    cdef double y = 1, z = x, before = -1
+    while z != before:
+        before = z
+        x *= x
+        z += x * y
+        y += y
+    return z
+
+
+cdef double _tau(double x) noexcept nogil:
+    # (1 - x - the sum of (1 - x**(2**-k))**2 * 2**-k, k from 1) / 3; 0 <= x <= 1.
+    cdef double y = 1, z = 1 - x, before = -1
+    if x == 0 or x == 1:
+        return 0
+    while z != before:
+        before = z
+        x = sqrt(x)
+        y *= 0.5
+        z -= (1 - x) * (1 - x) * y
+    return z / 3
+
+
+cdef int64_t sketch_estimate(const WordSet* hashes, const OwnedBytes* registers) noexcept nogil:
+    cdef int64_t[MOST_RANK + 1] counts
+    cdef int64_t i
+    cdef double z, m = SKETCH_REGISTERS
+    if registers.length == 0:
+        return hashes.count
+    memset(counts, 0, sizeof(counts))
+    for i in range(SKETCH_REGISTERS):
+        counts[registers.data[i]] += 1
+    z = m * _tau(1 - <double> counts[MOST_RANK] / m)
+    for i in range(MOST_RANK - 1, 0, -1):
+        z = 0.5 * (z + <double> counts[i])
+    z += m * _sigma(<double> counts[0] / m)
+    return <int64_t> (ALPHA * m * m / z + 0.5)
+
+
+cdef bint sketch_is_sound(const WordSet* hashes, const OwnedBytes* registers) noexcept nogil:
+    cdef int64_t i
+    cdef bint is_some = False
+    if registers.length == 0:
+        return hashes.count <= MOST_HASHES
+    if registers.length != SKETCH_REGISTERS or hashes.count:
+        return False
+    for i in range(SKETCH_REGISTERS):
+        if registers.data[i] > MOST_RANK:
+            return False
+        is_some = is_some or registers.data[i] != 0
+    return is_some

@@ -5,16 +5,17 @@ from flinkcore._native.arrow cimport Column, ColumnType, RecordBatch
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.column_values cimport (
     ByteSet,
+    DecimalSum,
     OwnedBytes,
     ResultColumn,
     Selection,
     ValueBlock,
+    ValueColumn,
     ValueList,
+    ValueType,
     WordSet,
 )
-from flinkcore._native.decimals cimport DecimalSum
 from flinkcore._native.memory cimport Buffer
-from flinkcore._native.nested_values cimport ValueColumn, ValueType
 
 
 cdef enum Function:
@@ -27,7 +28,7 @@ cdef enum Function:
     LAST
     LEAST_BY        # min_by and max_by
     COUNT_DISTINCT
-    APPROX_DISTINCT # sketches: word_sets and strings, as of distinct_sketch
+    APPROX_DISTINCT # sketches: word_sets and strings, as of column_values
     COLLECT
 
 

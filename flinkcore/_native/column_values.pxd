@@ -1,10 +1,10 @@
-# Values of columns: gathered from a batch in blocks, kept per entry, and written to result columns.
+# Values of columns: gathered from a batch in blocks, kept per entry, and written to result columns; decimals, values of any type as
+# bytes, sets of values and sketches of these.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from flinkcore._native.arrow cimport Column, ColumnType, NativeArray
+from flinkcore._native.arrow cimport ArrowArray, ArrowSchema, Column, ColumnType, Layout, NativeArray
 from flinkcore._native.memory cimport BitBuffer, Buffer
-from flinkcore._native.nested_values cimport ValueType
 
 
 cdef struct ByteView:
@@ -51,6 +51,108 @@ cdef inline bint is_less(ByteView a, ByteView b, bint decimal) noexcept nogil:
     return a.length < b.length
 
 
+# ---- decimals: of 128 bits, and sums of them that are exact, in whatever order they are added up
+
+
+cdef struct DecimalSum:
+    # A whole number of 192 bits, two's complement: as many decimals of 38 digits fit as int64 can count.
+    uint64_t low
+    uint64_t middle
+    uint64_t high
+
+
+cdef inline DecimalSum decimal_read(const uint8_t* value) noexcept nogil:
+    # Of 16 bytes, little endian.
+    cdef DecimalSum number
+    memcpy(&number.low, value, 8)
+    memcpy(&number.middle, value + 8, 8)
+    number.high = <uint64_t> 0 - (number.middle >> 63)
+    return number
+
+
+cdef inline void decimal_sum_add(DecimalSum* total, const DecimalSum* other) noexcept nogil:
+    cdef uint64_t low = total.low + other.low, middle = total.middle + other.middle, carry = low < other.low
+    total.high += other.high + (middle < other.middle)
+    middle += carry
+    total.high += middle < carry
+    total.middle = middle
+    total.low = low
+
+
+cdef inline void decimal_sum_subtract(DecimalSum* total, const DecimalSum* other) noexcept nogil:
+    cdef uint64_t borrow = total.low < other.low, middle = total.middle - other.middle
+    total.high -= other.high + (total.middle < other.middle)
+    total.low -= other.low
+    total.high -= middle < borrow
+    total.middle = middle - borrow
+
+
+cdef inline bint decimal_sum_is_less(const DecimalSum* a, const DecimalSum* b) noexcept nogil:
+    if a.high != b.high:
+        return <int64_t> a.high < <int64_t> b.high
+    if a.middle != b.middle:
+        return a.middle < b.middle
+    return a.low < b.low
+
+
+# The decimal of 16 bytes, little endian, without its decimal point.
+cdef double decimal_to_double(const uint8_t* value) noexcept nogil
+# Writes total * 10**shift / count, rounded half up (away from zero) to a whole number, as 16 bytes, little endian. False where it
+# has more than `precision` digits, at most 38. 0 <= shift <= 4, count > 0.
+cdef bint decimal_quotient(
+    const DecimalSum* total, int shift, int64_t count, int precision, uint8_t* value
+) noexcept nogil
+
+
+# ---- values of any type: as bytes, and columns made of such values again
+
+
+cdef struct ValueType:
+    # A type and the types within it; free with value_type_free.
+    const ArrowSchema* field  # borrowed
+    Layout layout
+    int64_t n_children
+    ValueType* children       # (n_children,)
+
+
+# The type of a field. SchemaError where values of such a type, or of one within it, cannot be kept; nothing is to be freed then.
+cdef int value_type_set(ValueType* type, const ArrowSchema* field) except -1
+cdef void value_type_free(ValueType* type) noexcept
+# Appends the bytes of a value that is not null; `row` counts without the array's own offset.
+cdef int value_append(Buffer* out, const ValueType* type, const ArrowArray* array, int64_t row) except -1 nogil
+# Whether bytes are those of one value; of a text that is UTF-8.
+cdef bint is_value(const ValueType* type, const uint8_t* data, int64_t length)
+
+
+cdef struct ValueColumn:
+    # Zero-initialise, then set type and name with value_column_set; free with value_column_free.
+    const ValueType* type
+    const char* name       # of the column that the values came from, for messages
+    int64_t length
+    BitBuffer validity
+    BitBuffer bits         # of bools
+    Buffer values          # fixed width, or offsets (length + 1,)
+    Buffer data            # of strings
+    ValueColumn* children  # as of the type
+    int64_t more_rows      # measured
+    int64_t more_data
+
+
+cdef int value_column_set(ValueColumn* column, const ValueType* type, const char* name) except -1
+cdef void value_column_free(ValueColumn* column) noexcept
+cdef int64_t value_column_memory(const ValueColumn* column) noexcept nogil
+# Counts what a value, or a null where `data` is NULL, will take.
+cdef void value_column_measure(ValueColumn* column, const uint8_t* data) noexcept nogil
+# Makes room for all that was measured: what is appended then does not fail. DataError where it is more than Arrow's offsets reach.
+cdef int value_column_reserve(ValueColumn* column) except -1 nogil
+cdef int value_column_append(ValueColumn* column, const uint8_t* data) except -1 nogil
+# The column so far; it starts anew.
+cdef NativeArray value_column_take(ValueColumn* column)
+
+
+# ---- blocks
+
+
 cdef enum:
     BLOCK_ROWS = 1024
 
@@ -67,7 +169,7 @@ cdef enum Representation:
     WORDS
     ORDERED_WORDS
     BYTES
-    ENCODED  # bytes that nested_values makes of values
+    ENCODED  # bytes of values of any type
 
 
 cdef struct Selection:
@@ -196,3 +298,28 @@ cdef int64_t byte_set_memory(const ByteSet* strings) noexcept nogil
 # Every element is where a look-up finds it, and the count is right.
 cdef bint word_set_is_sound(const WordSet* words) noexcept nogil
 cdef bint byte_set_is_sound(const ByteSet* strings) noexcept nogil
+
+
+# ---- sketches: about how many different values there are, in bounded size, which depends on nothing but the set of values
+
+
+cdef enum:
+    SKETCH_REGISTERS = 4096
+    MOST_RANK = 53  # of a register: 52 bits of a hash do not choose it
+
+
+cdef inline uint64_t mixed_hash(uint64_t word) noexcept nogil:
+    # Every bit of the word changes about half of the bits of the hash: the finalizer of MurmurHash3.
+    word = (word ^ (word >> 33)) * <uint64_t> 0xFF51AFD7ED558CCD
+    word = (word ^ (word >> 33)) * <uint64_t> 0xC4CEB9FE1A85EC53
+    return word ^ (word >> 33)
+
+
+# A sketch is the set of the values' hashes while these are few, and then registers (SKETCH_REGISTERS bytes), with the set empty.
+cdef int sketch_add(WordSet* hashes, OwnedBytes* registers, uint64_t hash) except -1 nogil
+# `into` becomes the sketch of the values of both; `other` may hold anything afterwards and must be freed.
+cdef int sketch_merge(
+    WordSet* into, OwnedBytes* into_registers, WordSet* other, OwnedBytes* other_registers
+) except -1 nogil
+cdef int64_t sketch_estimate(const WordSet* hashes, const OwnedBytes* registers) noexcept nogil
+cdef bint sketch_is_sound(const WordSet* hashes, const OwnedBytes* registers) noexcept nogil

@@ -39,5 +39,9 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
 
 
 def dataframe_of(spark: Any, table: pa.Table) -> Any:
-    """A DataFrame of a table without nulls, also on Spark 3.5, which takes no Arrow data."""
-    return spark.createDataFrame(table.to_pandas())
+    """A DataFrame of a table, also on Spark 3.5, which takes no Arrow data."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame(
+        [tuple(row.values()) for row in table.to_pylist()], from_arrow_schema(table.schema)
+    )
