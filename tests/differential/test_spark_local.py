@@ -435,7 +435,7 @@ def job_over(stream: DataStream) -> DataStream:
 
 @pytest.mark.parametrize("arrival", ["at", None])
 def test_dataframe_as_log_gives_the_rows_of_an_embedded_replay(spark: Any, arrival: str | None) -> None:
-    table = table_of_events().drop(["price"])
+    table = table_of_events().drop(["place", "price"])
     table = table.set_column(5, "item", table["item"].cast(pa.int32()))
     at = table.column_names.index("ts")
     table = table.set_column(at, "ts", table["ts"].cast(pa.timestamp("us", table["ts"].type.tz)))

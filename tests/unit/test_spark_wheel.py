@@ -51,6 +51,12 @@ def test_a_wheel_of_a_source_tree_has_no_module_whose_source_is_gone(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
     monkeypatch.setattr(flinkcore, "__file__", str(package / "__init__.py"))
+
+    def stored(name: str, content: bytes) -> Path:
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    monkeypatch.setattr(wheel, "stored", stored)
     # Installed, a package has no sources beside it.
     for sources, expected in [((), ["gone", "kept"]), (("kept",), ["kept"])]:
         for name in sources:
