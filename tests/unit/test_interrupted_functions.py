@@ -174,6 +174,8 @@ ROWS: dict[str, Callable[[], list[Any]]] = {
 }
 
 
+# What Python loses amid a callback is reported, and repeated by the replay: its threads are to end all the same.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("functions", ROWS)
 def test_an_interrupt_ends_functions_of_several_operators(functions: str) -> None:
     job = in_a_row(*ROWS[functions]())
