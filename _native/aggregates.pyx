@@ -99,7 +99,7 @@ from flinkcore._native.column_values cimport (
     word_set_merge,
     word_sets_add,
 )
-from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve, grow
+from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow
 
 
 cdef enum:
@@ -821,7 +821,7 @@ cdef int _emit_variances(Aggregate* aggregate, const uint32_t* entries, int64_t 
 
 
 cdef int _emit_decimals(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
-    # A result with too many digits is null for now: see `unfit_result`.
+    # A result with too many digits is null here: `unfit_result` finds it, and the caller refuses it.
     cdef uint8_t[BLOCK_ROWS] states
     cdef uint8_t[16] value
     cdef ByteView view

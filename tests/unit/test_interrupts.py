@@ -1,14 +1,9 @@
 """Ctrl-C ends a replay soon, wherever it is, and leaves no results that look complete."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
 import pytest
+from models.interrupted_programs import interrupted
 
 REPLAY = """
     import sys
@@ -66,27 +61,12 @@ REPLAY = """
     ],
 )
 def test_ctrl_c_ends_a_replay_soon(kind: str, ending: str, parallelism: int, tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
     results = tmp_path / "results"
-    replay = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(REPLAY), kind, ending, str(parallelism), str(results)],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    into_the_data_plane = 1
+    end = interrupted(
+        REPLAY, kind, ending, str(parallelism), str(results), first_line="runs", seconds=into_the_data_plane
     )
-    try:
-        assert replay.stdout is not None
-        assert replay.stdout.readline() == "runs\n"
-        time.sleep(1)  # into the data plane
-        began = time.monotonic()
-        replay.send_signal(signal.SIGINT)
-        output, errors = replay.communicate(timeout=60)
-        took = time.monotonic() - began
-    finally:
-        replay.kill()
-    assert output == "", "it ended before"
-    assert "KeyboardInterrupt" in errors
-    assert took < 10
+    assert end.output == "", "it ended before"
+    assert "KeyboardInterrupt" in end.errors
+    assert end.seconds < 10
     assert not list(results.glob("*.parquet"))

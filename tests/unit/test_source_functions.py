@@ -1,15 +1,10 @@
 """Source functions in jobs: what they emit, when it arrives, and how they end."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from models.interrupted_programs import interrupted
 
 from flinkcore.common import Duration, Row, Types, Watermark
 from flinkcore.common.boundedness import Boundedness
@@ -428,22 +423,7 @@ ENDLESS = """
 
 
 def test_ctrl_c_ends_a_function_without_end() -> None:
-    root = Path(__file__).parents[2]
-    job = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(ENDLESS)],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert job.stdout is not None
-        assert job.stdout.readline() == "tick\n"
-        job.send_signal(signal.SIGINT)
-        output, error = job.communicate(timeout=60)
-    finally:
-        job.kill()
-    assert output.endswith("left\n")
-    assert "finished" not in output
-    assert error.endswith("KeyboardInterrupt\n")
+    end = interrupted(ENDLESS, first_line="tick")
+    assert end.output.endswith("left\n")
+    assert "finished" not in end.output
+    assert end.errors.endswith("KeyboardInterrupt\n")
