@@ -8,10 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.common.expressions import Expression
 from flinkcore.errors import SourceError
+from flinkcore.replay.log.column_ops import Filter, apply_ops, expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
+from flinkcore.replay.log.stored_columns import StoredColumns
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,13 @@ class LogSchema:
         Plain types; partition columns come last.
     origins : mapping of str to str
         Column name to the file that gave its type.
+    stored : StoredColumns or None
+        How the files hold the columns of a table; None: by these names and types.
     """
 
     schema: pa.Schema
     origins: Mapping[str, str]
+    stored: StoredColumns | None = None
 
 
 @dataclass(frozen=True)
@@ -118,20 +124,27 @@ class Chunk(ABC):
 
 @dataclass(frozen=True)
 class FileChunk(Chunk):
-    """A file, or a run of its row groups or record batches (``pieces``; None: all of it)."""
+    """A file, or a run of its row groups or record batches (``pieces``; None: all of it).
+
+    ``where``: conditions over columns of the log, all of which are true of its rows; the file may have others.
+    """
 
     file: LogFile
     format: FileFormat
     pieces: range | None
     log_schema: LogSchema
+    where: tuple[Expression, ...] = ()
 
     def _read(
         self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
     ) -> Iterator[pa.RecordBatch]:
         expected = self.log_schema.schema
         names = list(expected.names if columns is None else columns)
+        read = self._read_by_conditions()
+        encoded = [name for name in encoded if name not in read]
+        taken = names + [name for name in expected.names if name in read and name not in names]
         partition = dict(self.file.partition)
-        in_file = [name for name in names if name not in partition]
+        in_file = [name for name in taken if name not in partition]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = [name for name in expected.names if name not in partition][:1]
@@ -142,14 +155,25 @@ class FileChunk(Chunk):
             tuple(encoded_here),
             batch_rows,
             warnings,
+            self.log_schema.stored,
+            self.where,
         )
         self.file.check_unchanged()
+        conditions = [Filter(condition) for condition in self.where]
         try:
-            yield from self._batches(names, to_read, batch_rows)
+            for batch in self._batches(taken, to_read, batch_rows):
+                yield apply_ops(conditions, batch)[0].select(names) if conditions else batch
         except SourceError:
             self.file.check_unchanged()  # which says more than what the reader stumbled over
             raise
         self.file.check_unchanged()
+
+    def _read_by_conditions(self) -> frozenset[str]:
+        read: frozenset[str] = frozenset()
+        for condition in self.where:
+            of_one = expression_columns(condition)
+            read |= frozenset(self.log_schema.schema.names) if of_one is None else of_one
+        return read
 
     def _batches(
         self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int

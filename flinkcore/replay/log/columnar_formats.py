@@ -1,12 +1,17 @@
 """Parquet and Arrow IPC: formats with metadata that can be cut into pieces."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
+from flinkcore.replay.log.column_ops import expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_schema
@@ -17,8 +22,17 @@ from flinkcore.replay.log.sound_columns import check_layout, check_values
 _PREFETCH_BYTES = 64 << 20
 
 
+@dataclass(frozen=True)
 class ParquetFormat:
-    """Parquet: footers give the schema and the rows of each row group."""
+    """Parquet: footers give the schema and the rows of each row group.
+
+    Parameters
+    ----------
+    int96_unit : str or None
+        Unit of timestamps in 96 bits: ``"us"``, as Spark has them, holds all of them; None: ns, from 1677 to 2262.
+    """
+
+    int96_unit: str | None = None
 
     name = "parquet"
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
@@ -26,14 +40,14 @@ class ParquetFormat:
     def schema(self, file: LogFile) -> pa.Schema | None:
         with (
             source_faults(file.name, self._advice),
-            pq.ParquetFile(file.path, filesystem=file.filesystem) as opened,
+            self._open(file) as opened,
         ):
             return plain_schema(opened.schema_arrow)
 
     def pieces(self, file: LogFile) -> list[int | None]:
         with (
             source_faults(file.name, self._advice),
-            pq.ParquetFile(file.path, filesystem=file.filesystem) as opened,
+            self._open(file) as opened,
         ):
             metadata = opened.metadata
             return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -42,33 +56,104 @@ class ParquetFormat:
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
         local = isinstance(file.filesystem, fs.LocalFileSystem)
-        with (
-            source_faults(file.name, self._advice),
-            pq.ParquetFile(
-                file.path,
-                filesystem=file.filesystem,
-                read_dictionary=list(columns.dictionary_columns),
-                pre_buffer=not local,
-                page_checksum_verification=True,
-            ) as opened,
-        ):
-            columns.check(opened.schema_arrow, file.name)
+        with ExitStack() as closing:
+            closing.enter_context(source_faults(file.name, self._advice))
+            in_table = columns.stored is not None
+            opened = closing.enter_context(self._open(file, () if in_table else columns.dictionary_columns))
+            found = _instants_in_table(opened) if in_table else opened.schema_arrow
+            located = columns.located(found, file.name)
+            given = {name: stored for name, stored in located.items() if stored is not None}
+            encoded = [given[name] for name in columns.dictionary_columns if name in given]
+            if in_table and encoded:
+                opened = closing.enter_context(self._open(file, encoded))
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
-            _check_footer(opened.metadata, groups, columns.names)
+            if columns.where:
+                groups = _where_true(file, groups, columns, given, found)
+            # Where the file has none of the columns, another one tells the number of rows.
+            names = list(given.values()) or found.names[:1]
+            _check_footer(opened.metadata, groups, names)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [groups] if local else _runs(opened.metadata, groups)
             for run in runs:
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 for batch in opened.iter_batches(
-                    batch_size=columns.batch_rows, row_groups=run, columns=columns.names, use_threads=False
+                    batch_size=columns.batch_rows, row_groups=run, columns=names, use_threads=False
                 ):
                     check_values(batch)
                     rows -= batch.num_rows
-                    yield batch
+                    yield _as_in_table(batch, columns.schema, located) if in_table else batch
                 if rows:
                     raise pa.ArrowInvalid(
                         f"its row groups do not have as many rows as its footer says ({rows} missing)"
                     )
+
+    def _open(self, file: LogFile, encoded: Sequence[str] = ()) -> Any:
+        return pq.ParquetFile(
+            file.path,
+            filesystem=file.filesystem,
+            read_dictionary=list(encoded),
+            pre_buffer=not isinstance(file.filesystem, fs.LocalFileSystem),
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit=self.int96_unit,
+        )
+
+
+def _instants_in_table(opened: Any) -> pa.Schema:
+    """The schema of a table's file, where timestamps in 96 bits, which have no time zone, are in UTC."""
+    stored = opened.schema_arrow
+    for column in map(opened.metadata.schema.column, range(opened.metadata.num_columns)):
+        if column.physical_type == "INT96" and column.path in stored.names:
+            at = stored.get_field_index(column.path)
+            field = stored.field(at)
+            stored = stored.set(at, field.with_type(pa.timestamp(field.type.unit, "UTC")))
+    return stored
+
+
+def _as_in_table(
+    batch: pa.RecordBatch, wanted: pa.Schema, located: Mapping[str, str | None]
+) -> pa.RecordBatch:
+    """A batch with the columns of a table by its names for them."""
+    arrays = [
+        pa.nulls(batch.num_rows, column.type)
+        if (stored := located[column.name]) is None
+        else batch.column(stored)
+        for column in wanted
+    ]
+    return pa.RecordBatch.from_arrays(arrays, wanted.names)
+
+
+def _where_true(
+    file: LogFile, groups: list[int], columns: ColumnsToRead, given: Mapping[str, str], found: pa.Schema
+) -> list[int]:
+    """Row groups that may hold a row which meets the conditions, by their statistics."""
+    known = frozenset(
+        name
+        for name, wanted in columns.types.items()
+        # Arrow looks for statistics of columns by the names that they have in the conditions.
+        if given.get(name) == name and found.field(name).type == wanted and _is_ordered(wanted)
+    )
+    told = [
+        condition for condition in columns.where if (expression_columns(condition) or known | {""}) <= known
+    ]
+    if not told:
+        return groups
+    import pyarrow.dataset as ds  # slow to load, and mostly not needed
+
+    fragment = ds.ParquetFileFormat().make_fragment(file.path, file.filesystem)
+    subset = fragment.subset(reduce(and_, told), pa.schema([found.field(name) for name in sorted(known)]))
+    left = {group.id for group in subset.row_groups}
+    return [group for group in groups if group in left]
+
+
+def _is_ordered(arrow_type: pa.DataType) -> bool:
+    """Whether the least and the greatest value tell where all values lie; with floats, NaN lies anywhere."""
+    types = pa.types
+    return bool(
+        types.is_integer(arrow_type)
+        or types.is_string(arrow_type)
+        or types.is_timestamp(arrow_type)
+        or types.is_date32(arrow_type)
+    )
 
 
 def _check_footer(metadata: Any, groups: Sequence[int], names: Iterable[str]) -> None:

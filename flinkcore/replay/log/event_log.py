@@ -109,9 +109,9 @@ class EventLog:
 
         Parameters
         ----------
-        data : str, path, sequence of these, or Arrow data
-            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; otherwise anything with
-            ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
+        data : str, path, sequence of these, LogFiles, or Arrow data
+            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; the files of a table; otherwise
+            anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions
             See :class:`EventLog`.
         format : str, optional
@@ -139,6 +139,8 @@ class EventLog:
                     "format=, filesystem= and format_options= have no meaning for in-memory data"
                 )
             source = TableSource.of(data)
+        elif isinstance(data, LogFiles):
+            source = data
         elif isinstance(data, str | os.PathLike | Iterable):
             source = LogFiles.discover(data, format, filesystem, format_options)
         else:

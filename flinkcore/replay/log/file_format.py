@@ -8,9 +8,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from flinkcore.common.expressions import Expression
 from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_type
+from flinkcore.replay.log.stored_columns import StoredColumns
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class ColumnsToRead:
         Rows that a batch had better have, about.
     warnings : list of str
         Takes what a format finds suspicious of the file; each names it.
+    stored : StoredColumns or None
+        How the files hold the columns of a table; None: by these names and types.
+    where : tuple of pyarrow.compute.Expression
+        Conditions over the columns: pieces of whose rows none can meet all of them may be left out.
     """
 
     schema: pa.Schema
@@ -36,6 +42,8 @@ class ColumnsToRead:
     dictionary_columns: tuple[str, ...]
     batch_rows: int
     warnings: list[str] = field(default_factory=list)
+    stored: StoredColumns | None = None
+    where: tuple[Expression, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -47,6 +55,19 @@ class ColumnsToRead:
     def types(self) -> dict[str, pa.DataType]:
         """Plain types by name."""
         return {field.name: field.type for field in self.schema}
+
+    def located(self, found: pa.Schema, found_in: str) -> dict[str, str | None]:
+        """Return the columns' names in a file; None: it lacks the column, which is null then.
+
+        Raises
+        ------
+        SchemaError
+            As `check`, and of the files of a table as `StoredColumns.located`.
+        """
+        if self.stored is not None:
+            return self.stored.located(self.schema, found, found_in)
+        self.check(found, found_in)
+        return {name: name for name in self.names}
 
     def check(self, found: pa.Schema, found_in: str) -> None:
         """Check that a file has the columns that the log's first file says it has.

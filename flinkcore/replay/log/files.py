@@ -34,9 +34,9 @@ class LogFile:
         gave the filesystem, the path within it.
     size_bytes : int or None
         None if the filesystem does not say.
-    partition : tuple of (str, str or None)
-        Hive-style ``name=value`` directories between the given path and the file, outermost first, as text; None for
-        hive's null.
+    partition : tuple of (str, value or None)
+        Columns that have one value in the whole file. Of hive-style ``name=value`` directories between the given path
+        and the file, outermost first, as text, None for hive's null; of a table's file as its column has it.
     modified_ns : int or None
         When it was last modified, in ns since the epoch; None if the filesystem does not say.
     """
@@ -45,7 +45,7 @@ class LogFile:
     path: str
     name: str
     size_bytes: int | None
-    partition: tuple[tuple[str, str | None], ...]
+    partition: tuple[tuple[str, Any], ...]
     modified_ns: int | None
 
     def check_unchanged(self) -> None:

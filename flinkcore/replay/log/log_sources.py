@@ -11,12 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore._native.arrow import CheckedStream, checked_batch
+from flinkcore.common.expressions import Expression
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
+from flinkcore.replay.log.column_ops import Filter, expression_columns
+from flinkcore.replay.log.columnar_formats import ParquetFormat
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile, discover_files, files_now, partition_fields
 from flinkcore.replay.log.formats import file_format
 from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.replay.log.stored_columns import StoredColumns
 
 # How many files may be opened to learn the type of a column that is all null in the first.
 _PROBED_FILES = 16
@@ -34,10 +38,17 @@ class LogFiles:
         In log order.
     format : FileFormat
         Of all the files.
+    table : LogSchema or None
+        The columns of the table whose files these are; None: those of the first file.
+    where : tuple of pyarrow.compute.Expression
+        Conditions over columns: the log has the rows for which all are true. A row that does not meet them has no
+        position.
     """
 
     files: tuple[LogFile, ...]
     format: FileFormat
+    table: LogSchema | None = None
+    where: tuple[Expression, ...] = ()
 
     @classmethod
     def discover(
@@ -51,9 +62,40 @@ class LogFiles:
         files = discover_files(paths, filesystem)
         return cls(files, file_format(files, format, format_options))
 
+    @classmethod
+    def of_table(
+        cls,
+        files: Iterable[LogFile],
+        schema: pa.Schema,
+        *,
+        where: Iterable[Expression] = (),
+        stored: StoredColumns = StoredColumns(),  # noqa: B008, it cannot be changed
+    ) -> "LogFiles":
+        """Take the Parquet files of a table, as its catalog lists them.
+
+        Parameters
+        ----------
+        files : iterable of LogFile
+            In log order, each with the values of its partition columns as Python values of their types. None at all
+            are a log without rows.
+        schema : pyarrow.Schema
+            Columns of the table, those of partitions among them; a file may lack columns, which are null then, and
+            have narrower types.
+        where : iterable of pyarrow.compute.Expression
+            Conditions over these columns, all of which are true of the rows of the log. Files are left out by the
+            values of their partitions, and row groups by their statistics.
+        stored : StoredColumns
+            By what names the files have the columns.
+        """
+        plain = plain_schema(schema)
+        conditions = tuple(where)
+        kept = tuple(file for file in files if _may_meet(conditions, file, plain))
+        table = LogSchema(plain, dict.fromkeys(plain.names, "the table"), stored)
+        return cls(kept, ParquetFormat(int96_unit="us"), table, conditions)
+
     @cached_property
     def log_schema(self) -> LogSchema:
-        """The columns of the log, from the first file that has a schema.
+        """The columns of the log: those of the table, or from the first file that has a schema.
 
         A column that is all null there takes its type from the next files (16 at most are opened). Partition
         columns come last and take the place of a file's own column of that name.
@@ -65,6 +107,8 @@ class LogFiles:
         SchemaError
             If partition directories differ between files, or a name occurs twice.
         """
+        if self.table is not None:
+            return self.table
         types: dict[str, pa.DataType] = {}
         origins: dict[str, str] = {}
         probed = 0
@@ -119,6 +163,8 @@ class LogFiles:
             If a file is no longer there.
         """
         schema = self.log_schema
+        if not self.files:
+            return TableSource(schema.schema.empty_table()).chunks(1)
         files = files_now(self.files)
         total = sum(file.size_bytes or 0 for file in files)
         chunks: list[Chunk] = []
@@ -143,11 +189,12 @@ class LogFiles:
                         label=file.name if whole else part,
                         rows=count,
                         size_bytes=None if size is None else size // len(runs),
-                        first_row=first_row if whole or known else None,
+                        first_row=first_row if (whole or known) and not self.where else None,
                         file=file,
                         format=self.format,
                         pieces=None if whole else run,
                         log_schema=schema,
+                        where=self.where,
                     )
                 )
                 first_row += count or 0
@@ -232,6 +279,17 @@ class TableSource:
             )
             for i, (start, end) in enumerate(pairwise(starts))
         ]
+
+
+def _may_meet(conditions: Iterable[Expression], file: LogFile, schema: pa.Schema) -> bool:
+    """Whether conditions over partition columns are all true of a file; others are not looked at."""
+    values = {name: pa.array([value], schema.field(name).type) for name, value in file.partition}
+    batch = pa.RecordBatch.from_pydict(values) if values else None
+    for condition in conditions if batch is not None else ():
+        read = expression_columns(condition)
+        if read is not None and read <= values.keys() and Filter(condition).apply(batch)[0].num_rows == 0:
+            return False
+    return True
 
 
 def _runs(weights: list[int], parts: int) -> list[range]:

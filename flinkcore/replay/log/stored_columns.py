@@ -1,0 +1,129 @@
+"""How the files of a table hold its columns: its schema may have changed since a file was written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from flinkcore.errors import SchemaError
+from flinkcore.replay.log.plain_columns import plain_type
+
+_FIELD_ID = b"PARQUET:field_id"
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+
+
+@dataclass(frozen=True)
+class StoredColumns:
+    """Finds the columns of a table in one of its files. A column that the file lacks is null in all its rows.
+
+    Parameters
+    ----------
+    names : mapping of str to str or int
+        Column of the table to its name in the files, or to its Parquet field id; the others are found by their own
+        names.
+    ignores_case : bool
+        Whether names are found in whatever case.
+    """
+
+    names: Mapping[str, str | int] = field(default_factory=dict)
+    ignores_case: bool = False
+
+    def located(self, wanted: pa.Schema, found: pa.Schema, found_in: str) -> dict[str, str | None]:
+        """Return the names of columns in a file.
+
+        Parameters
+        ----------
+        wanted : pyarrow.Schema
+            Columns of the table, with plain types.
+        found : pyarrow.Schema
+            Of the file, encoded or not.
+        found_in : str
+            The file's name, for messages.
+
+        Returns
+        -------
+        dict of str to str or None
+            None: the file lacks the column.
+
+        Raises
+        ------
+        SchemaError
+            If several columns of the file have the name, or the values of one may not fit into the table's type.
+        """
+        return {column.name: self._located(column, found, found_in) for column in wanted}
+
+    def _located(self, column: pa.Field, found: pa.Schema, found_in: str) -> str | None:
+        fits = [each for each in found if self._is(each, self.names.get(column.name, column.name))]
+        if len(fits) > 1:
+            raise SchemaError(
+                f"several columns of {found_in} are column {column.name!r} of the table: "
+                f"{', '.join(each.name for each in fits)}; rename all but one"
+            )
+        if not fits:
+            return None
+        stored = plain_type(fits[0].type)
+        if not is_widening(stored, column.type):
+            raise SchemaError(
+                f"column {column.name!r} is {column.type} in the table but {stored} in {found_in}, whose values may "
+                "not fit: write the file anew with the table's type"
+            )
+        name: str = fits[0].name
+        return name
+
+    def _is(self, stored: pa.Field, wanted: str | int) -> bool:
+        if isinstance(wanted, int):
+            return bool((stored.metadata or {}).get(_FIELD_ID) == b"%d" % wanted)
+        if self.ignores_case:
+            return bool(stored.name.lower() == wanted.lower())
+        return bool(stored.name == wanted)
+
+
+def is_widening(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether every value of one plain type is a value of another; what lists call their items is no matter."""
+    types = pa.types
+    if stored == wanted or types.is_null(stored):
+        return True
+    if types.is_signed_integer(wanted) and types.is_integer(stored):
+        return bool(stored.bit_width + types.is_unsigned_integer(stored) <= wanted.bit_width)
+    if types.is_floating(wanted):
+        digits = {16: 11, 32: 24, 64: 53}[wanted.bit_width]
+        is_narrower = types.is_floating(stored) and stored.bit_width < wanted.bit_width
+        return bool(is_narrower or (types.is_integer(stored) and stored.bit_width <= digits))
+    if types.is_decimal(wanted):
+        if types.is_integer(stored):
+            return bool(
+                wanted.precision - wanted.scale >= _DIGITS[stored.bit_width] + (stored == pa.uint64())
+            )
+        whole, wanted_whole = (
+            (each.precision - each.scale if types.is_decimal(each) else -1) for each in (stored, wanted)
+        )
+        return bool(types.is_decimal(stored) and stored.scale <= wanted.scale and whole <= wanted_whole)
+    if types.is_timestamp(wanted):
+        if types.is_date32(stored):
+            return wanted.tz is None
+        units = ("s", "ms", "us", "ns")
+        return bool(
+            types.is_timestamp(stored)
+            and (stored.tz is None) == (wanted.tz is None)
+            and units.index(stored.unit) <= units.index(wanted.unit)
+        )
+    if types.is_struct(wanted):
+        return bool(
+            types.is_struct(stored)
+            and [each.name for each in stored] == [each.name for each in wanted]
+            and all(is_widening(*each) for each in zip(_types_in(stored), _types_in(wanted), strict=True))
+        )
+    if types.is_map(wanted):
+        return bool(
+            types.is_map(stored)
+            and is_widening(stored.key_type, wanted.key_type)
+            and is_widening(stored.item_type, wanted.item_type)
+        )
+    if types.is_list(wanted):
+        is_list = types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored)
+        return bool(is_list and is_widening(plain_type(stored.value_type), wanted.value_type))
+    return bool(types.is_binary(wanted) and types.is_fixed_size_binary(stored))
+
+
+def _types_in(struct: pa.DataType) -> list[pa.DataType]:
+    return [plain_type(each.type) for each in struct]
