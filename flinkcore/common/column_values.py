@@ -27,7 +27,7 @@ def column_values(column: pa.Array, name: str) -> list[Any]:
     Parameters
     ----------
     column : pyarrow.Array
-        Of any type. A struct is a dict, a map a list of pairs.
+        Of any type but extension types. A struct is a dict, a map a list of pairs.
     name : str
         For messages.
 
@@ -45,7 +45,7 @@ def key_values(column: pa.Array, name: str) -> list[Any]:
 
     They are those of `column_values`, with these differences: a struct is a Row; a timestamp with a time zone is in
     UTC, since in another zone two moments of the hour that is repeated in autumn are equal in Python; all NaNs have the
-    same bits; an extension type such as uuid has its storage values.
+    same bits.
     """
     return _Conversion(name, rows=True).values(column)
 
@@ -81,7 +81,7 @@ class _Conversion:
             return True
         if not self._rows:
             return False
-        return types.is_struct(arrow_type) or types.is_floating(arrow_type) or _is_extension(arrow_type)
+        return bool(types.is_struct(arrow_type) or types.is_floating(arrow_type))
 
     def _to_pylist(self, column: pa.Array) -> list[Any]:
         try:
@@ -206,9 +206,6 @@ class _Conversion:
     def encoded_runs(self, column: pa.Array) -> list[Any]:
         return self.values(pc.run_end_decode(column))
 
-    def extensions(self, column: pa.Array) -> list[Any]:
-        return self.values(column.storage)
-
 
 def _is_list(arrow_type: pa.DataType) -> bool:
     types = pa.types
@@ -218,10 +215,6 @@ def _is_list(arrow_type: pa.DataType) -> bool:
     return hasattr(types, "is_list_view") and (
         types.is_list_view(arrow_type) or types.is_large_list_view(arrow_type)
     )
-
-
-def _is_extension(arrow_type: pa.DataType) -> bool:
-    return isinstance(arrow_type, pa.BaseExtensionType)
 
 
 _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, pa.Array], list[Any]]]] = [
@@ -234,7 +227,6 @@ _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, p
     (_is_list, _Conversion.lists),
     (pa.types.is_dictionary, _Conversion.dictionaries),
     (pa.types.is_run_end_encoded, _Conversion.encoded_runs),
-    (_is_extension, _Conversion.extensions),
 ]
 
 
@@ -242,8 +234,6 @@ def _any_type(arrow_type: pa.DataType, is_wanted: Callable[[pa.DataType], bool])
     """Return whether a type, or one inside of it, is wanted."""
     if is_wanted(arrow_type):
         return True
-    if _is_extension(arrow_type):
-        return _any_type(arrow_type.storage_type, is_wanted)
     if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
         return _any_type(arrow_type.value_type, is_wanted)
     return any(_any_type(arrow_type.field(i).type, is_wanted) for i in range(arrow_type.num_fields))

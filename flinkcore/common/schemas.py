@@ -21,7 +21,8 @@ def require_row_schema(value: Schema, setting: str) -> None:
     Raises
     ------
     ConfigurationError
-        If it is no ``pyarrow.Schema``, has no column, or has two columns of one name.
+        If it is no ``pyarrow.Schema``, has no column, two columns of one name, or one whose type pyarrow cannot make
+        of Python values.
     """
     if not is_schema(value):
         raise ConfigurationError(
@@ -32,3 +33,11 @@ def require_row_schema(value: Schema, setting: str) -> None:
     repeated = sorted({name for name in value.names if value.names.count(name) > 1})
     if repeated:
         raise ConfigurationError(f"{setting} names columns twice: {', '.join(repeated)}")
+    for field in value:
+        try:
+            sys.modules["pyarrow"].array([], field.type)
+        except NotImplementedError as failure:
+            raise ConfigurationError(
+                f"{setting} has the column {field.name!r} of type {field.type}, which pyarrow cannot make of values "
+                f"({failure}): declare one that it can, such as the storage type in place of an extension type"
+            ) from failure

@@ -441,7 +441,8 @@ class StreamExecutionEnvironment:
 
         Nothing is read before the job runs. In its results, ``window_start`` and ``window_end`` are timestamps in ms
         with the time zone of the source's timestamp if that is a timestamp, a date or text, and integers in ms if it is
-        an integer; ``watermark`` is an integer in ms, and 2**63 - 1 for what fires at the end of the log.
+        an integer; ``watermark`` is an integer in ms, and 2**63 - 1 for what fires at the end of the log. Columns of an
+        extension type have the values of its storage: a uuid is 16 bytes.
 
         Parameters
         ----------

@@ -14,9 +14,9 @@ from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count, first, max_
 from flinkcore.datastream.window import TumblingEventTimeWindows
-from flinkcore.errors import DataError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.log import plain_columns
-from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column
+from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
 
 LATE = OutputTag("late")
 FAR = 2**31 + 7
@@ -164,13 +164,35 @@ def test_pieces_have_all_rows_in_their_order() -> None:
     assert [piece.num_rows for piece in fitting_pieces(batch.slice(0, 0), ["text"], "here")] == [0]
 
 
+class Named(pa.ExtensionType):
+    """Text by another name, as uuid is binary."""
+
+    def __init__(self, stored: pa.DataType) -> None:
+        super().__init__(stored, "tests.named")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> "Named":
+        return cls(storage_type)
+
+
 class Told(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         yield ctx.get_current_key(), value.ts
 
 
 @pytest.mark.parametrize(
-    "declared", [pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.large_string()], ids=str
+    "declared",
+    [
+        pa.string_view(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.large_string(),
+        Named(pa.string()),
+    ],
+    ids=str,
 )
 def test_results_of_every_layout_go_to_further_operators(declared: pa.DataType) -> None:
     def followed(kind: pa.DataType) -> list[pa.Table]:
@@ -188,3 +210,71 @@ def test_results_of_every_layout_go_to_further_operators(declared: pa.DataType) 
     found, expected = followed(declared), followed(pa.string())
     assert found[0].schema.field("key").type == declared
     assert [table.to_pylist() for table in found] == [table.to_pylist() for table in expected]
+
+
+def named(text: pa.Array) -> pa.Array:
+    return pa.ExtensionArray.from_storage(Named(text.type), text)
+
+
+WITHIN = {
+    "struct": lambda column: pa.StructArray.from_arrays([column], ["name"]),
+    "list": lambda column: pa.ListArray.from_arrays(pa.array(range(len(column) + 1), pa.int32()), column),
+    "large_list": lambda column: pa.LargeListArray.from_arrays(
+        pa.array(range(len(column) + 1), pa.int64()), column
+    ),
+    "fixed_size_list": lambda column: pa.FixedSizeListArray.from_arrays(column, 1),
+    "list_view": lambda column: pa.ListViewArray.from_arrays(
+        pa.array(range(len(column)), pa.int32()), pa.array([1] * len(column), pa.int32()), column
+    ),
+    "map": lambda column: pa.MapArray.from_arrays(
+        pa.array(range(len(column) + 1), pa.int32()), pa.array(["k"] * len(column)), column
+    ),
+    "union": lambda column: pa.UnionArray.from_sparse(
+        pa.array([5] * len(column), pa.int8()), [column], ["name"], [5]
+    ),
+    "dictionary": lambda column: pa.DictionaryArray.from_arrays(
+        pa.array(range(len(column)), pa.int32()), column
+    ),
+    "run_ends": lambda column: pa.RunEndEncodedArray.from_arrays(
+        pa.array(range(1, len(column) + 1), pa.int32()), column
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", ["string_view", "dictionary", "large_string", "sliced"])
+def test_extension_types_are_their_storage(layout: str) -> None:
+    text = LAYOUTS[layout](NO_NULLS)
+    assert plain_column(named(text), pa.string()).equals(NO_NULLS)
+    assert job(log_of(table(named(text)), split="split")) == job(log_of(table(NO_NULLS), split="split"))
+
+
+@pytest.mark.parametrize("within", WITHIN)
+def test_extension_types_within_others_are_their_storage(within: str) -> None:
+    make = WITHIN[within]
+    expected = make(NO_NULLS.slice(1))
+    stored = plain_column(make(named(NO_NULLS)), plain_type(make(named(NO_NULLS)).type)).slice(1)
+    stored.validate(full=True)
+    assert plain_type(make(named(NO_NULLS)).type) == plain_type(expected.type)
+    assert stored.to_pylist() == expected.to_pylist()
+
+
+def test_extension_types_of_files_and_of_structs_as_keys_are_their_storage(tmp_path: Path) -> None:
+    rows = table(NO_NULLS)
+    key = pa.StructArray.from_arrays([named(rows["value"].combine_chunks())], ["name"])
+    pq.write_table(rows.set_column(0, "key", key), tmp_path / "1.parquet")
+    plain = pa.StructArray.from_arrays([rows["value"].combine_chunks()], ["name"])
+    assert job(log_of(tmp_path / "1.parquet")) == job(log_of(rows.set_column(0, "key", plain)))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        pa.struct({"name": Named(pa.string())}),
+        pa.sparse_union([pa.field("name", pa.string())]),
+        pa.dictionary(pa.int8(), pa.list_(pa.int8())),
+    ],
+    ids=lambda declared: declared.id,
+)
+def test_columns_that_pyarrow_cannot_make_are_refused_when_they_are_declared(declared: pa.DataType) -> None:
+    with pytest.raises(ConfigurationError, match=r"the column 'b' of type .*, which pyarrow cannot make"):
+        log_of(table(NO_NULLS)).key_by("key").process(Told(), pa.schema({"a": pa.string(), "b": declared}))

@@ -158,7 +158,7 @@ class EventLog:
     def schema(self) -> pa.Schema:
         """Columns of the log, read once, from the first file.
 
-        With plain types: dictionaries, views, large and run-end-encoded columns count as their values.
+        With plain types: dictionaries, views, large, run-end-encoded and extension columns count as their values.
         """
         return self.source.schema
 

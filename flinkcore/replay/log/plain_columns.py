@@ -1,4 +1,4 @@
-"""One plain type per column: what dictionary, view, large and run-end-encoded columns decode to."""
+"""One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -17,7 +17,8 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the type that a column of this type has once decoded.
 
     Dictionaries and run-end-encoded columns become their values; large and view strings and binaries become
-    string and binary; float16 becomes float32. Every other type, nested ones included, stays.
+    string and binary; float16 becomes float32; an extension type such as uuid becomes its storage type, also within
+    nested types. Every other type, nested ones included, stays.
     """
     decoded = decoded_type(arrow_type)
     if pa.types.is_large_string(decoded):
@@ -27,15 +28,61 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
 
 def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the plain type, but large for large strings and binaries: as such, computed columns take any text."""
-    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
-        return decoded_type(arrow_type.value_type)
-    if _is_string_view(arrow_type):
+    stored = storage_type(arrow_type)
+    if pa.types.is_dictionary(stored) or pa.types.is_run_end_encoded(stored):
+        return decoded_type(stored.value_type)
+    if _is_string_view(stored):
         return pa.string()
-    if _is_binary_view(arrow_type):
+    if _is_binary_view(stored):
         return pa.binary()
-    if pa.types.is_float16(arrow_type):
+    if pa.types.is_float16(stored):
         return pa.float32()
-    return arrow_type
+    return stored
+
+
+def storage_type(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type with the storage type in place of each extension type, also of those within it."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return storage_type(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type):
+        return pa.dictionary(arrow_type.index_type, storage_type(arrow_type.value_type), arrow_type.ordered)
+    if pa.types.is_run_end_encoded(arrow_type):
+        return pa.run_end_encoded(arrow_type.run_end_type, storage_type(arrow_type.value_type))
+    if arrow_type.num_fields == 0:
+        return arrow_type
+    fields = [arrow_type.field(number) for number in range(arrow_type.num_fields)]
+    stored = [field.with_type(storage_type(field.type)) for field in fields]
+    return arrow_type if stored == fields else _of_fields(arrow_type, stored)
+
+
+def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
+    types = pa.types
+    if types.is_struct(arrow_type):
+        return pa.struct(fields)
+    if types.is_union(arrow_type):
+        return pa.union(fields, arrow_type.mode, arrow_type.type_codes)
+    (field,) = fields
+    if types.is_map(arrow_type):
+        return pa.map_(field.type.field(0), field.type.field(1), arrow_type.keys_sorted)
+    if types.is_fixed_size_list(arrow_type):
+        return pa.list_(field, arrow_type.list_size)
+    if types.is_list(arrow_type):
+        return pa.list_(field)
+    if types.is_large_list(arrow_type):
+        return pa.large_list(field)
+    # The views came with pyarrow 16.
+    return pa.list_view(field) if types.is_list_view(arrow_type) else pa.large_list_view(field)
+
+
+class _Stored:
+    """A column with the storage of extension types, also of those within it, that lies where the column lies."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self._column = column
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        _, array = self._column.__arrow_c_array__()
+        return storage_type(self._column.type).__arrow_c_schema__(), array
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -65,6 +112,8 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     """
     if column.type == target:
         return column
+    if column.type != storage_type(column.type):
+        return plain_column(pa.array(_Stored(column)), target)
     if pa.types.is_dictionary(column.type):
         return plain_column(column.dictionary_decode(), target)
     if pa.types.is_run_end_encoded(column.type):
@@ -118,6 +167,8 @@ def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) ->
 
 def _text_size(column: pa.Array) -> int:
     """Return at least how many bytes of text a column has once decoded; 0 where it is plain already."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _text_size(column.storage)
     if _is_large(column.type):
         starts = _starts(column)
         return int(starts[-1] - starts[0])

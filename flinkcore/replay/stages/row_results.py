@@ -55,8 +55,8 @@ class RowResults:
         self._names = tuple(schema.names)
         self._batch_schema = batch_schema
         self._has_timestamps = len(batch_schema) > len(schema)
-        self._is_nested = len(schema) == 1 and pa.types.is_nested(schema.field(0).type)
-        self._has_nested = any(pa.types.is_nested(field.type) for field in schema)
+        self._has_nested = any(_is_nested(field.type) for field in schema)
+        self._is_nested = self._has_nested and len(schema) == 1
         declared = ", ".join(
             f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema
         )
@@ -194,6 +194,11 @@ class RowResults:
         return UserCodeError(
             f"{self._output} got {shown(self._values[place])} from {subject}: {problem}; {self._remedy}"
         )
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    # Encoded runs are nested to Arrow only.
+    return bool(pa.types.is_nested(kind)) and not pa.types.is_run_end_encoded(kind)
 
 
 def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
